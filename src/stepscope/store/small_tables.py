@@ -14,6 +14,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from stepscope.store.manifest import SMALL_TABLES, StoredPart
+from stepscope.tables.base import with_schema
 
 SMALL_BYTES = 1 << 20
 """A table of that size in memory is read as fast whole as by columns."""
@@ -77,15 +78,9 @@ def _read(directory: Path, part: StoredPart, number: int | None, schema: Mapping
             stored = pl.read_ipc_stream(io.BytesIO(os.pread(stream.fileno(), part.size, part.at)))
     except pl.exceptions.PolarsError as error:
         raise pl.exceptions.ComputeError(f"{file}: {error}") from error
-    rows, columns = stored.height, {column.name: column for column in stored.get_columns()}
     if number is not None and "rank" in schema:
-        columns["rank"] = pl.Series("rank", [number], dtype=schema["rank"]).new_from_index(0, rows)
-    return pl.DataFrame([columns[name] if name in columns else _nulls(name, schema[name], rows) for name in schema])
-
-
-def _nulls(name: str, dtype: pl.DataType, rows: int) -> pl.Series:
-    nulls: pl.Series = pl.Series(name, [None], dtype=dtype).new_from_index(0, rows)
-    return nulls
+        stored.insert_column(0, pl.repeat(number, stored.height, dtype=pl.Int32, eager=True).alias("rank"))
+    return with_schema(stored, schema)
 
 
 def _for_owner(path: str, flags: int) -> int:

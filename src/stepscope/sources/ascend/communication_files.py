@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import polars as pl
@@ -13,6 +15,7 @@ from stepscope.json_values import as_number
 from stepscope.sources.base import Sink
 from stepscope.sources.plausible import STRAY_REMEDY, Times, sort_out
 from stepscope.sources.side_files import read_object
+from stepscope.tables.base import frame_of
 
 TIMES = {
     "start_us": "Start Timestamp(us)",
@@ -26,22 +29,15 @@ MOVED = {"size_mb": "Transit Size(MB)", "time_ms": "Transit Time(ms)", "bandwidt
 _CALL = {"step": pl.Int64, "group": pl.String, "name": pl.String}
 CALLS: dict[str, type[pl.DataType]] = {**_CALL, **dict.fromkeys(TIMES, pl.Float64)}
 """One row per call. A start in floating microseconds is exact to a quarter of one only."""
+_BAND = {**_CALL, "transport": pl.String}
 PACKETS: dict[str, type[pl.DataType]] = {
-    **_CALL,
-    "transport": pl.String,
+    **_BAND,
     **dict.fromkeys((*MOVED, "packet_mb", "packets", "packets_ms"), pl.Float64),
 }
 """One row per call, transport and packet size; the packet columns are null if none are listed."""
-LINKS: dict[str, type[pl.DataType]] = {
-    "step": pl.Int64,
-    "group": pl.String,
-    "class": pl.String,
-    "name": pl.String,
-    "source": pl.Int64,
-    "destination": pl.Int64,
-    "transport": pl.String,
-    **dict.fromkeys(MOVED, pl.Float64),
-}
+_PLACE = {"step": pl.Int64, "group": pl.String, "class": pl.String, "source": pl.Int64, "destination": pl.Int64}
+_NAMED = {"name": pl.String, "transport": pl.String}
+LINKS: dict[str, type[pl.DataType]] = {**_PLACE, **_NAMED, **dict.fromkeys(MOVED, pl.Float64)}
 """One row per link; source and destination count within the group. `class` is like `allreduce-top1`."""
 
 
@@ -54,7 +50,8 @@ def step_number(word: object) -> int | None:
 def read_communication(path: Path, sink: Sink) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read communication.json: calls and packets. Totals are left out; they are sums of the calls."""
     calls: list[tuple[Any, ...]] = []
-    packets: list[tuple[Any, ...]] = []
+    entries: list[Mapping[str, Any]] = []
+    packets = _Packets()
     bad = 0
     for step, key, entry in _entries(path, sink):
         name, _, group = key.partition("@")
@@ -64,13 +61,15 @@ def read_communication(path: Path, sink: Sink) -> tuple[pl.DataFrame, pl.DataFra
         if not isinstance(times, dict):
             bad += 1
             continue
-        calls.append((step, group or None, name, *_figures(times, TIMES)))
+        call = (step, group or None, name)
+        calls.append(call)
+        entries.append(times)
         for transport, band in bands.items() if isinstance(bands, dict) else ():
             if isinstance(band, dict):
-                packets += _packets((step, group or None, name, transport), band)
+                packets.add(call, transport, band)
     _report(bad, path, sink)
-    frame = pl.DataFrame(calls, schema=CALLS, orient="row")
-    return timed_calls(frame, path, sink), pl.DataFrame(packets, schema=PACKETS, orient="row")
+    frame = frame_of([*_columns(calls, _CALL), *_figures(entries, TIMES)])
+    return timed_calls(frame, path, sink), packets.frame()
 
 
 def timed_calls(calls: pl.DataFrame, path: Path, sink: Sink, *, table: str | None = None) -> pl.DataFrame:
@@ -92,25 +91,35 @@ def timed_calls(calls: pl.DataFrame, path: Path, sink: Sink, *, table: str | Non
 
 def read_matrix(path: Path, sink: Sink) -> pl.DataFrame:
     """Read communication_matrix.json: links."""
-    links: list[tuple[Any, ...]] = []
+    places: list[tuple[Any, ...]] = []
+    entries: list[Mapping[str, Any]] = []
     bad = 0
     for step, key, entry in _entries(path, sink):
         kind, _, group = key.partition("@")
         for link, values in entry.items():
-            source, _, destination = str(link).partition("-")
-            if not isinstance(values, dict) or not (source.isdecimal() and destination.isdecimal()):
+            ends = _ends(link)
+            if ends is None or not isinstance(values, dict):
                 bad += 1
-                continue
-            moved = _figures(values, MOVED)
-            if source == destination and not moved[0]:
-                continue  # shows which rank of its group wrote the file; a copy within the rank has a size
-            name, transport = (
-                text if isinstance(text, str) else None for text in map(values.get, ("Op Name", "Transport Type"))
-            )
-            ends = int(source[:9]), int(destination[:9])
-            links.append((step, group or None, kind, name, *ends, transport, *moved))
+            # one of a rank with itself shows which rank of its group wrote the file; a copy within the rank has a size
+            elif not ends[2] or as_number(values.get(MOVED["size_mb"])):
+                places.append((step, group or None, kind, ends[0], ends[1]))
+                entries.append(values)
     _report(bad, path, sink)
-    return pl.DataFrame(links, schema=LINKS, orient="row")
+    named = [(_word(entry.get("Op Name")), _word(entry.get("Transport Type"))) for entry in entries]
+    return frame_of([*_columns(places, _PLACE), *_columns(named, _NAMED), *_figures(entries, MOVED)])
+
+
+@lru_cache(1 << 14)
+def _ends(link: str) -> tuple[int, int, bool] | None:
+    """Source and destination of a link like `0-13`, and whether they are written alike."""
+    source, _, destination = link.partition("-")
+    if not (source.isdecimal() and destination.isdecimal()):
+        return None
+    return int(source[:9]), int(destination[:9]), source == destination
+
+
+def _word(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _entries(path: Path, sink: Sink) -> Iterator[tuple[int | None, str, Mapping[str, Any]]]:
@@ -122,23 +131,55 @@ def _entries(path: Path, sink: Sink) -> Iterator[tuple[int | None, str, Mapping[
                     yield step_number(step), key, entry
 
 
-def _packets(call: tuple[Any, ...], band: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    if not any(map(band.get, ("Transit Size(MB)", "Transit Time(ms)", "Size Distribution"))):
-        return []  # most transports are not used
-    size, time, rate = _figures(band, MOVED)
-    distribution = band.get("Size Distribution")
-    rows = []
-    for packet, parts in distribution.items() if isinstance(distribution, dict) else ():
-        if isinstance(parts, list) and len(parts) == 2:
-            with suppress(ValueError):
-                rows.append((*call, size, time, rate, float(packet), *map(as_number, parts)))
-    if not rows and (size or time):
-        rows.append((*call, size, time, rate, None, None, None))
-    return rows
+class _Packets:
+    """Collects the rows of `PACKETS`."""
+
+    def __init__(self) -> None:
+        self._bands: list[tuple[Any, ...]] = []
+        self._entries: list[Mapping[str, Any]] = []
+        self._rows: list[tuple[Any, ...]] = []
+        """Number of the band, packet size, number of packets and their time."""
+
+    def add(self, call: tuple[Any, ...], transport: str, band: Mapping[str, Any]) -> None:
+        """Take what one call moved over one transport."""
+        if not any(map(band.get, ("Transit Size(MB)", "Transit Time(ms)", "Size Distribution"))):
+            return  # most transports are not used
+        number, known = len(self._bands), len(self._rows)
+        self._bands.append((*call, transport))
+        self._entries.append(band)
+        distribution = band.get("Size Distribution")
+        for packet, parts in distribution.items() if isinstance(distribution, dict) else ():
+            if isinstance(parts, list) and len(parts) == 2:
+                with suppress(ValueError):
+                    self._rows.append((number, float(packet), *parts))
+        if len(self._rows) == known and any(as_number(band.get(MOVED[name])) for name in ("size_mb", "time_ms")):
+            self._rows.append((number, None, None, None))
+
+    def frame(self) -> pl.DataFrame:
+        """All rows."""
+        at, packet_mb, packets, packets_ms = list(zip(*self._rows, strict=True)) or ((), (), (), ())
+        bands = frame_of([*_columns(self._bands, _BAND), *_figures(self._entries, MOVED)])
+        sizes = pl.Series("packet_mb", packet_mb, dtype=pl.Float64)
+        return bands[list(at)].hstack([sizes, _numbers("packets", packets), _numbers("packets_ms", packets_ms)])
 
 
-def _figures(entry: Mapping[str, Any], names: Mapping[str, str]) -> list[float | None]:
-    return [as_number(entry.get(name)) for name in names.values()]
+def _columns(rows: Sequence[Sequence[Any]], schema: Mapping[str, type[pl.DataType]]) -> list[pl.Series]:
+    """The columns of some rows, by their names and types."""
+    values = zip(*rows, strict=True) if rows else [()] * len(schema)
+    return [pl.Series(name, column, dtype=schema[name]) for name, column in zip(schema, values, strict=True)]
+
+
+def _figures(entries: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> list[pl.Series]:
+    """Columns of figures of some entries, by their recorded names."""
+    return [_numbers(column, [entry.get(name) for entry in entries]) for column, name in names.items()]
+
+
+def _numbers(name: str, values: Sequence[object]) -> pl.Series:
+    """A column of figures as of `as_number`."""
+    if not {*map(type, values)} <= {float, NoneType}:
+        values = list(map(as_number, values))
+    column = pl.Series(name, values, dtype=pl.Float64)
+    return column if column.is_finite().all() else column.set(~column.is_finite(), None)
 
 
 def _report(bad: int, path: Path, sink: Sink) -> None:
