@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,13 @@ from stepscope.sources.base import Sink
 from stepscope.sources.csv_files.layout import Field, bare_key, column_key
 from stepscope.sources.native.library import Refused
 from stepscope.sources.native.sqlite import StoredTable
-from stepscope.sources.plausible import STRAY_REMEDY, Times, lost_rows, sort_out
+from stepscope.sources.plausible import STRAY_REMEDY, WEEK_NS, Times, lost_rows, sort_out
 
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file makes of a query; the message of an error may itself be damaged."""
 _ROWS_AT_ONCE = 50_000
+_CELLS_AT_ONCE = 1 << 20
+"""Of columns without objects of Python: 8 MiB of numbers."""
 _HELD_BYTES = 32 << 20
 """Roughly how much text is collected before it becomes columns."""
 REMEDY = "Export the profile again, or copy the file again if it is truncated."
@@ -41,10 +43,13 @@ FILLS = {
     "STEPTRACETIME": "step_totals",
 }
 """Tables of a recording, in upper case, to the table here that is missing without them: the place of an issue."""
-CONNECTION = pl.col("correlation").replace({0xFFFFFFFF: None})
+NO_CONNECTION = 0xFFFFFFFF
+CONNECTION = pl.when(pl.col("correlation") != NO_CONNECTION).then("correlation")
 """`correlation` without the number that stands for no connection."""
 _TIMED = ("TASK", "PYTORCH_API", "CANN_API", "COMMUNICATION_OP", "STEP_TIME", "MSTX_EVENTS")
-_SAMPLES = 500
+_SAMPLES = 128
+_MOST_RUNS = 8
+"""Of numbers of texts, that are looked up one by one; beyond, by a join."""
 _VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
 _SCHEMA = """
     SELECT m.type, m.name, m.rootpage, CASE WHEN ifnull(c.cid, 0) = 0 THEN m.sql END, c.name, c.type, c.pk, c.hidden
@@ -58,6 +63,12 @@ Columns = Mapping[str, Sequence[str] | str]
 Types = Mapping[str, type[pl.DataType]]
 TEXT_ID = pl.Categorical
 """Type of a column with numbers of texts, which are read as the texts; unknown ones and `N/A` are null."""
+
+
+def joined(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """All rows of some frames."""
+    held = list(frames)
+    return pl.concat(held) if len(held) > 1 else held[0]
 
 
 def columns_of(fields: Iterable[Field]) -> dict[str, Sequence[str] | str]:
@@ -80,7 +91,7 @@ class Database:
         """Upper-case names of tables that can be read without SQLite."""
         self._filled: set[str] = set()
         """Upper-case names of tables of which rows were read."""
-        self._strings: pl.DataFrame | None = None
+        self._strings: _Strings | None = None
 
     def load_schema(self) -> None:
         """Learn the tables and their columns.
@@ -160,8 +171,7 @@ class Database:
         self, table: str, wanted: Columns, schema: Types | None = None, *, filled: str = "", needed: Sequence[str] = ()
     ) -> pl.DataFrame:
         """All rows of `read_batches` in one frame."""
-        frames = list(self.read_batches(table, wanted, schema, filled=filled, needed=needed))
-        return pl.concat(frames) if len(frames) > 1 else frames[0]
+        return joined(self.read_batches(table, wanted, schema, filled=filled, needed=needed))
 
     def range_batches(
         self, table: str, wanted: Columns, schema: Types | None = None, *, filled: str = "", needed: Sequence[str] = ()
@@ -174,11 +184,34 @@ class Database:
         rows = 0
         wanted = {"start_ns": "startNs", "end_ns": "endNs", **wanted}
         for frame in self.read_batches(table, wanted, schema, filled=filled, needed=("start_ns", "end_ns", *needed)):
-            checked = sort_out(frame, self.middle_ns, start=pl.col("start_ns"), end=pl.col("end_ns"))
-            wrong.update(checked.wrong)
+            duration = frame["end_ns"] - frame["start_ns"]
+            if self._is_plausible(frame["start_ns"], duration):
+                kept = frame
+            else:
+                checked = sort_out(frame, self.middle_ns, start=pl.col("start_ns"), end=pl.col("end_ns"))
+                wrong.update(checked.wrong)
+                kept = checked.rows
+                duration = kept["end_ns"] - kept["start_ns"]
             rows += frame.height
-            yield checked.rows.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+            yield kept.hstack([duration.alias("duration_ns")])
         self._report_damage(table, wrong, rows)
+
+    def ranges(
+        self, table: str, wanted: Columns, schema: Types | None = None, *, filled: str = "", needed: Sequence[str] = ()
+    ) -> pl.DataFrame:
+        """All rows of `range_batches` in one frame."""
+        return joined(self.range_batches(table, wanted, schema, filled=filled, needed=needed))
+
+    def _is_plausible(self, start: pl.Series, duration: pl.Series) -> bool:
+        """Whether all times can be true, as nearly always; where this says no, `sort_out` tells which."""
+        if not len(start):
+            return True
+        if duration.null_count() or self.middle_ns is None:
+            return False
+        bounds = start.min(), start.max(), duration.min(), duration.max()
+        first, last, shortest, longest = (int(bound) for bound in bounds if isinstance(bound, int))
+        near = self.middle_ns - WEEK_NS <= first and last <= self.middle_ns + WEEK_NS
+        return near and shortest >= 0 and longest <= WEEK_NS
 
     def timed(self, table: str, rows: pl.DataFrame, time: str) -> pl.DataFrame:
         """Rows of a table with a plausible `time`; the others are reported."""
@@ -198,7 +231,9 @@ class Database:
             if not self.has(table, "startNs"):
                 continue
             try:
-                ((low, high),) = self._access.all(f"SELECT min(rowid), max(rowid) FROM {_quoted(table)}")
+                # SQLite looks up one of them, but goes through the table for both
+                ends = (f"(SELECT {end}(rowid) FROM {_quoted(table)})" for end in ("min", "max"))
+                ((low, high),) = self._access.all(f"SELECT {', '.join(ends)}")
                 if not isinstance(low, int) or not isinstance(high, int):
                     continue
                 rows = range(low, high + 1, max(1, (high - low) // _SAMPLES))
@@ -258,7 +293,7 @@ class Database:
         kinds = {recorded: types[name] for name, recorded in columns.items()}
         if len(kinds) < len(columns):
             raise Refused
-        for series in self._access.stored(stored, kinds, _ROWS_AT_ONCE, _HELD_BYTES):
+        for series in self._access.stored(stored, kinds, _CELLS_AT_ONCE // len(kinds), _HELD_BYTES):
             frame = pl.DataFrame([column.alias(name) for column, name in zip(series, columns, strict=True)])
             yield frame.drop_nulls(filled) if filled else frame
 
@@ -298,14 +333,12 @@ class Database:
     def _with_texts(self, frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
         """Replace string ids by the strings."""
         if self._strings is None:
-            strings = self.read("STRING_IDS", {"id": "id", "text": "value"}, {"text": pl.String})
-            self._strings = strings.drop_nulls().filter(~pl.col("text").is_in(["N/A", ""])).unique("id")
-        ids, texts = self._strings
-        return frame.with_columns(pl.col(columns).replace_strict(ids, texts, default=None, return_dtype=pl.String))
+            self._strings = _Strings(self.read("STRING_IDS", {"id": "id", "text": "value"}, {"text": pl.String}))
+        return frame.with_columns(map(self._strings.of, columns))
 
     def texts(self, numbers: Iterable[int]) -> dict[int, str]:
         """The texts of some numbers, as far as they are known."""
-        frame = pl.DataFrame({"id": numbers}, schema={"id": pl.Int64}).with_columns(text="id")
+        frame = pl.DataFrame({"id": list(numbers)}, schema={"id": pl.Int64}).with_columns(text="id")
         return dict(self._with_texts(frame, ["text"]).drop_nulls().iter_rows())
 
     def enumeration(self, table: str) -> dict[int, str]:
@@ -321,6 +354,28 @@ class Database:
         """Report damage in a table."""
         place = FILLS.get(table.upper(), f"table {table}")
         self.sink.issue("error", self.path, f"table {table} {problem}", remedy, place=place, lost=lost)
+
+
+class _Strings:
+    """The texts of a database by their numbers, which come in a few runs, one for each program that wrote some."""
+
+    def __init__(self, rows: pl.DataFrame) -> None:
+        known = rows.drop_nulls("id").sort("id", maintain_order=True).filter(pl.col("id").is_first_distinct())
+        self._ids = known["id"]
+        self._texts = known.select(pl.when(~pl.col("text").is_in(["N/A", ""])).then("text")).to_series()
+        bounds = [*self._ids.diff().ne_missing(1).arg_true(), len(self._ids)]
+        self._runs = [(begin, end - begin) for begin, end in pairwise(bounds)]
+
+    def of(self, column: str) -> pl.Expr:
+        """The texts of a column with numbers; null for those without."""
+        number = pl.col(column)
+        if not 0 < len(self._runs) <= _MOST_RUNS:
+            return number.replace_strict(self._ids, self._texts, default=None, return_dtype=pl.String)
+        places = []
+        for begin, length in self._runs:
+            first = self._ids[begin]
+            places.append(pl.when(number.is_between(first, first + length - 1)).then(number - (first - begin)))
+        return pl.lit(self._texts).gather(pl.coalesce(*places)).alias(column)
 
 
 @contextmanager

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import polars as pl
-
 from stepscope.errors import UnreadableInput
 from stepscope.sources.ascend import db_device, db_extras, db_host
 from stepscope.sources.ascend.assemble import write_tables
@@ -91,13 +89,13 @@ def _take_events(recording: ExportedRank, database: Database, has_marks: bool) -
     recording.operator_starts = db_host.read_operators(database, timeline)
     recording.steps = step_ranges(timeline.frames("host", ["name", "start_ns", "duration_ns"]))
     if recording.steps.is_empty():
-        recording.steps = clean_ranges(pl.concat(database.range_batches("STEP_TIME", {"step": "id"})))
+        recording.steps = clean_ranges(database.ranges("STEP_TIME", {"step": "id"}))
     db_host.read_api(database, timeline)
     timeline.add("host", db_host.read_collections(database))
     timeline.add("host", db_host.read_marks(database))
     tasks = db_device.read_tasks(database)
-    db_device.read_compute(database, tasks, timeline)
-    timeline.add("tasks", db_device.read_other_tasks(database, tasks))
+    kernels = db_device.read_compute(database, tasks, timeline)
+    timeline.add("tasks", db_device.read_other_tasks(database, tasks, kernels))
     recording.communication = db_device.read_calls(database)
     timeline.add("communication", recording.communication)
     recording.allocations = db_extras.read_allocations(database)

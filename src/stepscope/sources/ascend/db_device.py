@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 
 import polars as pl
 
 from stepscope.sources.ascend.collective_tables import with_payload
-from stepscope.sources.ascend.database import CONNECTION, TEXT_ID, Database, Types, columns_of
+from stepscope.sources.ascend.database import CONNECTION, TEXT_ID, Database, Types, columns_of, joined
 from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, TASKS, first_of_each, shaped
 from stepscope.sources.ascend.groups import group_key
 from stepscope.sources.ascend.headers import KERNEL_DETAILS
@@ -37,54 +37,60 @@ _CALL = {
     "device": "deviceId",
 }
 _CALL_TYPES: Types = {"count": pl.Float64, **dict.fromkeys(("name", "communicator", "type"), TEXT_ID)}
+_PMU = {"task": "globalTaskId", "number": "name", "value": "value"}
 _NUMBERS = {"task": pl.Int64, "number": pl.Int64, "value": pl.Float64}
 _TASKS_AT_ONCE = 50_000
+_MOST_COUNTERS = 200
+"""As a rule every kernel has the same counters in the same order, and fewer than that."""
 
 
 def read_tasks(database: Database) -> pl.DataFrame:
     """All tasks of the device: times, stream, connection id and the name of their type."""
-    tasks = pl.concat(database.range_batches("TASK", _TASK, {"task_type": TEXT_ID}))
+    tasks = database.ranges("TASK", _TASK, {"task_type": TEXT_ID})
     return tasks.with_columns(
         correlation=CONNECTION,
         task_type=pl.col("task_type").fill_null(""),
     )
 
 
-def read_compute(database: Database, tasks: pl.DataFrame, timeline: Timeline) -> None:
-    """Put compute kernels into a timeline as rows of `COMPUTE`, with the columns of their counters."""
-    waits = _with_wait(tasks).drop("task_type")
-    columns = _counter_columns(database)
-    kept = {**COMPUTE, **dict.fromkeys(columns.values(), pl.Float64())}
-    for details, numbers in _by_task(database, columns):
-        shapes = pl.col("input_shapes", "output_shapes").str.strip_chars('"')
-        rows = first_of_each(details.with_columns(shapes), "task").join(
-            waits, on="task", how="inner", maintain_order="left"
-        )
-        rows = rows.join(scaled(_wide(numbers, columns)), on="task", how="left", maintain_order="left")
-        timeline.add("compute", shaped(rows.with_columns(name=pl.coalesce("name", "type", pl.lit("unknown"))), kept))
-
-
-def _by_task(database: Database, counters: dict[int, str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Rows of COMPUTE_TASK_INFO and of TASK_PMU_INFO that belong together, a chunk of task numbers at a time."""
+def read_compute(database: Database, tasks: pl.DataFrame, timeline: Timeline) -> pl.Series:
+    """Put compute kernels into a timeline as rows of `COMPUTE`, with the columns of their counters; returns the
+    numbers of their tasks."""
     table = "COMPUTE_TASK_INFO"
-    ids = database.read(table, {"task": "globalTaskId"})
-    bounds = quantiles([ids], "task", 1 + ids.height // _TASKS_AT_ONCE)
+    waits = _with_wait(tasks).drop("task_type")
+    ids = database.read(table, {"task": "globalTaskId"})["task"]
+    bounds = quantiles([ids.to_frame()], "task", 1 + len(ids) // _TASKS_AT_ONCE)
     spool: Spool[tuple[int, str]] = Spool(database.sink.scratch, MEMORY_BYTES)
 
-    def take(frames: Iterable[pl.DataFrame], name: str) -> None:
-        for frame in frames:
+    def take(frame: pl.DataFrame, name: str) -> None:
+        """Share out rows by their tasks, so that those of the two tables that belong together are in memory at once."""
+        if len(bounds):
             share_out(frame, bounds.search_sorted(frame["task"], side="right"), name, spool)
+        else:
+            spool.add((0, name), frame.drop_nulls("task"))
 
     wanted = {"task": "globalTaskId", **columns_of(_LISTED)}
-    take(database.read_batches(table, wanted, _LISTED_TYPES, needed=("task",)), "details")
-    if counters:
-        columns = {"task": "globalTaskId", "number": "name", "value": "value"}
-        numbers = database.read_batches("TASK_PMU_INFO", columns, _NUMBERS)
-        take((batch.drop_nulls() for batch in numbers), "numbers")
+    for frame in database.read_batches(table, wanted, _LISTED_TYPES, needed=("task",)):
+        take(frame, "details")
+    numbers: set[int] = set()
+    if database.has("TASK_PMU_INFO", "globalTaskId", "name", "value"):
+        for frame in database.read_batches("TASK_PMU_INFO", _PMU, _NUMBERS):
+            take(frame.drop_nulls() if any(column.null_count() for column in frame) else frame, "numbers")
+            numbers.update(frame["number"].drop_nulls().unique())
+    columns = _counter_columns(database, numbers)
+    kept = {**COMPUTE, **dict.fromkeys(columns.values(), pl.Float64())}
+    shapes = pl.col("input_shapes", "output_shapes").str.strip_chars('"')
     for part in range(len(bounds) + 1):
-        details = list(spool.taken((part, "details")))
-        if details:
-            yield pl.concat(details), pl.concat([pl.DataFrame(schema=_NUMBERS), *spool.taken((part, "numbers"))])
+        details, counted = (list(spool.taken((part, name))) for name in ("details", "numbers"))
+        if not details:
+            continue
+        listed = first_of_each(pl.concat(details).with_columns(shapes), "task")
+        rows = listed.join(waits, on="task", how="inner", maintain_order="left")
+        if counted and columns:
+            wide = scaled(_wide(pl.concat(counted), columns))
+            rows = rows.join(wide, on="task", how="left", maintain_order="left")
+        timeline.add("compute", shaped(rows.with_columns(name=pl.coalesce("name", "type", pl.lit("unknown"))), kept))
+    return ids
 
 
 def _with_wait(tasks: pl.DataFrame) -> pl.DataFrame:
@@ -94,11 +100,9 @@ def _with_wait(tasks: pl.DataFrame) -> pl.DataFrame:
     return on_stream.with_columns(wait_ns=(pl.col("start_ns") - before).clip(lower_bound=0))
 
 
-def _counter_columns(database: Database) -> dict[int, str]:
+def _counter_columns(database: Database, numbers: Iterable[int]) -> dict[int, str]:
     """Number of each known hardware counter to our column."""
-    if not database.has("TASK_PMU_INFO", "globalTaskId", "name", "value"):
-        return {}
-    named = database.texts(database.read("TASK_PMU_INFO", {"number": "name"})["number"].drop_nulls().unique())
+    named = database.texts(numbers)
     columns = {number: COUNTERS[key] for number, name in named.items() if (key := column_key(name)) in COUNTERS}
     unknown = [name for name in named.values() if column_key(name) not in COUNTERS]
     if unknown:
@@ -107,30 +111,31 @@ def _counter_columns(database: Database) -> dict[int, str]:
     return columns
 
 
-def _wide(long: pl.DataFrame, columns: dict[int, str]) -> pl.DataFrame:
-    """A column for each counter, from rows of task, counter's number and value."""
-    wide = pl.DataFrame(schema={"task": pl.Int64})
-    for (number, *_), rows in long.partition_by("number", as_dict=True, include_key=False).items():
-        if number not in columns:
-            continue
-        column = rows.rename({"value": columns[number]}).unique("task", keep="first", maintain_order=True)
-        if wide.width == 1:
-            wide = column
-        elif wide["task"].equals(column["task"]):  # as a rule every kernel has every counter, in one order
-            wide = wide.with_columns(column[columns[number]])
-        else:
-            wide = wide.join(column, on="task", how="full", coalesce=True)
-    return wide
+def _wide(long: pl.DataFrame, columns: Mapping[int, str]) -> pl.DataFrame:
+    """A column for each counter, from rows of task, counter's number and value; of several values the first."""
+    each = int((long["task"] != long["task"].first()).arg_max() or long.height)
+    task, number = pl.col("task"), pl.col("number")
+    firsts = task.gather_every(each)
+    same_order = (number == number.shift(each)).all() & number.head(each).is_unique().all()
+    same_task = ((task == task.shift(1)) | (pl.int_range(pl.len()) % each == 0)).all()
+    fits = each <= _MOST_COUNTERS and long.height % each == 0
+    if fits and long.select(same_order & same_task & firsts.is_unique().all()).item():
+        places = {n: at for at, n in enumerate(long["number"].head(each)) if n in columns}
+        values = (pl.col("value").gather_every(each, at).alias(columns[n]) for n, at in places.items())
+        return long.select(firsts, *values)
+    known = long.filter(pl.col("number").is_in(list(columns)))
+    wide = known.pivot("number", index="task", values="value", aggregate_function="first")
+    return wide.rename(lambda name: name if name == "task" else columns[int(name)])
 
 
-def read_other_tasks(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
+def read_other_tasks(database: Database, tasks: pl.DataFrame, kernels: pl.Series) -> pl.DataFrame:
     """Tasks that are not kernels: memory operations, tasks of communication, waits and marks."""
-    known = database.read("COMPUTE_TASK_INFO", {"task": "globalTaskId"})
-    rest = tasks.join(known, on="task", how="anti")
-    sizes = database.read("MEMCPY_INFO", {"task": "globalTaskId", "size_bytes": "size"}).unique("task", keep="first")
+    rest = tasks.join(kernels.to_frame(), on="task", how="anti")
+    sizes = database.read("MEMCPY_INFO", {"task": "globalTaskId", "size_bytes": "size"})
     wanted = {"task": "globalTaskId", "plane": "planeId", "kind": "taskType"}
-    planes = database.read("COMMUNICATION_TASK_INFO", wanted, {"kind": TEXT_ID}).unique("task", keep="first")
-    rest = rest.join(sizes, on="task", how="left").join(planes, on="task", how="left")
+    planes = database.read("COMMUNICATION_TASK_INFO", wanted, {"kind": TEXT_ID})
+    for known in (sizes, planes):
+        rest = rest.join(first_of_each(known, "task"), on="task", how="left", maintain_order="left")
     is_part = pl.col("plane").is_not_null()
     is_memory = pl.col("size_bytes").is_not_null() | pl.col("task_type").str.contains(MEMORY_TASK)
     is_mark = pl.col("task_type").str.starts_with("MSTX")
@@ -155,7 +160,7 @@ def read_other_tasks(database: Database, tasks: pl.DataFrame) -> pl.DataFrame:
 
 def read_calls(database: Database) -> pl.DataFrame:
     """Communication calls as rows of `COMMUNICATION`."""
-    rows = pl.concat(database.named_ranges("COMMUNICATION_OP", _CALL, _CALL_TYPES))
+    rows = joined(database.named_ranges("COMMUNICATION_OP", _CALL, _CALL_TYPES))
     communicators = rows["communicator"].drop_nulls().unique().to_list()
     keys = {text: text if text.isdecimal() else group_key(text) for text in communicators}
     elements = database.enumeration("ENUM_HCCL_DATA_TYPE")

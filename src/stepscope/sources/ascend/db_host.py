@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.ascend.database import CONNECTION, TEXT_ID, Database
+from stepscope.sources.ascend.database import CONNECTION, NO_CONNECTION, TEXT_ID, Database
 from stepscope.sources.ascend.exported_rank import HOST, OPERATOR_STARTS, first_of_each, shaped
 from stepscope.sources.ascend.kernel_tables import API_WORDS
 from stepscope.sources.ascend.slice_tables import framework_ranges
@@ -32,16 +32,16 @@ def read_operators(database: Database, timeline: Timeline) -> pl.DataFrame:
     """Put framework ranges into a timeline as rows of `HOST`; returns when each connection's operator began."""
     kinds = {**_OPERATOR_TYPES, **database.enumeration("ENUM_API_TYPE")}
     links = database.read("CONNECTION_IDS", {"connections": "id", "correlation": "connectionId"})
-    links = links.with_columns(CONNECTION).drop_nulls()
+    links = links.filter(pl.col("correlation") != NO_CONNECTION).drop_nulls()
     # Only queue ranges carry their number; an operator may own several device tasks.
-    first = links.unique("connections", keep="first")
+    first = first_of_each(links, "connections")
     stacks = _stacks(database)
     kind = pl.col("kind").replace_strict(kinds, default="op", return_dtype=pl.String).fill_null("op")
     category = kind.replace_strict(_CATEGORIES, default="other", return_dtype=pl.String)
     began = [pl.DataFrame(schema=OPERATOR_STARTS)]
     texts = dict.fromkeys(("name", "input_types", "input_shapes"), TEXT_ID)
     for named in database.named_ranges("PYTORCH_API", _OPERATOR, texts):
-        rows = named.join(stacks, on="chain", how="left", maintain_order="left")
+        rows = named if stacks.is_empty() else named.join(stacks, on="chain", how="left", maintain_order="left")
         rows = framework_ranges(_on_thread(rows).with_columns(category=category, process=pl.lit("Python")))
         starts = rows.filter(pl.col("category") != "queue").join(links, on="connections", how="inner")
         began.append(shaped(starts.select("correlation", operator_start_ns="start_ns"), OPERATOR_STARTS))
@@ -72,14 +72,14 @@ def read_api(database: Database, timeline: Timeline) -> None:
 
 def read_collections(database: Database) -> pl.DataFrame:
     """Garbage collections as rows of `HOST`."""
-    rows = _on_thread(pl.concat(database.range_batches("GC_RECORD", _THREAD)))
+    rows = _on_thread(database.ranges("GC_RECORD", _THREAD))
     return shaped(rows.with_columns(name=pl.lit("GC"), category=pl.lit("gc"), process=pl.lit("Python GC")), HOST)
 
 
 def read_marks(database: Database) -> pl.DataFrame:
     """Ranges that the user marked, as rows of `HOST`; instants are left out."""
     wanted = {**_THREAD, "name": "message", "correlation": "connectionId"}
-    rows = pl.concat(database.range_batches("MSTX_EVENTS", wanted, {"name": TEXT_ID}, filled="end_ns"))
+    rows = database.ranges("MSTX_EVENTS", wanted, {"name": TEXT_ID}, filled="end_ns")
     rows = _on_thread(rows.drop_nulls("name")).filter(pl.col("duration_ns") > 0)
     return shaped(
         rows.with_columns(
@@ -100,4 +100,6 @@ def _stacks(database: Database) -> pl.DataFrame:
     """Call stacks by number, one frame a line, innermost first."""
     wanted = {"chain": "id", "frame": "stack", "depth": "stackDepth"}
     frames = database.read("PYTORCH_CALLCHAINS", wanted, {"frame": TEXT_ID}).drop_nulls(["chain", "frame"])
+    if frames.is_empty():
+        return frames
     return frames.sort("chain", "depth").group_by("chain").agg(stack=pl.col("frame").str.join("\n"))
