@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -26,6 +27,34 @@ Key = TypeVar("Key")
 Name = TypeVar("Name")
 
 
+@dataclass
+class Part:
+    """Some rows of a spool, in memory or in a file."""
+
+    rows: int
+    held: pl.DataFrame | None
+    file: Path | None = None
+
+    def frame(self, columns: list[str] | None = None) -> pl.DataFrame:
+        """The rows."""
+        if self.held is None:
+            assert self.file is not None
+            return pl.read_ipc(self.file, columns=columns)
+        return self.held if columns is None else self.held.select(columns)
+
+    def taken(self) -> pl.DataFrame:
+        """The rows, which are forgotten."""
+        frame = self.frame()
+        self.forget()
+        return frame
+
+    def forget(self) -> None:
+        """Free the memory or the file; frames that were read stay as they are."""
+        self.held = None
+        if self.file is not None:
+            self.file.unlink(missing_ok=True)
+
+
 class Spool(Generic[Key]):
     """Keeps frames under their keys, in the order in which they come.
 
@@ -38,7 +67,7 @@ class Spool(Generic[Key]):
         self._memory_bytes = MEMORY_BYTES if memory_bytes is None else memory_bytes
         self._make_scratch = scratch
         self._directory: Path | None = None
-        self._in_files: dict[Key, list[Path]] = {}
+        self._in_files: dict[Key, list[Part]] = {}
         self._in_memory: dict[Key, list[pl.DataFrame]] = {}
         self._held_bytes: dict[Key, int] = {}
         self._all_bytes = 0
@@ -67,7 +96,7 @@ class Spool(Generic[Key]):
             if (file := self._written(held[:count])) is None:
                 self._has_room = False
                 return
-            self._in_files.setdefault(key, []).append(file)
+            self._in_files.setdefault(key, []).append(Part(sum(frame.height for frame in held[:count]), None, file))
             self._held_bytes[key] -= size
             self._all_bytes -= size
             del held[:count]
@@ -95,10 +124,12 @@ class Spool(Generic[Key]):
 
     def frames(self, key: Key, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
         """The frames of a key, in order."""
-        for file in self._in_files.get(key, ()):
-            yield pl.read_ipc(file, columns=columns)
-        for frame in self._in_memory.get(key, ()):
-            yield frame if columns is None else frame.select(columns)
+        for part in self.parts(key):
+            yield part.frame(columns)
+
+    def parts(self, key: Key) -> list[Part]:
+        """The rows of a key, in order, to be read when they are needed."""
+        return [*self._in_files.get(key, ()), *(Part(frame.height, frame) for frame in self._in_memory.get(key, ()))]
 
     def whole(self, key: Key) -> pl.DataFrame | None:
         """All rows of a key in one frame; None if there are none."""
@@ -107,15 +138,17 @@ class Spool(Generic[Key]):
 
     def taken(self, key: Key) -> Iterator[pl.DataFrame]:
         """The frames of a key, in order, each forgotten as soon as it is given."""
+        for part in self.taken_parts(key):
+            yield part.taken()
+
+    def taken_parts(self, key: Key) -> list[Part]:
+        """Like `parts`; the spool forgets them."""
+        parts = self.parts(key)
         self._rows.pop(key, None)
         self._all_bytes -= self._held_bytes.pop(key, 0)
-        held = self._in_memory.pop(key, [])
-        for file in self._in_files.pop(key, ()):
-            frame = pl.read_ipc(file)
-            file.unlink()
-            yield frame
-        while held:
-            yield held.pop(0)
+        self._in_memory.pop(key, None)
+        self._in_files.pop(key, None)
+        return parts
 
     def batches(self, key: Key) -> Iterator[pl.DataFrame]:
         """Like `taken`, with small frames put together."""
@@ -180,7 +213,10 @@ def share_out(frame: pl.DataFrame, number: pl.Series, name: Name, spool: Spool[t
         return
     for one in numbers:
         rows = frame.filter(number == one)
-        if 2 * rows.height <= frame.height:  # filtered rows keep the texts of the whole frame in memory
-            texts = [column for column, kind in rows.schema.items() if kind == pl.String]
-            rows = rows.with_columns(pl.concat_str([pl.col(text), pl.lit("")]).alias(text) for text in texts)
-        spool.add((one, name), rows)
+        spool.add((one, name), compacted(rows) if 2 * rows.height <= frame.height else rows)
+
+
+def compacted(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with texts of their own: those of a part of a frame keep the texts of the whole in memory."""
+    texts = [column for column, kind in rows.schema.items() if kind == pl.String]
+    return rows.with_columns(pl.concat_str([pl.col(text), pl.lit("")]).alias(text) for text in texts)

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.kineto.layout import COLUMNS
-from stepscope.sources.spool import EventSpool
+from stepscope.sources.spool import EventSpool, Part
 from stepscope.sources.stacks import OWN_FRAME, OWN_THREAD
 from stepscope.sources.trace_events.base import BASE, Place
 
@@ -72,10 +72,16 @@ class Events:
 
     def frames(self, name: str, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
         """The frames of a class, in order, with times since the epoch (`columns` names `start_ns`, if given)."""
-        for frame in self._spool.frames(name, columns):
-            yield frame.with_columns(pl.col("start_ns") + self.base_ns)
+        return map(self.dated, self._spool.frames(name, columns))
 
     def taken(self, name: str) -> Iterator[pl.DataFrame]:
         """Like `frames`, each forgotten as soon as it is given."""
-        for frame in self._spool.taken(name):
-            yield frame.with_columns(pl.col("start_ns") + self.base_ns)
+        return map(self.dated, self._spool.taken(name))
+
+    def taken_parts(self, name: str) -> list[Part]:
+        """The rows of a class, in order and to be `dated`, when they are needed; they are forgotten here."""
+        return self._spool.taken_parts(name)
+
+    def dated(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """A frame with times since the epoch."""
+        return frame.with_columns(frame["start_ns"] + self.base_ns) if self.base_ns else frame

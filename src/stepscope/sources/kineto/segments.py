@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from stepscope.sources.cutting import Bounds, Chunks
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import HOST_CLASSES, event_frame
 from stepscope.sources.matching import first_match
-from stepscope.sources.spool import Spool, quantiles, share_out
+from stepscope.sources.spool import compacted, quantiles
 
 SEGMENT_ROWS = 100_000
 """About as many events make a segment; its tree and rows take some 50 MB."""
@@ -53,11 +55,12 @@ class Segment:
         """
         self.first_slice = self.next_slice = first_slice
         for name in HOST_CLASSES:
-            frames = [carried[name]] if name in carried else []
+            frames = [compacted(carried[name])] if name in carried else []
             for frame in self.parts[name]:
                 first, self.next_slice = self.next_slice, self.next_slice + frame.height
                 numbers = pl.int_range(first, self.next_slice, dtype=pl.Int64, eager=True).alias("slice")
-                frames.append(frame.with_columns(numbers, spent_ns=pl.lit(0, pl.Int64)))
+                spent = pl.zeros(frame.height, dtype=pl.Int64, eager=True).alias("spent_ns")
+                frames.append(frame.hstack([numbers, spent]))
             self.parts[name] = [pl.concat(frames, rechunk=True)] if frames else []
 
     def rows(self, name: str) -> int:
@@ -79,43 +82,84 @@ def segments(events: Events, scratch: Callable[[], Path]) -> Iterator[Segment]:
     """The segments of a trace in order of time; the (complete) events are used up."""
     classes = (*_TIMED, "device")
     count = sum(events.rows(name) for name in classes) // SEGMENT_ROWS
-    cuts = quantiles((frame for name in classes for frame in events.frames(name, ["start_ns"])), "start_ns", count)
+    spans: dict[str, list[tuple[Any, Any, bool]]] = {name: [] for name in classes}
+
+    def starts() -> Iterator[pl.DataFrame]:
+        for name in classes:
+            for frame in events.frames(name, ["start_ns"]):
+                times = frame["start_ns"]
+                spans[name].append((times.min(), times.max(), times.null_count() > 0))
+                yield frame
+
+    cuts = quantiles(starts(), "start_ns", count)
     if cuts.is_empty():
-        yield Segment({name: list(events.taken(name)) for name in classes}, None)
+        yield Segment({name: _joined(events.taken(name)) for name in classes}, None)
         return
-    spool: Spool[tuple[int, str]] = Spool(scratch)
-    _share_out_device(events, cuts, spool, scratch)
+
+    def number(_: int, frame: pl.DataFrame) -> pl.Series:
+        return _numbers(cuts, frame["start_ns"] + events.base_ns)
+
+    chunks = {"device": _device_chunks(events, cuts, scratch)}
     for name in _TIMED:
-        for frame in events.taken(name):
-            share_out(frame, cuts.search_sorted(frame["start_ns"], side="right"), name, spool)
-    for number, end in enumerate([*cuts.to_list(), None]):
-        yield Segment({name: list(spool.taken((number, name))) for name in classes}, end)
+        bounds = [_bounds(cuts, *span) for span in spans[name]]
+        chunks[name] = Chunks(events.taken_parts(name), bounds, number, scratch)
+    for place, end in enumerate([*cuts.to_list(), None]):
+        yield Segment({name: _joined(map(events.dated, chunks[name].take(place))) for name in classes}, end)
 
 
-def _share_out_device(
-    events: Events, cuts: pl.Series, spool: Spool[tuple[int, str]], scratch: Callable[[], Path]
-) -> None:
-    """Put device work where its launch is: joined a chunk of the correlations at a time, for they rise with time."""
-    for launches, frames in _joinable(events, scratch):
+def _bounds(cuts: pl.Series, first_ns: int | None, last_ns: int | None, has_others: bool) -> Bounds | None:
+    if first_ns is None or last_ns is None:
+        return None
+    first, last = _numbers(cuts, pl.Series([first_ns, last_ns]))
+    return Bounds(first, last, has_others)
+
+
+def _joined(frames: Iterable[pl.DataFrame]) -> list[pl.DataFrame]:
+    """All rows in one frame, if there are any."""
+    found = list(frames)
+    return [pl.concat(found, rechunk=False)] if found else []
+
+
+def _numbers(cuts: pl.Series, times: pl.Series) -> pl.Series:
+    """The segment of each time; null if there is none."""
+    numbers: pl.Series = cuts.search_sorted(times, side="right")
+    return (
+        numbers.zip_with(times.is_not_null(), pl.Series([None], dtype=numbers.dtype)) if times.null_count() else numbers
+    )
+
+
+def _device_chunks(events: Events, cuts: pl.Series, scratch: Callable[[], Path]) -> Chunks:
+    """Device work in the segments of its launches."""
+    numbers: list[pl.Series] = []
+    for frames in _groups(events.frames("device", [*_JOINED])):
+        made = _numbers(cuts, _launched(pl.concat(frames), events))
         for frame in frames:
-            launch = first_match(frame["correlation"], launches["correlation"])
-            launched = launches["start_ns"].gather(launch)
-            times = launched.zip_with(launched.is_not_null(), frame["start_ns"])
-            share_out(frame, cuts.search_sorted(times, side="right"), "device", spool)
+            numbers.append(made.head(frame.height))
+            made = made.slice(frame.height)
+    bounds = [Bounds(*map(int, (own.min(), own.max()))) for own in numbers]  # type: ignore[arg-type]
+    return Chunks(events.taken_parts("device"), bounds, lambda place, _: numbers[place], scratch)
 
 
-def _joinable(events: Events, scratch: Callable[[], Path]) -> Iterator[tuple[pl.DataFrame, Iterable[pl.DataFrame]]]:
-    """Launches with the device work that they may belong to."""
-    bounds = quantiles(events.frames("runtime", [*_JOINED]), "correlation", 1 + events.rows("runtime") // _JOINED_ROWS)
-    none = pl.DataFrame(schema=dict.fromkeys(_JOINED, pl.Int64))
-    made = (frame.filter(pl.col("correlation") > 0) for frame in events.frames("runtime", [*_JOINED]))
-    if bounds.is_empty():
-        yield pl.concat([none, *made]), events.taken("device")
-        return
-    joining: Spool[tuple[int, str]] = Spool(scratch)
-    for launches in made:
-        share_out(launches, bounds.search_sorted(launches["correlation"]), "launch", joining)
-    for frame in events.taken("device"):
-        share_out(frame, bounds.search_sorted(frame["correlation"].fill_null(0)), "device", joining)
-    for number in range(len(bounds) + 1):
-        yield pl.concat([none, *joining.taken((number, "launch"))]), joining.taken((number, "device"))
+def _launched(work: pl.DataFrame, events: Events) -> pl.Series:
+    """When each piece of device work was launched, or else started."""
+    launched = pl.Series("start_ns", [None], dtype=pl.Int64).new_from_index(0, work.height)
+    for frames in _groups(events.frames("runtime", [*_JOINED])):
+        if launched.null_count():  # the first launch of a correlation counts
+            calls = pl.concat(frames)
+            calls = calls.filter(calls["correlation"] > 0)
+            found = calls["start_ns"].gather(first_match(work["correlation"], calls["correlation"]))
+            launched = launched.zip_with(launched.is_not_null(), found)
+    moments: pl.Series = launched.zip_with(launched.is_not_null(), work["start_ns"])
+    return moments
+
+
+def _groups(frames: Iterable[pl.DataFrame]) -> Iterator[list[pl.DataFrame]]:
+    """Frames in groups of about as many rows as are joined at a time."""
+    held: list[pl.DataFrame] = []
+    for frame in frames:
+        held.append(frame)
+        if sum(one.height for one in held) >= _JOINED_ROWS:
+            yield held
+            held = []
+    if held:
+        yield held
