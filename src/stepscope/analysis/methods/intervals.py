@@ -67,16 +67,19 @@ def union(ranges: pl.LazyFrame, by: Sequence[str] = ()) -> pl.LazyFrame:
         ranges: Any ranges.
         by: Columns, e.g. the rank; only ranges with equal values are merged.
     """
-    reach = pl.col("end_ns").cum_max().shift(1)
-    return (
+    reach = pl.col("end_ns").cum_max()
+    ordered = (
         ranges.select(*by, "start_ns", "end_ns")
         .filter(pl.col("end_ns") > pl.col("start_ns"))
         .sort(*by, "start_ns")
         .with_columns(reach=reach.over(by) if by else reach)
-        .with_columns(block=(pl.col("start_ns") > pl.col("reach")).fill_null(True).cum_sum())
-        .group_by("block", maintain_order=True)
-        .agg(pl.col(by).first(), pl.col("start_ns").first(), pl.col("end_ns").max())
-        .select(*by, "start_ns", "end_ns")
+    )
+    before = pl.col("reach").shift(1)
+    opens = (pl.col("start_ns") > (before.over(by) if by else before)).fill_null(True)
+    # How far all ranges so far reach is, at the last range of a block, the end of the block.
+    return ordered.with_columns(opens=opens).select(
+        pl.col(*by, "start_ns").filter("opens"),
+        end_ns=pl.col("reach").filter(pl.col("opens").shift(-1, fill_value=True)),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END, outside, starting_in, union
 from stepscope.tables import KERNELS, RANKS
 from stepscope.tables.operators import BACKWARD, OPTIMIZER_SCOPE
@@ -69,15 +70,24 @@ def turn_starts(
     updates = marked.filter(pl.col("phase") == "optimizer").join(closed, on=["rank", "step"], how="semi")
     backward = union(closed.lazy(), by=["rank"]).sort("rank", "start_ns").with_row_index("before").collect()
     busy = union(pl.concat([backward.lazy().select("rank", "start_ns", "end_ns"), others]), by=["rank"])
-    forward = outside(_of_main_thread(operators.filter("forward")), busy).sort("start_ns")
     last = backward.select("rank", "before", "start_ns").sort("start_ns")
-    after = forward.collect().join_asof(last, on="start_ns", by="rank", check_sortedness=False).drop_nulls("before")
+    around = busy.collect()
+    parts = []
+    for batch in batches(_of_main_thread(operators.filter("forward")).select("rank", "start_ns")):
+        forward = outside(batch, around).join_asof(last, on="start_ns", by="rank", check_sortedness=False)
+        parts.append(_firsts(forward.drop_nulls("before")))
+    after = _firsts(pl.concat(parts))
     bounds = [
-        after.group_by("rank", "before").agg(turn_ns=pl.col("start_ns").min()).select(list(_BOUND)),
+        after.select("rank", turn_ns="start_ns"),
         updates.select("rank", turn_ns="end_ns"),
         starting_in(resets.collect(), updates).select("rank", turn_ns="end_ns"),
     ]
     return pl.concat(bounds).unique().sort("turn_ns", "rank")
+
+
+def _firsts(forward: pl.DataFrame) -> pl.DataFrame:
+    """The first operator of forward after each range of backward."""
+    return forward.group_by("rank", "before").agg(pl.col("start_ns").min())
 
 
 def in_turns(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
@@ -90,8 +100,8 @@ def in_turns(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
 def _of_main_thread(operators: pl.LazyFrame) -> pl.LazyFrame:
     """The operators on the thread with the most; those on loaders' threads do not belong to a forward pass."""
     counts = operators.group_by("rank", "thread").len().sort("rank", "len", "thread", descending=[False, True, False])
-    main = counts.group_by("rank", maintain_order=True).agg(pl.col("thread").first())
-    return operators.join(main, on=["rank", "thread"], how="semi", nulls_equal=True)
+    main = counts.group_by("rank", maintain_order=True).agg(pl.col("thread").first()).collect(engine="streaming")
+    return operators.join(main.lazy(), on=["rank", "thread"], how="semi", nulls_equal=True)
 
 
 def phases_by_operators(operators: pl.LazyFrame, turns: pl.DataFrame) -> pl.DataFrame:

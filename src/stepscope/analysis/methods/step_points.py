@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
+from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END, starting_in, union
 from stepscope.analysis.methods.launched_work import launch_times, launched_within
 from stepscope.analysis.methods.operator_phases import marks_launches
@@ -173,12 +175,26 @@ def _standing_at(at: pl.Series, known: Evidence, side: Side) -> list[str | None]
     if side is FORWARD:  # a graph may run an operator of its optimizer, such as the step counter, before all others
         table = table.filter(~pl.col("name").str.contains(OPTIMIZER_SCOPE))
     work = table.select("name", "duration_ns", at_ns=pl.col("start_ns") if side.is_start else END)
-    times = work.select("at_ns", found_ns="at_ns").sort("at_ns").collect()
     asked = pl.DataFrame({"at_ns": at}).with_row_index("number")
-    strategy = "forward" if side.is_start else "backward"
-    nearest = asked.drop_nulls().sort("at_ns").join_asof(times, on="at_ns", strategy=strategy)  # type: ignore[arg-type]
+    nearest = _nearest(work.select("at_ns"), asked.drop_nulls().sort("at_ns"), side)
     # If several coincide, the outermost one starts and the innermost one ends.
     there = work.filter(pl.col("at_ns").is_in(nearest["found_ns"].implode())).sort(-pl.col("duration_ns"), "name")
-    names = there.unique("at_ns", keep="first" if side.is_start else "last").select("name", found_ns="at_ns").collect()
+    names = (
+        there.unique("at_ns", keep="first" if side.is_start else "last")
+        .select("name", found_ns="at_ns")
+        .collect(engine="streaming")
+    )
     found = nearest.join(names, on="found_ns", how="left").select("number", "name")
     return asked.join(found, on="number", how="left", maintain_order="left")["name"].to_list()
+
+
+def _nearest(times: pl.LazyFrame, asked: pl.DataFrame, side: Side) -> pl.DataFrame:
+    """What was `asked`, each with the first time at or after it, or the last at or before it (`found_ns`)."""
+    strategy: Any = "forward" if side.is_start else "backward"
+    nearest = pl.min_horizontal if side.is_start else pl.max_horizontal
+    found = asked.with_columns(found_ns=pl.lit(None, pl.Int64))
+    for batch in batches(times):
+        there = batch.drop_nulls().sort("at_ns").with_columns(other_ns="at_ns")
+        joined = found.join_asof(there, on="at_ns", strategy=strategy, check_sortedness=False)
+        found = joined.select(*asked.columns, found_ns=nearest("found_ns", "other_ns"))
+    return found

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END, pieces
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.step.marked_steps import LIMITS, Limits, phases_of_unrecorded
@@ -66,24 +67,19 @@ def activity(
         Unavailable: If no work of a rank was recorded, or only its communication but not what its device computed:
             nothing recorded does not mean nothing done.
     """
-    device = KERNELS.or_empty(kernels).select("rank", "kind", "start_ns", "duration_ns").collect()
+    device, computing = _device_work(KERNELS.or_empty(kernels))
     calls = COLLECTIVES.or_empty(collectives).select("rank", "on_device", "start_ns", "duration_ns").collect()
-    on_device = {*device["rank"], *calls.filter("on_device")["rank"]}
-    if on_device - {*device.filter(pl.col("kind") == "compute")["rank"]}:
+    on_device = {*device["rank"].unique(), *calls.filter("on_device")["rank"].unique()}
+    if on_device - computing:
         raise Unavailable("device work was recorded without compute kernels, so what it computed is unknown")
     is_host = ~pl.col("rank").is_in(sorted(on_device))
     parts = [
-        _named(device, pl.col("kind").replace_strict(DOING, default="computing")),
+        device,
         _named(calls.filter(pl.col("on_device") | is_host), pl.lit("communication")),
     ]
     if operators is not None and not on_device.issuperset(ranks_of(steps)):
         _not_launched(slices, is_host)
-        host = operators.filter(is_host).select("rank", "name", "start_ns", "duration_ns", "thread").collect()
-        # MindSpore also records a collective as an operator, in addition to its call
-        others = host.join(calls, on=["rank", "start_ns", "duration_ns"], how="anti")
-        is_call = pl.col("name").str.contains(COMMUNICATION_CALL)
-        what = pl.when(is_call).then(pl.lit("communication")).otherwise(pl.lit("computing"))
-        parts.append(_not_stopped(_named(others, what, "thread"), slices))
+        parts.append(_host_work(operators.filter(is_host), calls, slices))
     found = merged(pl.concat(parts))
     if marks is not None:
         found = pl.concat([found, _explaining(marks, found, on_device, ranks, steps, limits)])
@@ -91,6 +87,33 @@ def activity(
     if {*ranks_of(steps)} - {*known}:
         raise Unavailable("no work of the rank was recorded")
     return found.with_columns(on_device=~is_host)
+
+
+def _device_work(kernels: pl.LazyFrame) -> tuple[pl.DataFrame, set[int]]:
+    """Ranges of the kernels by kind, and the ranks that compute."""
+    parts: list[pl.DataFrame] = []
+    computing: set[int] = set()
+    for batch in batches(kernels.select("rank", "kind", "start_ns", "duration_ns")):
+        computing.update(batch.filter(pl.col("kind") == "compute")["rank"].unique())
+        if parts:
+            parts[-1] = merged(parts[-1])
+        parts.append(_named(batch, pl.col("kind").replace_strict(DOING, default="computing")))
+    return pl.concat(parts), computing
+
+
+def _host_work(operators: pl.LazyFrame, calls: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
+    """Ranges of the host's operators by kind, without garbage collections inside them."""
+    garbage = _garbage(slices)
+    is_call = pl.col("name").str.contains(COMMUNICATION_CALL)
+    what = pl.when(is_call).then(pl.lit("communication")).otherwise(pl.lit("computing"))
+    parts: list[pl.DataFrame] = []
+    for batch in batches(operators.select("rank", "name", "start_ns", "duration_ns", "thread")):
+        if parts:
+            parts[-1] = merged(parts[-1])
+        # MindSpore also records a collective as an operator, in addition to its call
+        others = batch.join(calls, on=["rank", "start_ns", "duration_ns"], how="anti")
+        parts.append(_not_stopped(_named(others, what, "thread"), garbage))
+    return pl.concat(parts)
 
 
 def _not_launched(slices: pl.LazyFrame | None, is_host: pl.Expr) -> None:
@@ -150,12 +173,16 @@ def is_on_device(activity: pl.DataFrame) -> pl.Expr:
     return pl.col("rank").is_in(activity.filter("on_device")["rank"].unique().to_list())
 
 
-def _not_stopped(work: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
+def _garbage(slices: pl.LazyFrame | None) -> pl.DataFrame:
+    """Python's garbage collections, in order of time."""
+    collected = SLICES.or_empty(slices).filter((pl.col("category") == "gc") & pl.col("thread").is_not_null())
+    return collected.select("rank", "thread", "start_ns", end_ns=END).sort("start_ns", "end_ns").collect()
+
+
+def _not_stopped(work: pl.DataFrame, garbage: pl.DataFrame) -> pl.DataFrame:
     """Host work (with its `thread`) without Python's garbage collection inside it on the same thread, e.g. in the
     backward of a function written in Python. Other threads continue computing."""
     result, where = ["rank", "what", "start_ns", "end_ns"], ["rank", "thread"]
-    collected = SLICES.or_empty(slices).filter((pl.col("category") == "gc") & pl.col("thread").is_not_null())
-    garbage = collected.select(*where, "start_ns", end_ns=END).sort("start_ns", "end_ns").collect()
     if garbage.is_empty():  # the usual case; there may be millions of operators
         return work.select(result)
     last = garbage.select(*where, end_ns="start_ns", until_ns="end_ns")

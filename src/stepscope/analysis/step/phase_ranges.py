@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END, outside, pieces, starting_in, union
 from stepscope.analysis.methods.launched_work import launch_times, launched_within
 from stepscope.analysis.methods.operator_phases import (
@@ -98,11 +99,14 @@ def _in_steps(operators: pl.LazyFrame | None, steps: pl.LazyFrame | None, marked
     """The operators of ranks with known steps; of other ranks, those inside an optimizer's closure."""
     if operators is None or steps is None:
         return operators
-    whole = steps.filter(is_whole_recording()).select("rank").unique()
+    without = ranks_of(steps.filter(is_whole_recording()))
+    if not without:
+        return operators
+    whole = pl.col("rank").is_in(without)
     updates = union(marked.lazy().filter(pl.col("phase") == "optimizer"), by=["rank"])
-    inside = starting_in(operators.join(whole, on="rank", how="semi"), updates)
+    inside = starting_in(operators.filter(whole), updates)
     closes = pl.col("name").str.starts_with(ENGINE).any().over("rank", "until_ns")
-    return pl.concat([operators.join(whole, on="rank", how="anti"), inside.filter(closes).drop("until_ns")])
+    return pl.concat([operators.filter(~whole), inside.filter(closes).drop("until_ns")])
 
 
 def _marked(slices: pl.LazyFrame | None) -> pl.DataFrame:
@@ -151,16 +155,21 @@ def _forward(
     first = in_turns(later, turns).filter(backward).group_by(keys).agg(until_ns=pl.col("start_ns").min())
     without = later.group_by("rank", "step").agg(step_until_ns=pl.col("start_ns").min(), trains=backward.any())
     others = _annotated(slices, NO_FORWARD).with_columns(updates=pl.col("name").str.contains(UPDATES))
-    before = outside(operators, union(_but_closures(others, later.filter(backward).lazy()), by=["rank"]))
-    rows = in_turns(before.select("rank", "step", "start_ns", "duration_ns").collect(), turns)
-    known = rows.join(first, on=keys, how="left", nulls_equal=True).join(without, on=["rank", "step"], how="left")
+    around = union(_but_closures(others, later.filter(backward).lazy()), by=["rank"]).collect()
     until = pl.coalesce("until_ns", pl.when(~pl.col("trains")).then("step_until_ns"))
     trains = pl.col("trains").fill_null(False)
-    kept = known.with_columns(until_ns=until, turn_ns=pl.when(trains).then("turn_ns")).filter(
-        (pl.col("start_ns") < pl.col("until_ns")) | (pl.col("until_ns").is_null() & ~trains)
-    )
-    end = pl.coalesce(pl.col("until_ns").first(), END.max())
-    return kept.group_by(keys).agg(start_ns=pl.col("start_ns").min(), end_ns=end, phase=pl.lit("forward"))
+    parts = []
+    for batch in batches(operators.select("rank", "step", "start_ns", "duration_ns")):
+        rows = in_turns(outside(batch, around), turns)
+        known = rows.join(first, on=keys, how="left", nulls_equal=True).join(without, on=["rank", "step"], how="left")
+        kept = known.with_columns(until_ns=until, turn_ns=pl.when(trains).then("turn_ns")).filter(
+            (pl.col("start_ns") < pl.col("until_ns")) | (pl.col("until_ns").is_null() & ~trains)
+        )
+        span = {"start_ns": pl.col("start_ns").min(), "end_ns": END.max(), "until_ns": pl.col("until_ns").first()}
+        parts.append(kept.group_by(keys).agg(**span))
+    end = pl.coalesce(pl.col("until_ns").first(), pl.col("end_ns").max())
+    found = pl.concat(parts).group_by(keys)
+    return found.agg(start_ns=pl.col("start_ns").min(), end_ns=end, phase=pl.lit("forward"))
 
 
 def _but_closures(others: pl.LazyFrame, backward: pl.LazyFrame) -> pl.LazyFrame:

@@ -1,0 +1,43 @@
+"""Answers do not depend on how many rows of a table are read at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import asking
+from every_format import FORMATS
+from stepscope.analysis.methods import batches as module
+from stepscope.analysis.methods.batches import batches
+from test_same_answers import differing
+
+
+def test_batches_are_all_rows_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH_ROWS", 3)
+    rows = pl.DataFrame({"n": range(8)})
+
+    parts = list(batches(rows.lazy()))
+
+    assert [part.height for part in parts] == [3, 3, 2]
+    assert pl.concat(parts).equals(rows)
+
+
+def test_a_table_without_rows_is_one_empty_batch() -> None:
+    (part,) = batches(pl.LazyFrame(schema={"n": pl.Int64}))
+
+    assert (part.height, part.schema) == (0, {"n": pl.Int64()})
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_answers_are_those_of_one_batch(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    FORMATS[name](tmp_path)
+    told = [asking.answers(run) for run in asking.opened(tmp_path)]
+
+    monkeypatch.setattr(module, "BATCH_ROWS", 2)
+    again = [asking.answers(run) for run in asking.opened(tmp_path)]
+
+    assert told
+    for one, other in zip(told, again, strict=True):
+        differing(one, other)
