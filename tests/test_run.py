@@ -319,7 +319,34 @@ def test_small_ranks_are_asked_together_and_one_by_one_where_one_cannot_answer(r
 
     assert run.analyse(seen)["rank"].to_list() == [0, 2, 3, 4]
     assert {rank: str(reason) for rank, reason in run.silent_ranks(seen).items()} == {1: "rank 1 is broken"}
-    assert sorted(asked) == [[0], [0, 1, 2], [1], [2], [3, 4]]
+    assert sorted(asked) == [[0], [0, 1, 2, 3, 4], [1], [2], [3], [4]]
+
+
+def test_ranks_that_cannot_answer_are_left_out_and_the_others_asked_together_again(registry: None) -> None:
+    asked = []
+
+    @analysis("rank", columns("rank"), together=True, nothing="no kernel is long")
+    def long(kernels: pl.LazyFrame) -> pl.DataFrame:
+        frame = kernels.select("rank", "duration_ns").collect()
+        asked.append(frame["rank"].to_list())
+        if broken := frame.filter(pl.col("duration_ns") == 0)["rank"].to_list():
+            raise Unavailable("a kernel has no length", of=broken)
+        return frame.filter(pl.col("duration_ns") > 1).select("rank")
+
+    @analysis("rank", columns("rank"), together=True)
+    def longer(long: pl.DataFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
+        return kernels.select("rank").collect()
+
+    def kernel(duration_ns: int) -> pl.DataFrame:
+        return KERNELS.frame(kernel=[0], start_ns=[0], duration_ns=[duration_ns], kind=["compute"], name=["k"])
+
+    run = Run.from_frames({rank: {"kernels": kernel(length)} for rank, length in enumerate([5, 0, 1, 0, 7])})
+    reasons = {1: "a kernel has no length", 2: "no kernel is long", 3: "a kernel has no length"}
+
+    for question in (long, longer):
+        assert run.analyse(question)["rank"].to_list() == [0, 4]
+        assert {rank: str(reason) for rank, reason in run.silent_ranks(question).items()} == reasons
+    assert sorted(asked) == [[0, 1, 2, 3, 4], [0, 2, 4], [1, 3]]
 
 
 def test_what_is_asked_together_needs_only_what_is_asked_together(registry: None) -> None:

@@ -47,6 +47,8 @@ class Unavailable(StepscopeError):
         ranks: The ranks that lack the table; empty if none of them has it.
         why: What the import reported about the missing table.
         causes: The reasons of several ranks that cannot answer, each once.
+        of: Of several ranks that are asked together, those that cannot answer for this reason; empty if it is unknown
+            which.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Unavailable(StepscopeError):
         ranks: Sequence[int] = (),
         why: str = "",
         causes: Sequence[Unavailable] = (),
+        of: Sequence[int] = (),
     ) -> None:
         super().__init__(reason)
         self.question = question
@@ -65,10 +68,13 @@ class Unavailable(StepscopeError):
         self.ranks = tuple(ranks)
         self.why = why
         self.causes = tuple(causes)
+        self.of = tuple(of)
 
-    def again(self) -> Unavailable:
+    def again(self, of: Sequence[int] = ()) -> Unavailable:
         """The same reason without the traceback of where it was first raised, which would keep all its frames."""
-        return copy(self)
+        reason = copy(self)
+        reason.of = tuple(of)
+        return reason
 
 
 class Cancelled(StepscopeError):

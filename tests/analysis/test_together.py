@@ -14,7 +14,7 @@ from stepscope.analysis import ANALYSES
 from stepscope.errors import Unavailable
 from stepscope.run import Run
 from stepscope.tables import TABLES
-from tests.analysis.inputs import batches, events, samples, steps, usage_of
+from tests.analysis.inputs import batches, events, pipeline, samples, steps, usage_of
 
 TOGETHER = sorted(name for name, analysis in ANALYSES.items() if analysis.together)
 
@@ -60,12 +60,14 @@ def without_steps(rank: int) -> dict[str, pl.DataFrame]:
 
 def fed(rank: int) -> dict[str, pl.DataFrame]:
     """A rank with queues, a loader, samples of its host, and host events."""
-    pipeline = [batches("device_queue", [rank, 1, 2]), batches("get_next", [0, rank, 2]), samples({"MapOp_1": [rank]})]
+    queues = [batches("device_queue", [rank, 1, 2]), batches("get_next", [0, rank, 2]), samples({"MapOp_1": [rank]})]
     loader = batches("Images", [1, 2, rank]).with_columns(step=pl.Series([1, 2, 3], dtype=pl.Int32))
     cpu = [usage_of("host", [0.1 * rank] * 3), usage_of("operator", [0.1] * 2, name="MapOp_1")]
     process = usage_of("process", [0.2]).with_columns(rss_bytes=pl.lit(100 + rank, pl.Int64))
+    nodes = {"DataQueueOp_0": None, "MapOp_1": "DataQueueOp_0", "TFReaderOp_2": "MapOp_1"}
     return {
-        "input_pipeline": pl.concat([*pipeline, loader]),
+        "pipeline_operators": pipeline(nodes, capacity=10 + rank),
+        "input_pipeline": pl.concat([*queues, loader]),
         "host_usage": pl.concat([*cpu, process]),
         "host_events": events([("graph", "compile", rank, 5)]),
         "steps": steps(3),
@@ -83,6 +85,49 @@ def in_phases(rank: int) -> dict[str, pl.DataFrame]:
         input_shapes=pl.when(is_product).then(pl.format("[[2, {}], [{}, 5]]", shared, shared)),
     )
     return {**tables, "operators": operators, "slices": _compiled(tables["slices"], rank)}
+
+
+def remembering(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank whose memory grows from step to step by an amount of its own and that has little left; the first one has a
+    graph and the second one no figures."""
+    marked = steps(6)
+    grown = [(1 + rank) * 100_000_000 * step for step in range(6)]
+    times = marked["start_ns"].to_list()
+    curve = TABLES["memory_curve"].frame(
+        time_ns=times, device=[rank] * 6, allocated_bytes=grown, reserved_bytes=[2 * size + 10**9 for size in grown]
+    )
+    blocks = TABLES["allocations"].frame(
+        name=[f"op {rank}"] * 6, device=[rank] * 6, size_bytes=[5_000_000] * 6, allocation_ns=times
+    )
+    size = TABLES["counters"].frame(
+        time_ns=[0, 0], name=["memory_total_bytes"] * 2, device=[rank, 9], value=[max(grown) * 1.05, 1.0]
+    )
+    tables = {"steps": marked, "memory_curve": curve, "allocations": blocks, "counters": size.head(1 + rank)}
+    if rank != 1:
+        tables["rank_figures"] = TABLES["rank_figures"].frame(name=["memory_peak_bytes"], value=[7.0 + rank])
+    if rank == 0:
+        nodes = {"node": [0, 1, 2], "name": ["a", "b", "c"], "total_bytes": [1, 5, 5]}
+        tables["graph_nodes"] = TABLES["graph_nodes"].frame(graph=[3] * 3, **nodes)
+    return tables
+
+
+def in_python(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank with Python functions on a thread of its own beside operators; the last one has none."""
+    whole = on_cpu(rank)
+    start = whole["steps"]["start_ns"][0]
+    calls = ["train.py(1): main", f"train.py({rank}): step", "<built-in function sleep>", "queue.py(5): get"]
+    if rank == 2:
+        return whole
+    functions = TABLES["slices"].frame(
+        slice=[10_000 + place for place in range(4)],
+        category=["python"] * 4,
+        name=calls,
+        thread=["0", "0", "0", "1"],
+        depth=[2, 3, 4, 2],
+        start_ns=[start, start + MS, start + 2 * MS, start],
+        duration_ns=[(90 + rank) * MS, 50 * MS, (5 + rank) * MS, 10 * MS],
+    )
+    return {**whole, "slices": pl.concat([whole["slices"].drop("rank"), functions])}
 
 
 def partly_recorded(rank: int) -> dict[str, pl.DataFrame]:
@@ -106,6 +151,8 @@ RUNS = {
     "without steps": Run.from_frames({rank: without_steps(rank) for rank in range(2)}),
     "phases": Run.from_frames({rank: in_phases(rank) for rank in range(3)}),
     "input": Run.from_frames({rank: fed(rank) for rank in range(3)}),
+    "memory": Run.from_frames({rank: remembering(rank) for rank in range(4)}),
+    "python": Run.from_frames({rank: in_python(rank) for rank in range(4)}),
     "device": Run.from_frames({rank: on_device(rank, 1 + rank) for rank in range(4)}),
     "partly recorded": Run.from_frames({rank: partly_recorded(rank) for rank in range(3)}),
     "cpu": Run.from_frames({rank: on_cpu(rank) for rank in range(4)}),
@@ -113,17 +160,27 @@ RUNS = {
 }
 
 
+def answer_of(run: Run, question: str) -> pl.DataFrame | None:
+    try:
+        return run.analyse(question)
+    except Unavailable:
+        return None
+
+
 @pytest.mark.parametrize("question", TOGETHER)
 def test_asked_together_or_alone(question: str) -> None:
     answered = 0
     for run in RUNS.values():
-        try:
-            together = run.analyse(question)
-        except Unavailable:
-            continue
-        alone = pl.concat([run.select(ranks=[rank.rank]).analyse(question) for rank in run.ranks])
-        answered += together.height > 0
-        assert_frame_equal(together, alone, check_row_order=False, check_exact=True)
+        together = answer_of(run, question)
+        ones = [run.select(ranks=[rank.rank]) for rank in run.ranks]
+        alone = [answer for one in ones if (answer := answer_of(one, question)) is not None]
+        silent = {rank: str(why) for one in ones for rank, why in one.silent_ranks(question).items()}
+        assert {rank: str(why) for rank, why in run.silent_ranks(question).items()} == silent
+        if together is None:
+            assert not alone
+        else:
+            assert_frame_equal(together, pl.concat(alone), check_exact=True)
+            answered += together.height > 0
 
     assert answered
 

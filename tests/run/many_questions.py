@@ -76,9 +76,8 @@ def counted_calls() -> Iterator[Counter[Hashable]]:
     call: Callable[..., Any] = Supplier._call
 
     def counting(self: Supplier, analysis: Any, options: Any, ranks: Any) -> Any:
-        numbers = None if ranks is None else tuple(rank.rank for rank in ranks)
         with lock:
-            calls[self._key(analysis, options, numbers)] += 1
+            calls[self._key(analysis, options, ranks)] += 1
         return call(self, analysis, options, ranks)
 
     with patch.object(Supplier, "_call", counting):

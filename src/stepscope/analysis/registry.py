@@ -39,11 +39,15 @@ class Analysis:
             that memory does not grow with the number of ranks; `job`: called once with the tables of all ranks.
         columns: The columns of its result, in order.
         together: Scope `rank` only: may be called with the tables of several ranks at once (column `rank`), which costs
-            little more than one call if ranks are small. A rank's part of the answer depends on its own rows only.
+            little more than one call if ranks are small. A rank's part of the answer depends on its own rows only. If
+            some have no answer, it raises `Unavailable` and names them (`of`), and is called again without them; where
+            it names none, it is called for each rank alone.
         whole_job: Scope `job` only: the answer about one rank depends on the others. If a user selects ranks, it is
             computed over all ranks and then narrowed.
         across_steps: The answer about one step depends on the others. If a user selects steps, it is computed over all
             steps and then narrowed.
+        nothing: Scope `rank` only: why ranks without rows have no answer; if an analysis raises it, it is of all its
+            ranks. Default: no rows are an answer, too.
         passes: Options that it passes on to the analyses that it needs, which have options of these names; it may also
             use them itself.
         as_recorded: It gets the tables as recorded. Other analyses get iterations as steps for ranks that mark none, if
@@ -57,6 +61,7 @@ class Analysis:
     columns: tuple[Column, ...] = ()
     whole_job: bool = False
     together: bool = False
+    nothing: str = ""
     passes: tuple[str, ...] = ()
     as_recorded: bool = False
     every_step: bool = False
@@ -138,6 +143,12 @@ class Analysis:
         return {**handed, **self.parameters.options}
 
     @cached_property
+    def tables(self) -> frozenset[str]:
+        """The tables of a rank on which its answer about that rank depends."""
+        own = frozenset(name for name in self.needs if name in TABLES)
+        return own.union(*(other.tables for other in self.others if other.scope == "rank"))
+
+    @cached_property
     def closure(self) -> tuple[Analysis, ...]:
         """All analyses on which its answer depends, each after those that it needs, and itself as the last."""
         used: dict[str, Analysis] = {}
@@ -190,12 +201,19 @@ def ranks_of(table: pl.LazyFrame) -> list[int]:
     return table.select(pl.col("rank").unique().sort()).collect()["rank"].to_list()
 
 
+def without_rows(ranks: Iterable[int], rows: pl.DataFrame) -> list[int]:
+    """Those of some ranks that have no rows."""
+    having = {*rows["rank"].unique()}
+    return [rank for rank in ranks if rank not in having]
+
+
 def analysis(
     scope: Scope,
     columns: tuple[Column, ...],
     *,
     whole_job: bool = False,
     together: bool = False,
+    nothing: str = "",
     passes: tuple[str, ...] = (),
     as_recorded: bool = False,
     every_step: bool = False,
@@ -211,7 +229,8 @@ def analysis(
     def register(function: F) -> F:
         name = function.__name__
         added = Analysis(
-            name, function, scope, columns, whole_job, together, passes, as_recorded, every_step, across_steps
+            *(name, function, scope, columns, whole_job, together, nothing),
+            *(passes, as_recorded, every_step, across_steps),
         )
         before = ANALYSES.get(name)
         if name in TABLES or (before is not None and before.function.__module__ != function.__module__):
@@ -223,8 +242,8 @@ def analysis(
             _unchecked.append(added)
         ANALYSES[name] = added
         for one in ANALYSES.values():  # dependants of the replaced analysis now depend on this one
-            one.__dict__.pop("closure", None)
-            one.__dict__.pop("options", None)
+            for known in ("closure", "options", "tables"):
+                one.__dict__.pop(known, None)
         return function
 
     return register

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.run.rank import Rank, narrowed, stacked
+from stepscope.run.rank import Rank, stacked
 from stepscope.tables import STEPS, TABLES
 from stepscope.tables.steps import REPETITION, WHOLE_RECORDING
 
@@ -99,8 +99,6 @@ def numbered(rows: pl.LazyFrame, name: str, steps: pl.DataFrame) -> pl.LazyFrame
     return pl.concat(parts).sort("place").with_columns(step=step).select(schema)
 
 
-def tables_of(ranks: Sequence[Rank], name: str, steps: pl.DataFrame) -> pl.LazyFrame:
-    """A table of some ranks by iterations, narrowed to the selected steps."""
-    own = steps.filter(pl.col("rank").is_in([rank.rank for rank in ranks]))
-    rows = numbered(stacked([rank.whole for rank in ranks], name), name, own)
-    return narrowed(rows, name, ranks[0].steps)
+def by_iterations(rows: pl.LazyFrame, ranks: Sequence[Rank], name: str, steps: pl.DataFrame) -> pl.LazyFrame:
+    """A table of some ranks, with all its rows, by iterations."""
+    return numbered(rows, name, steps.filter(pl.col("rank").is_in([rank.rank for rank in ranks])))

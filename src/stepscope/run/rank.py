@@ -28,6 +28,8 @@ class Rank:
         self.recording = recording
         self.steps = steps
         self.facts: Mapping[str, Any] = {**recording.facts, "rank": rank, "rank_origin": origin}
+        self.rows: Mapping[str, int] = {RANKS.name: 1, **recording.rows}
+        """Number of rows of each non-empty table, before steps are selected."""
 
     def __repr__(self) -> str:
         return f"Rank({self.rank}, {str(self.path)!r})"
@@ -36,11 +38,6 @@ class Rank:
     def path(self) -> Path:
         """The trace file or directory from which it was read."""
         return self.recording.path
-
-    @property
-    def rows(self) -> Mapping[str, int]:
-        """Number of rows of each non-empty table, before steps are selected."""
-        return {RANKS.name: 1, **self.recording.rows}
 
     def has(self, name: str) -> bool:
         """Whether the rank has any rows of a table."""

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import threading
 import types
-from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from stepscope.analysis.parameters import CHOSEN, check_options, frozen, identity
-from stepscope.analysis.registry import Analysis, find_analysis
+from stepscope.analysis.registry import Analysis, find_analysis, without_rows
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.run.answer_cache import AnswerCache
 from stepscope.run.engine import Engine, Task
-from stepscope.run.engine.base import PartAnswer, Stacked
+from stepscope.run.engine.base import PartAnswer, Ranks, by_rank
 from stepscope.run.engine.orders import Orders
-from stepscope.run.iterations import tables_of
+from stepscope.run.iterations import by_iterations
 from stepscope.run.kept_answers import KeptAnswers
-from stepscope.run.rank import Rank, stacked
+from stepscope.run.kept_rows import KeptRows
+from stepscope.run.rank import Rank, narrowed, stacked
 from stepscope.run.recorded import Recorded
 from stepscope.run.watching import check_cancelled, report
 from stepscope.selection import Choice, Selection, parse_selection
@@ -60,6 +62,7 @@ class Supplier:
         self.kept = kept
         self._kept_keys: dict[Hashable, bytes | None] = {}
         self._orders = Orders(run, cache.most_bytes)
+        self._grouped: dict[frozenset[str], list[Ranks]] = {}
         self.given: Mapping[str, pl.DataFrame | Unavailable] = {}
         """Answers about the whole job supplied by the calling process."""
 
@@ -86,37 +89,30 @@ class Supplier:
             if self.kept is not None:
                 self.kept.write()
 
-    def ask(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank] | None = None) -> Any:
-        """The answer for the whole job, or for some ranks computed together; `options` are all that it has.
+    def ask(self, analysis: Analysis, options: Mapping[str, Any]) -> Any:
+        """The answer about the whole job, or of all ranks; `options` are all that it has.
 
         Raises:
             Unavailable: If there is none.
         """
-        if ranks is None and analysis.scope == "rank":
+        if analysis.scope == "rank":
             return self._stacked(analysis, options).whole()
-        if ranks is None and analysis.name in self.given:
+        if analysis.name in self.given:
             given = self.given[analysis.name]
             if isinstance(given, Unavailable):
                 raise given.again()
             return given
-        numbers = None if ranks is None else tuple(rank.rank for rank in ranks)
 
         def compute() -> Any:
-            if ranks is None and analysis.whole_job and self.whole is not None:
-                return analysis.of_ranks(self.whole.ask(analysis, options), [rank.rank for rank in self.run.ranks])
-            steps = self.run.ranks[0].steps
-            if steps is not None and (analysis.every_step or analysis.across_steps or CHOSEN in options):
-                given = {CHOSEN: _both(steps, options[CHOSEN])} if CHOSEN in options else {}
-                every = self._all_steps.ask(analysis, {**options, **given}, ranks and [rank.whole for rank in ranks])
-                return every.filter(steps.expression("step")) if analysis.across_steps else every
-            known = self._part_of_stacked(analysis, options, numbers)
-            return self._call(analysis, options, ranks) if known is None else known
+            if analysis.whole_job and self.whole is not None:
+                return analysis.of_ranks(self.whole.ask(analysis, options), self._numbers)
+            selected = self._of_all_steps(analysis, options)
+            if selected is None:
+                return self._call(analysis, options, None)
+            every = self._all_steps.ask(analysis, selected)
+            return every.filter(self._steps_chosen()) if analysis.across_steps else every
 
-        known = self._part_of_stacked(analysis, options, numbers)
-        if known is not None:
-            return known
-        key = self._key(analysis, options, numbers)
-        return self.cache.get(key, compute if numbers else lambda: self._kept_or(analysis, options, compute))
+        return self.cache.get(self._key(analysis, options, None), lambda: self._kept_or(analysis, options, compute))
 
     def _kept_or(self, analysis: Analysis, options: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
         """The answer about the whole run that is kept on disk, or else the computed one, which is then kept."""
@@ -144,34 +140,76 @@ class Supplier:
             self._kept_keys[key] = self.kept.key(analysis, options, changed, self._selection)
         return self._kept_keys[key]
 
-    def _part_of_stacked(
-        self, analysis: Analysis, options: Mapping[str, Any], numbers: tuple[int, ...] | None
-    ) -> pl.DataFrame | None:
-        """The answer of some ranks from that of all ranks, if it is known: only that one is kept then."""
-        if numbers is None:
-            return None
-        everyone: Stacked | None = self.cache.known(self._key(analysis, options, None))
-        if everyone is None and self.kept is not None:
-            key = self._kept_key(analysis, options)
-            everyone = self._stacked(analysis, options) if key is not None and self.kept.has(key) else None
-        if everyone is not None:
-            return everyone.part(numbers)
-        if self.whole is None or any(one.scope == "job" and not one.whole_job for one in analysis.closure):
-            return None
-        return self.whole._part_of_stacked(analysis, options, numbers)
+    def ask_part(self, analysis: Analysis, options: Mapping[str, Any], ranks: Ranks) -> PartAnswer:
+        """The answers of one of the groups of ranks that an analysis is asked about; see `_groups`."""
 
-    def ask_part(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank]) -> PartAnswer:
-        """The answers of some ranks: together, or one by one if that fails."""
-        numbers = tuple(rank.rank for rank in ranks)
+        def compute() -> PartAnswer:
+            known = None if self.whole is None else self.whole._known(analysis, options)
+            if known is not None:
+                return known.narrowed(ranks)
+            selected = self._of_all_steps(analysis, options)
+            if selected is None:
+                return self._computed(analysis, options, ranks)
+            every = self._all_steps.ask_part(analysis, selected, ranks)
+            if every.frame is None or not analysis.across_steps:
+                return every
+            return replace(every, frame=every.frame.filter(self._steps_chosen()))
+
+        answer: PartAnswer = self.cache.get(self._key(analysis, options, ranks), compute)
+        return answer
+
+    def _computed(self, analysis: Analysis, options: Mapping[str, Any], ranks: Ranks) -> PartAnswer:
+        """The answers of some ranks from one call, or several if some of the ranks have none."""
         try:
-            frame = self.ask(analysis, options, ranks)
+            frame = self._call(analysis, options, ranks)
         except Unavailable as reason:
-            if len(ranks) == 1:
-                return PartAnswer({}, {numbers[0]: reason.again()})
-            return PartAnswer.joined(self.ask_part(analysis, options, [rank]) for rank in ranks)  # of one, perhaps
+            some = tuple(rank for rank in ranks if rank in reason.of)
+            if len(ranks) == 1 or len(some) == len(ranks) or (analysis.nothing and str(reason) == analysis.nothing):
+                return PartAnswer((), None, {rank: reason.again() for rank in ranks})
+            others = tuple(rank for rank in ranks if rank not in reason.of)
+            parts = [some, others] if some else [(rank,) for rank in ranks]  # of one, perhaps
+            return PartAnswer.joined([self._computed(analysis, options, part) for part in parts])
         if frame is None:
-            return PartAnswer({}, {n: Unavailable(f"{analysis.name} gives nothing for rank {n}") for n in numbers})
-        return PartAnswer({numbers: frame}, {})
+            return PartAnswer((), None, {n: Unavailable(f"{analysis.name} gives nothing for rank {n}") for n in ranks})
+        lacking = without_rows(ranks, frame) if analysis.nothing else ()
+        answered = tuple(rank for rank in ranks if rank not in lacking)
+        silent = {rank: Unavailable(analysis.nothing) for rank in lacking}
+        return PartAnswer(answered, by_rank([frame]) if answered else None, silent)
+
+    def _part_with(self, analysis: Analysis, options: Mapping[str, Any], ranks: Ranks) -> PartAnswer:
+        """Answers of some ranks and perhaps of others: all ranks', if they are known, else those of their groups."""
+        known = self._all_known(analysis, options)
+        if known is not None:
+            return known
+        groups = [group for group in self._groups(analysis) if not {*group}.isdisjoint(ranks)]
+        parts = [self.ask_part(analysis, options, group) for group in groups]
+        return parts[0] if len(parts) == 1 else PartAnswer.joined(parts)
+
+    def _known(self, analysis: Analysis, options: Mapping[str, Any]) -> PartAnswer | None:
+        """The answers of all ranks, if they are known and those of some ranks are the same without the others."""
+        if any(one.scope == "job" and not one.whole_job for one in analysis.closure):
+            return None
+        return self._all_known(analysis, options)
+
+    def _all_known(self, analysis: Analysis, options: Mapping[str, Any]) -> PartAnswer | None:
+        """The answers of all ranks, if they are in memory or on disk."""
+        known: PartAnswer | None = self.cache.known(self._key(analysis, options, None))
+        if known is None and self.kept is not None:
+            key = self._kept_key(analysis, options)
+            known = self._stacked(analysis, options) if key is not None and self.kept.has(key) else None
+        return known
+
+    def _of_all_steps(self, analysis: Analysis, options: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The options with which it is asked about all steps although some are selected, else None."""
+        steps = self.run.ranks[0].steps
+        if steps is None or not (analysis.every_step or analysis.across_steps or CHOSEN in options):
+            return None
+        return {**options, **({CHOSEN: _both(steps, options[CHOSEN])} if CHOSEN in options else {})}
+
+    def _steps_chosen(self) -> pl.Expr:
+        """Whether a row is of a selected step."""
+        steps = self.run.ranks[0].steps
+        return pl.lit(value=True) if steps is None else steps.expression("step")
 
     def _options(self, analysis: Analysis, given: Mapping[str, Any]) -> dict[str, Any]:
         """All options of an analysis: given, else the run's, else default values. Others raise `StepscopeError`."""
@@ -201,25 +239,25 @@ class Supplier:
     @cached_property
     def _selection(self) -> Any:
         """The ranks and their selected steps."""
-        return (tuple(rank.rank for rank in self.run.ranks), *{rank.steps for rank in self.run.ranks})
+        return (self._numbers, *{rank.steps for rank in self.run.ranks})
 
-    def _stacked(self, analysis: Analysis, options: Mapping[str, Any]) -> Stacked:
+    @cached_property
+    def _numbers(self) -> Ranks:
+        return tuple(rank.rank for rank in self.run.ranks)
+
+    def _stacked(self, analysis: Analysis, options: Mapping[str, Any]) -> PartAnswer:
         """The answers of all ranks. The parts are not kept in addition."""
-        parts: list[PartAnswer] = []
 
-        def stack() -> Stacked:
-            parts.extend(self._ask_parts(analysis, options))
-            return Stacked.of(parts)
+        def stack() -> PartAnswer:
+            return PartAnswer.joined(self._ask_parts(analysis, options))
 
         key = self._key(analysis, options, None)
-        answers: Stacked = self.cache.get(key, lambda: self._kept_or(analysis, options, stack), keeps=False)
-        groups = [ranks for part in parts for ranks in (*part.frames, *((rank,) for rank in part.silent))]
-        self.cache.forget(self._key(analysis, options, ranks) for ranks in groups)
+        answers: PartAnswer = self.cache.get(key, lambda: self._kept_or(analysis, options, stack), keeps=False)
+        self.cache.forget(self._key(analysis, options, ranks) for ranks in self._groups(analysis))
         return answers
 
     def _ask_parts(self, analysis: Analysis, options: Mapping[str, Any]) -> list[PartAnswer]:
         """Compute the answers of all ranks, as many at a time as possible."""
-        parts = self._parts if _takes_several(analysis) else [[rank] for rank in self.run.ranks]
         done = 0
         lock = threading.Lock()
 
@@ -229,14 +267,13 @@ class Supplier:
                 done += len(task.ranks)
                 report(analysis.name, done, len(self.run.ranks))
 
-        return self.engine.map([self._task(analysis, options, part) for part in parts], count)
+        return self.engine.map([self._task(analysis, options, group) for group in self._groups(analysis)], count)
 
-    def _task(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank]) -> Task:
-        numbers = tuple(rank.rank for rank in ranks)
+    def _task(self, analysis: Analysis, options: Mapping[str, Any], ranks: Ranks) -> Task:
         return Task(
-            numbers,
+            ranks,
             here=lambda: self.ask_part(analysis, options, ranks),
-            order=lambda: self._orders.order(analysis, options, numbers, self._given_to(analysis)),
+            order=lambda: self._orders.order(analysis, options, ranks, self._given_to(analysis)),
         )
 
     def _given_to(self, analysis: Analysis) -> dict[str, pl.DataFrame | Unavailable]:
@@ -252,22 +289,37 @@ class Supplier:
                 given[other.name] = reason
         return given
 
+    def _groups(self, analysis: Analysis) -> list[Ranks]:
+        """The ranks in groups about which an analysis is asked at once: neighbours that have the same of the tables on
+        which its answer depends."""
+        if not analysis.together:
+            return [(number,) for number in self._numbers]
+        if analysis.tables not in self._grouped:
+            groups: list[Ranks] = []
+            for part in self._parts:
+                alike: dict[frozenset[str], list[int]] = {}
+                for rank in part:
+                    alike.setdefault(analysis.tables.intersection(rank.rows), []).append(rank.rank)
+                groups += map(tuple, alike.values())
+            self._grouped[analysis.tables] = groups
+        return self._grouped[analysis.tables]
+
     @cached_property
     def _parts(self) -> list[list[Rank]]:
-        """The ranks in parts that may be computed together: small neighbours with the same tables."""
+        """Neighbouring ranks of which all rows may be in memory."""
         parts: list[list[Rank]] = []
         total = 0
         for rank in self.run.ranks:
             rows = sum(rank.rows.values())
             total += rows
-            if parts and total <= TOGETHER_ROWS and parts[-1][0].rows.keys() == rank.rows.keys():
+            if parts and total <= TOGETHER_ROWS:
                 parts[-1].append(rank)
             else:
                 parts.append([rank])
                 total = rows
         return parts
 
-    def _call(self, analysis: Analysis, options: Mapping[str, Any], ranks: Sequence[Rank] | None) -> Any:
+    def _call(self, analysis: Analysis, options: Mapping[str, Any], ranks: Ranks | None) -> Any:
         """Call an analysis with the tables and answers that it names, None for missing optional ones."""
         passed = {name: value for name, value in options.items() if name in analysis.passes}
         own = {name: options[name] for name in analysis.parameters.options}
@@ -277,45 +329,45 @@ class Supplier:
             if name in TABLES:
                 supplied[name] = self._table(name, ranks, analysis)
                 if required and supplied[name] is None:
-                    raise self.run.lacks(name, analysis.name)
+                    raise self.run.lacks(name, analysis.name).again(ranks or ())
                 continue
             try:
-                supplied[name] = _copied(self._other(name, ranks, passed))
-            except Unavailable:
-                if required or self._some_can(name, ranks, passed):
-                    raise
+                supplied[name] = _copied(self._other(name, ranks, passed, required=required))
+            except Unavailable as reason:
+                if required or reason.of:
+                    raise reason.again(reason.of or ranks or ()) from None
                 supplied[name] = None
         return analysis.checked(_collected(analysis.name, analysis.function(**supplied, **own)))
 
-    def _some_can(self, name: str, ranks: Sequence[Rank] | None, passed: Mapping[str, Any]) -> bool:
-        """Whether some of several ranks have an answer although all of them together do not."""
-        for rank in ranks if ranks is not None and len(ranks) > 1 else ():
-            try:
-                self._other(name, [rank], passed)
-            except Unavailable:
-                continue
-            return True
-        return False
-
-    def _table(self, name: str, ranks: Sequence[Rank] | None, analysis: Analysis) -> pl.LazyFrame | None:
+    def _table(self, name: str, ranks: Ranks | None, analysis: Analysis) -> pl.LazyFrame | None:
+        among = self.run.ranks if ranks is None else [self._by_number[number] for number in ranks]
         if name == ISSUES.name:
-            return self.run.table(name) if ranks is None else stacked(ranks, name)
-        having = [rank for rank in self.run.ranks if rank.has(name)] if ranks is None else list(ranks)
-        if not having or not all(rank.has(name) for rank in having):
+            return self.run.table(name) if ranks is None else stacked(among, name)
+        having = [rank for rank in among if rank.has(name)]
+        if not having:
             return None
+        rows = self._rows.table(name, [rank.rank for rank in having])
         iterations = None if analysis.as_recorded else self.run.iterations
-        return stacked(having, name) if iterations is None else tables_of(having, name, iterations.steps)
+        if iterations is not None:
+            rows = by_iterations(rows, having, name, iterations.steps)
+        return narrowed(rows, name, self.run.ranks[0].steps)
 
-    def _other(self, name: str, ranks: Sequence[Rank] | None, passed: Mapping[str, Any]) -> Any:
+    @cached_property
+    def _rows(self) -> KeptRows:
+        return KeptRows(self.run.ranks, self.cache) if self.whole is None else self.whole._rows
+
+    def _other(self, name: str, ranks: Ranks | None, passed: Mapping[str, Any], *, required: bool) -> Any:
         """Another answer: of the same ranks if its scope is `rank`, else of the whole job."""
         other = find_analysis(name)
         options = self._completed(other, {option: value for option, value in passed.items() if option in other.options})
-        return self.ask(other, options, ranks if other.scope == "rank" else None)
+        if ranks is None or other.scope == "job":
+            return self.ask(other, options)
+        part = self._part_with(other, options, ranks)
+        return None if not required and part.silent.keys() >= {*ranks} else part.of(ranks)
 
-
-def _takes_several(analysis: Analysis) -> bool:
-    """Whether an analysis, and all that it needs, may be called with several ranks' tables."""
-    return analysis.together and all(_takes_several(other) for other in analysis.others if other.scope == "rank")
+    @cached_property
+    def _by_number(self) -> dict[int, Rank]:
+        return {rank.rank: rank for rank in self.run.ranks}
 
 
 def _both(steps: Selection, chosen: Choice) -> Selection:

@@ -85,10 +85,9 @@ class Asker:
             question: error_of(answer) if isinstance(answer, Reason) else frame_of(answer)
             for question, answer in request.given.items()
         }
-        ranks = [rank for rank in supplier.run.ranks if rank.rank in request.ranks]
-        answer = supplier.ask_part(find_analysis(request.question), decoded(request.options), ranks)
-        frames = [(numbers, rows_of(frame)) for numbers, frame in answer.frames.items()]
-        return Answered(frames, {rank: reason_of(reason) for rank, reason in answer.silent.items()})
+        answer = supplier.ask_part(find_analysis(request.question), decoded(request.options), request.ranks)
+        rows = None if answer.frame is None else rows_of(answer.frame)
+        return Answered(answer.ranks, rows, {rank: reason_of(reason) for rank, reason in answer.silent.items()})
 
     def _supplier(self, run: int) -> Supplier:
         if run not in self._suppliers:

@@ -13,6 +13,9 @@ from stepscope.tables.base import Column
 ROOT = "Total"
 
 
+NO_TREE = "no tree of scopes was recorded, and operators have no recorded position in the model"
+
+
 @analysis(
     "rank",
     columns(
@@ -27,6 +30,7 @@ ROOT = "Total"
         titles={"flops": "FLOPs in total", "share_ratio": "share of parent"},
     ),
     together=True,
+    nothing=NO_TREE,
 )
 def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | None) -> pl.DataFrame:
     """Sum FLOPs by scope, from the whole model down to the operators' scopes: one row per scope.
@@ -45,7 +49,7 @@ def flop_tree(flop_scopes: pl.LazyFrame | None, operator_flops: pl.DataFrame | N
         parts.append(_of_operators(known.join(stated, on="rank", how="anti")))
     found = pl.concat(parts, how="diagonal")
     if found.is_empty():
-        raise Unavailable("no tree of scopes was recorded, and operators have no recorded position in the model")
+        raise Unavailable(NO_TREE)
     parents = found.group_by("rank", scope="parent").agg(children=pl.col("flops").sum())
     own = found.group_by("rank", "scope").agg(own=pl.col("flops").first())
     whole = parents.join(own, on=["rank", "scope"], how="left")

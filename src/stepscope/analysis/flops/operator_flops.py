@@ -55,7 +55,13 @@ COLUMNS = columns(
 )
 
 
-@analysis("rank", COLUMNS, together=True)
+UNKNOWN_FLOPS = (
+    "no FLOPs are stated, and no shapes of matrix products, convolutions or attention were recorded. "
+    "Record with shapes (record_shapes), or on Ascend with the metrics ArithmeticUtilization"
+)
+
+
+@analysis("rank", COLUMNS, together=True, nothing=UNKNOWN_FLOPS)
 def operator_flops(
     operator_instances: pl.DataFrame | None,
     flops: pl.DataFrame | None,
@@ -87,10 +93,7 @@ def operator_flops(
         fresh = rows.filter(pl.col("rank").is_in(known.implode())).join(found, on="rank", how="anti")
         found = pl.concat([found, with_schema(fresh, _RAW)])
     if found.is_empty():
-        raise Unavailable(
-            "no FLOPs are stated, and no shapes of matrix products, convolutions or attention were recorded. "
-            "Record with shapes (record_shapes), or on Ascend with the metrics ArithmeticUtilization"
-        )
+        raise Unavailable(UNKNOWN_FLOPS)
     return _with_rates(found)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.intervals import END, union
 from stepscope.analysis.methods.statistics import share
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import analysis, without_rows
 from stepscope.errors import Unavailable
 from stepscope.tables import RANKS, SLICES
 from stepscope.tables.base import Column
@@ -40,6 +38,7 @@ NOT_IDLE = ""
     columns(
         "rank", Column("process", "string", "Process, as recorded."), Column("thread", "string", "Thread, as recorded.")
     ),
+    together=True,
 )
 def python_threads(slices: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.DataFrame:
     """Find the threads with recorded Python functions: one row per thread, in order.
@@ -49,12 +48,16 @@ def python_threads(slices: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> p
     Raises:
         Unavailable: If no Python functions were recorded.
     """
-    found = None if slices is None else slices.filter(pl.col("category") == "python")
-    if found is None or found.select("category").head(1).collect().is_empty():
-        never = RANKS.or_empty(ranks).select(_NEVER.any()).collect().item()
-        raise Unavailable(NEVER_RECORDED if never else NO_FUNCTIONS)
-    places = found.filter(pl.col("duration_ns") > 0).select("rank", "process", "thread").unique()
-    return places.sort("rank", "process", "thread", nulls_last=True).collect()
+    places = ["rank", "process", "thread"]
+    calls = SLICES.or_empty(slices).filter(pl.col("category") == "python")
+    found = calls.group_by(places).agg(lasts=(pl.col("duration_ns") > 0).any()).collect()
+    every = RANKS.or_empty(ranks).select("rank", never=_NEVER.fill_null(False)).collect()
+    lacking = every.filter(pl.col("rank").is_in(without_rows(every["rank"], found))).sort("rank")
+    if lacking.height or found.is_empty():
+        never = lacking.height > 0 and lacking["never"][0]
+        alike = lacking.filter(pl.col("never") == never)["rank"].to_list()
+        raise Unavailable(NEVER_RECORDED if never else NO_FUNCTIONS, of=alike)
+    return found.filter("lasts").select(places).sort(places, nulls_last=True)
 
 
 @analysis(
@@ -67,6 +70,7 @@ def python_threads(slices: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> p
         Column("idle_ns", "int64", "Part of `self_ns` in which the rank was idle; null if unknown."),
         keep="function self_ns file line idle_ns total_ns calls share_ratio",
     ),
+    together=True,
 )
 def functions(
     python_threads: pl.DataFrame, slices: pl.LazyFrame | None, idle_pieces: pl.DataFrame | None
@@ -76,7 +80,7 @@ def functions(
     Built-in functions have no file; they are distinguished by the function that calls them.
     """
     called = _called(python_threads, slices)
-    swept = pl.concat(_swept(called, idle_pieces))
+    swept = _swept(called, idle_pieces)
     keys = ["rank", *FUNCTION]
     calls = _placed(called, swept)
     ranges = calls.lazy().with_columns(end_ns=END)
@@ -103,6 +107,7 @@ def functions(
         Column("idle_ns", "int64", "Idle time while it was the innermost function."),
         keep="function idle_ns cause file line",
     ),
+    together=True,
 )
 def idle_functions(
     python_threads: pl.DataFrame, slices: pl.LazyFrame | None, idle_pieces: pl.DataFrame
@@ -110,7 +115,7 @@ def idle_functions(
     """Find the Python functions that ran on the training thread while the rank was idle: one row per cause and
     function, longest first."""
     called = _called(python_threads, slices)
-    swept = pl.concat(_swept(called, idle_pieces))
+    swept = _swept(called, idle_pieces)
     times = swept.filter(pl.col("cause") != NOT_IDLE).select("call", "cause", "duration_ns")
     return (
         times.join(_placed(called, swept).drop("duration_ns"), on="call", maintain_order="left")
@@ -125,17 +130,20 @@ def _called(threads: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
     is_call = pl.col("category").is_in(["python", "operator"]) & (pl.col("duration_ns") > 0)
     calls = SLICES.or_empty(slices).filter(is_call)
     rows = calls.select("rank", "category", "name", "process", "thread", "start_ns", "duration_ns").collect()
-    kept = rows.join(threads, on=["process", "thread"], how="semi", nulls_equal=True, maintain_order="left")
+    kept = rows.join(threads, on=["rank", "process", "thread"], how="semi", nulls_equal=True, maintain_order="left")
     return kept.with_columns(call=pl.int_range(pl.len(), dtype=pl.Int64))
 
 
-def _swept(called: pl.DataFrame, idle: pl.DataFrame | None) -> Iterator[pl.DataFrame]:
+def _swept(called: pl.DataFrame, idle: pl.DataFrame | None) -> pl.DataFrame:
     """How long each call was the innermost of its thread: `call`, `caller`, `cause` (of idle time), `duration_ns`."""
-    threads = called.partition_by("process", "thread", maintain_order=True)
-    # the training thread is the one that calls operators
-    training = max(threads, key=lambda rows: (rows.filter(pl.col("category") == "operator").height, rows.height))
-    for rows in threads:
-        yield _innermost(rows, idle if rows is training else None)
+    parts = [_innermost(called.clear(), None)]
+    for (rank,), calls in called.partition_by("rank", as_dict=True, maintain_order=True).items():
+        threads = calls.partition_by("process", "thread", maintain_order=True)
+        # the training thread is the one that calls operators
+        training = max(threads, key=lambda rows: (rows.filter(pl.col("category") == "operator").height, rows.height))
+        own = None if idle is None else idle.filter(pl.col("rank") == rank)
+        parts += (_innermost(rows, own if rows is training else None) for rows in threads)
+    return pl.concat(parts)
 
 
 def _innermost(rows: pl.DataFrame, idle: pl.DataFrame | None) -> pl.DataFrame:

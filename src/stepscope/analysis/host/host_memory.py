@@ -7,10 +7,10 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.intervals import END
 from stepscope.analysis.methods.step_windows import count_steps, of_steps, step_ranges
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import analysis, ranks_of, without_rows
 from stepscope.errors import Unavailable
 from stepscope.selection import Choice
-from stepscope.tables import HOST_EVENTS, HOST_USAGE
+from stepscope.tables import HOST_EVENTS, HOST_USAGE, RANKS
 from stepscope.tables.base import Column
 
 KEYS = ("module", "event", "stage")
@@ -54,11 +54,11 @@ def host_memory_curve(
     of_process = HOST_USAGE.or_empty(host_usage).filter(pl.col("scope") == SAMPLED)
     sampled = of_process.select("rank", "time_ns", module=pl.lit(SAMPLED), memory_bytes="rss_bytes")
     rows = pl.concat([*ends, sampled], how="diagonal").drop_nulls("memory_bytes").collect()
-    if rows.is_empty():
-        raise Unavailable("no host memory was recorded")
+    if (unknown := without_rows(ranks_of(RANKS.or_empty(ranks)), rows)) or rows.is_empty():
+        raise Unavailable("no host memory was recorded", of=unknown)
     kept = of_steps(rows, step_ranges(steps, ranks), chosen)
-    if kept.is_empty():
-        raise Unavailable("no host memory was recorded in the chosen steps")
+    if left_out := without_rows(rows["rank"].unique().sort(), kept):
+        raise Unavailable("no host memory was recorded in the chosen steps", of=left_out)
     return kept.sort("rank", "time_ns", maintain_order=True).select("rank", "time_ns", "step", *KEYS, "memory_bytes")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import polars as pl
@@ -12,7 +14,12 @@ from stepscope.analysis.methods.pipeline_graph import LIMITS, Limits, Node, bott
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.tables import HOST_USAGE, INPUT_PIPELINE
-from stepscope.tables.base import Column
+from stepscope.tables.base import Column, schema_of
+
+JUDGED = ("depth", "children", "bottleneck", "chain", "observations")
+"""The columns that follow from a whole pipeline."""
+
+NOT_SAMPLED = "the queues of dataset operators were not sampled"
 
 COLUMNS = columns(
     "rank",
@@ -42,7 +49,7 @@ COLUMNS = columns(
 )
 
 
-@analysis("rank", COLUMNS)
+@analysis("rank", COLUMNS, together=True)
 def input_operators(
     pipeline_operators: pl.LazyFrame,
     input_pipeline: pl.LazyFrame | None,
@@ -51,20 +58,19 @@ def input_operators(
 ) -> pl.DataFrame:
     """Describe each dataset operator and mark the bottlenecks: one row per operator, the root first."""
     listed = pipeline_operators.drop("parameters").collect()
-    total = pl.col("processors").sum().over("pipeline")
+    total = pl.col("processors").sum().over("rank", "pipeline")
     rows = (
-        listed.join(_queues(input_pipeline), on="operator", how="left")
-        .join(_cpu(host_usage), on="operator", how="left")
+        listed.join(_queues(input_pipeline), on=["rank", "operator"], how="left", maintain_order="left")
+        .join(_cpu(host_usage), on=["rank", "operator"], how="left", maintain_order="left")
         .with_columns(
             usage_ratio=pl.when(pl.col("queue_capacity") > 0).then(pl.col("mean_size") / pl.col("queue_capacity")),
             processors_per_worker=pl.col("processors") / pl.col("workers").clip(1),
             cpu_share_ratio=pl.when(total > 0).then(pl.col("processors") / total),
         )
     )
-    ordered = rows.sort("pipeline", "number", "operator", nulls_last=True)
-    parts = [_judged(part, limits) for part in ordered.partition_by("pipeline", maintain_order=True)]
-    found = pl.concat(parts).select(names(COLUMNS))
-    return found.sort("pipeline", "depth", "number", "operator", nulls_last=True, maintain_order=True)
+    ordered = rows.sort("rank", "pipeline", "number", "operator", nulls_last=True)
+    found = _judged(ordered, limits).select(names(COLUMNS))
+    return found.sort("rank", "pipeline", "depth", "number", "operator", nulls_last=True, maintain_order=True)
 
 
 @analysis(
@@ -76,6 +82,7 @@ def input_operators(
         keep="operator sample",
     ),
     together=True,
+    nothing=NOT_SAMPLED,
 )
 def input_samples(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
     """List the samples of the operators' output queues, by operator and time.
@@ -91,7 +98,7 @@ def input_samples(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
         .collect()
     )
     if found.is_empty():
-        raise Unavailable("the queues of dataset operators were not sampled")
+        raise Unavailable(NOT_SAMPLED)
     return found
 
 
@@ -99,7 +106,9 @@ def _queues(samples: pl.LazyFrame | None) -> pl.DataFrame:
     """Mean size and emptiness of each operator's queue."""
     size = pl.col("queue_size")
     queues = (
-        INPUT_PIPELINE.or_empty(samples).filter(pl.col("batch").is_null() & size.is_not_null()).group_by("operator")
+        INPUT_PIPELINE.or_empty(samples)
+        .filter(pl.col("batch").is_null() & size.is_not_null())
+        .group_by("rank", "operator")
     )
     return queues.agg(samples=pl.len().cast(pl.Int64), mean_size=size.mean(), empty_ratio=(size == 0).mean()).collect()
 
@@ -111,21 +120,27 @@ def _cpu(usage: pl.LazyFrame | None) -> pl.DataFrame:
     known = HOST_USAGE.or_empty(usage).filter(
         (pl.col("scope") == "operator") & (user.is_not_null() | system.is_not_null())
     )
-    samples = known.group_by(operator=pl.col("name"))
-    return samples.agg(processors=busy.mean(), cpu_samples=pl.len().cast(pl.Int64)).collect()
+    # the mean of a list is the same to the last digit whichever ranks are computed together
+    samples = known.group_by("rank", operator=pl.col("name"), maintain_order=True).agg(busy=busy)
+    busy_samples = pl.col("busy").list
+    return samples.select(
+        "rank", "operator", processors=busy_samples.mean(), cpu_samples=busy_samples.len().cast(pl.Int64)
+    ).collect()
 
 
 def _judged(rows: pl.DataFrame, limits: Limits) -> pl.DataFrame:
-    """One pipeline with `depth`, `children`, `bottleneck`, `chain` and `observations`."""
-    nodes = _nodes(rows.to_dicts(), limits)
-    slow = bottlenecks(nodes, limits)
-    return rows.with_columns(
-        depth=pl.Series([node.depth for node in nodes], dtype=pl.Int32),
-        children=pl.Series([list(node.children) for node in nodes], dtype=pl.List(pl.String)),
-        bottleneck=pl.Series([node.name in slow for node in nodes], dtype=pl.Boolean),
-        chain=pl.lit("/".join(slow) or None, pl.String),
-        observations=pl.Series([observations(node, nodes, limits) for node in nodes], dtype=pl.List(pl.String)),
-    )
+    """Pipelines, one after the other, with the columns of `JUDGED`."""
+    found: list[tuple[Any, ...]] = []
+    for _, pipeline in groupby(rows.iter_rows(named=True), key=itemgetter("rank", "pipeline")):
+        nodes = _nodes(list(pipeline), limits)
+        slow = bottlenecks(nodes, limits)
+        chain = "/".join(slow) or None
+        found += (
+            (node.depth, list(node.children), node.name in slow, chain, observations(node, nodes, limits))
+            for node in nodes
+        )
+    schema = {name: dtype for name, dtype in schema_of(COLUMNS).items() if name in JUDGED}
+    return rows.with_columns(pl.DataFrame(found, schema=schema, orient="row"))
 
 
 def _nodes(rows: list[dict[str, Any]], limits: Limits) -> list[Node]:

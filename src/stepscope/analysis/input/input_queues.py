@@ -23,6 +23,9 @@ FIRST = 1
 """`number` of the first batch, for which the pipeline has to start up."""
 
 
+NO_QUEUE = "no queue between dataset and device was recorded"
+
+
 @analysis(
     "rank",
     columns(
@@ -38,6 +41,7 @@ FIRST = 1
         keep="queue batch",
     ),
     together=True,
+    nothing=NO_QUEUE,
     across_steps=True,
 )
 def input_batches(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
@@ -55,7 +59,7 @@ def input_batches(input_pipeline: pl.LazyFrame) -> pl.DataFrame:
         .collect()
     )
     if found.is_empty():
-        raise Unavailable("no queue between dataset and device was recorded")
+        raise Unavailable(NO_QUEUE)
     return found
 
 

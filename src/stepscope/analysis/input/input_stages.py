@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,10 @@ _FIGURES = names(COLUMNS[3:])
 """Figures of the queue."""
 
 
-@analysis("rank", COLUMNS)
+NO_BATCH = "no batch of the chosen steps was recorded"
+
+
+@analysis("rank", COLUMNS, together=True, nothing=NO_BATCH)
 def input_stages(input_queues: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
     """Judge the three stages of the input.
 
@@ -63,8 +66,16 @@ def input_stages(input_queues: pl.DataFrame, limits: Limits = Limits()) -> pl.Da
         Unavailable: If no batch of the chosen steps was recorded.
     """
     if input_queues.is_empty():
-        raise Unavailable("no batch of the chosen steps was recorded")
-    queues = {row["queue"]: row for row in input_queues.iter_rows(named=True)}
+        raise Unavailable(NO_BATCH)
+    ranks: dict[int, dict[str, dict[str, Any]]] = {}
+    for row in input_queues.iter_rows(named=True):
+        ranks.setdefault(row["rank"], {})[row["queue"]] = row
+    rows = [row for rank, queues in ranks.items() for row in _judged(rank, queues, limits)]
+    return pl.DataFrame(rows, schema=schema_of(COLUMNS))
+
+
+def _judged(rank: int, queues: Mapping[str, Mapping[str, Any]], limits: Limits) -> Iterator[dict[str, Any]]:
+    """The stages of a rank."""
     host = next((queues[name] for name in HOST_QUEUES if name in queues), None)
     data = queues.get(DATA_QUEUE)
     processing = _verdict(host, limits.host_empty_ratio)
@@ -73,12 +84,9 @@ def input_stages(input_queues: pl.DataFrame, limits: Limits = Limits()) -> pl.Da
         TRANSMISSION: (UNKNOWN if processing == BOTTLENECK else _verdict(data, limits.data_empty_ratio), data),
         OBTAINING: (_obtaining(data, limits.obtaining_ratio), data),
     }
-    rank = input_queues["rank"][0]
-    rows = [
-        {"rank": rank, "stage": stage, "verdict": verdict, **{key: (queue or {}).get(key) for key in _FIGURES}}
-        for stage, (verdict, queue) in verdicts.items()
-    ]
-    return pl.DataFrame(rows, schema=schema_of(COLUMNS))
+    for stage, (verdict, queue) in verdicts.items():
+        figures = {key: (queue or {}).get(key) for key in _FIGURES}
+        yield {"rank": rank, "stage": stage, "verdict": verdict, **figures}
 
 
 def _verdict(queue: Mapping[str, Any] | None, most: float) -> str:

@@ -35,6 +35,8 @@ class Limits:
     host_idle: float = limit(0.1, "of all processors, idle", "chosen by us: with less, workers compete for processors")
 
 
+NO_LOADER = "no batches of a data loader were recorded"
+
 STEP_COLUMNS = columns(
     "rank step loader batches",
     meaning("wait_ns", "Time in which the training loop waited for its batches."),
@@ -45,7 +47,7 @@ STEP_COLUMNS = columns(
 )
 
 
-@analysis("rank", STEP_COLUMNS, together=True)
+@analysis("rank", STEP_COLUMNS, together=True, nothing=NO_LOADER)
 def loader_steps(
     input_pipeline: pl.LazyFrame | None,
     steps: pl.LazyFrame | None,
@@ -60,10 +62,11 @@ def loader_steps(
         Unavailable: If no data loader was recorded.
     """
     waits = _of_batches(input_pipeline)
-    if waits.is_empty() and marks is not None and steps is not None:
-        waits = _of_marks(marks, steps)
+    others = None if marks is None else marks.filter(~pl.col("rank").is_in(waits["rank"].unique().implode()))
+    if others is not None and others.height and steps is not None:
+        waits = pl.concat([waits, _of_marks(others, steps).select(waits.columns)])
     if waits.is_empty():
-        raise Unavailable("no batches of a data loader were recorded")
+        raise Unavailable(NO_LOADER)
     windows = pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32, "step_ns": pl.Int64})
     if steps is not None:
         length = pl.col("window_end_ns") - pl.col("window_start_ns")

@@ -14,7 +14,6 @@ from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.intervals import with_last
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
-from stepscope.errors import Unavailable
 from stepscope.limits import limit
 from stepscope.tables.base import Column, schema_of, with_schema
 
@@ -73,10 +72,10 @@ COLUMNS = columns(
 )
 
 
-@analysis("rank", COLUMNS, every_step=True)
+@analysis("rank", COLUMNS, together=True, every_step=True)
 def memory_hints(
     memory_curve: pl.LazyFrame | None,
-    memory_peak: pl.DataFrame | None,
+    memory_peak: pl.DataFrame,
     allocations: pl.LazyFrame | None,
     steps: pl.LazyFrame | None,
     limits: Limits = Limits(),
@@ -98,8 +97,6 @@ def memory_hints(
     Raises:
         Unavailable: If no memory was recorded.
     """
-    if memory_peak is None:
-        raise Unavailable("no memory was recorded")
     peaks = memory_peak.drop("name")  # of a node, while hints name the operator that allocated blocks
     found = [_tight(peaks, limits)]
     if memory_curve is not None:
@@ -155,14 +152,13 @@ def _growing(curve: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[d
     last = with_last(known, steps.sort("end_ns", "step"), "step", at="time_ns")
     rows = last.filter(pl.col("time_ns") <= pl.col("until_ns")).collect()
     low = pl.col("allocated_bytes").quantile(0.25, "lower")
-    floors = rows.group_by(*_CURVE, "step").agg(low=low).sort(*_CURVE, "step")
-    peaks = {key: part["allocated_bytes"].max() for key, part in rows.partition_by(_CURVE, as_dict=True).items()}
+    floors = rows.group_by(*_CURVE, "step").agg(low=low, peak=pl.col("allocated_bytes").max()).sort(*_CURVE, "step")
+    curves = floors.group_by(_CURVE, maintain_order=True).agg("step", "low", pl.col("peak").max())
     found = []
-    for key, part in floors.partition_by(_CURVE, as_dict=True, maintain_order=True).items():
-        lows = part["low"].to_list()[1:]
-        slope, rising = trend(part["step"].to_list()[1:], lows)
+    for *key, numbers, floor, peak in curves.iter_rows():
+        lows = floor[1:]
+        slope, rising = trend(numbers[1:], lows)
         grown = round(slope * (len(lows) - 1))
-        peak = int(peaks[key])  # type: ignore[arg-type]
         enough = grown >= max(limits.growth_bytes, limits.growth_ratio * peak)
         if len(lows) >= limits.growth_steps and rising >= limits.growth_rising_ratio and enough:
             hint = {"kind": GROWTH, "bytes": grown, "ratio": grown / peak, "per_step_bytes": round(slope)}
@@ -188,10 +184,15 @@ def trend(steps: Sequence[int], values: Sequence[int]) -> tuple[float, float]:
 def _unreleased(blocks: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> pl.DataFrame:
     """Operators that leave blocks behind step after step."""
     ranges = steps.sort("step").collect()
-    if ranges.height <= limits.unreleased_steps:
+    lasts = (
+        ranges.group_by("rank")
+        .agg(last_ns=pl.col("start_ns").sort().slice(-limits.unreleased_steps).first(), count=pl.len())
+        .filter(pl.col("count") > limits.unreleased_steps)
+    )
+    if lasts.is_empty():
         return pl.DataFrame()
-    last_ns = ranges["start_ns"].sort()[-limits.unreleased_steps]
-    kept = blocks.filter(pl.col("release_ns").is_null() & (pl.col("allocation_ns") < last_ns)).collect()
+    left = blocks.filter(pl.col("release_ns").is_null()).join(lasts.lazy(), on="rank", maintain_order="left")
+    kept = left.filter(pl.col("allocation_ns") < pl.col("last_ns")).collect()
     return (
         with_last(kept, ranges, "step", at="allocation_ns")
         .filter(pl.col("step").is_not_null())
@@ -204,5 +205,5 @@ def _unreleased(blocks: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> pl
         )
         .filter((pl.col("steps") >= limits.unreleased_steps) & (pl.col("bytes") >= limits.unreleased_bytes))
         .with_columns(per_step_bytes=rounded(pl.col("bytes") / pl.col("steps")))
-        .sort(-pl.col("bytes"), "rank", "device", "name")
+        .sort("rank", -pl.col("bytes"), "device", "name")
     )

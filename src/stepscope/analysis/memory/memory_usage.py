@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.memory_points import PLACE, during, of_nodes, of_times
 from stepscope.analysis.methods.statistics import sum_known
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import analysis, ranks_of, without_rows
 from stepscope.errors import Unavailable
 from stepscope.selection import Choice, parse_selection
-from stepscope.tables import HOST_USAGE, RANK_FIGURES, RANKS
+from stepscope.tables import RANKS
 from stepscope.tables.base import Column, schema_of, with_schema
 
 CURVE = columns(
@@ -34,13 +34,18 @@ CURVE = columns(
 )
 
 
-@analysis("rank", CURVE)
+NO_MEMORY = "no memory was recorded"
+NONE_CHOSEN = "no memory was recorded in the chosen steps"
+
+
+@analysis("rank", CURVE, together=True, nothing=NONE_CHOSEN)
 def memory_usage(
     graph_nodes: pl.LazyFrame | None,
     graphs: pl.LazyFrame | None,
     graph_tensors: pl.LazyFrame | None,
     memory_curve: pl.LazyFrame | None,
     steps: pl.LazyFrame | None,
+    ranks: pl.LazyFrame | None = None,
     chosen: Choice = None,
 ) -> pl.DataFrame:
     """List the curve of memory in use: one row per node of a graph, or per change over time.
@@ -59,15 +64,15 @@ def memory_usage(
         parts.append(of_nodes(graph_nodes, graphs, graph_tensors))
     if memory_curve is not None:
         parts.append(of_times(during(memory_curve, steps, chosen), steps))
+    if not parts:
+        raise Unavailable(NO_MEMORY, of=ranks_of(RANKS.or_empty(ranks)))
     return _known(parts, CURVE)
 
 
 def _known(parts: Sequence[pl.DataFrame], columns: tuple[Column, ...]) -> pl.DataFrame:
-    if not parts:
-        raise Unavailable("no memory was recorded")
     rows = pl.concat([with_schema(part, schema_of(columns)) for part in parts])
     if rows.is_empty():
-        raise Unavailable("no memory was recorded in the chosen steps")
+        raise Unavailable(NONE_CHOSEN)
     return rows
 
 
@@ -104,7 +109,7 @@ COLUMNS = columns(
 )
 
 
-@analysis("rank", COLUMNS)
+@analysis("rank", COLUMNS, together=True, nothing=NONE_CHOSEN)
 def memory_peak(
     graph_nodes: pl.LazyFrame | None,
     graphs: pl.LazyFrame | None,
@@ -131,23 +136,24 @@ def memory_peak(
         parts.append(_of_graphs(of_nodes(graph_nodes, graphs, graph_tensors)))
     if memory_curve is not None:
         parts.append(_of_curves(during(memory_curve, steps, chosen), steps))
-    if not parts and stated and rank_figures is not None:
-        parts.append(rank_figures.select("rank").first().collect())
-    peaks = _known(parts, COLUMNS)
-    is_cpu = RANKS.or_empty(ranks).select((pl.col("device_kind") == "cpu").any()).collect().item()
-    on_host = pl.col("device").is_null() & (pl.col("graph").is_null() | pl.lit(is_cpu))
-    of_rank = ~on_host | on_host.all()  # the stated figures are of the memory that the rank trains on
-    measured = _measured(counters, host_usage, on_host)
+    if not parts:
+        parts.append(stated.select("rank"))
+        if unknown := without_rows(ranks_of(RANKS.or_empty(ranks)), stated):
+            raise Unavailable(NO_MEMORY, of=unknown)
+    peaks = _known(parts, COLUMNS).drop(STATED.values(), strict=False)
+    cpus = ranks_of(RANKS.or_empty(ranks).filter(pl.col("device_kind") == "cpu"))
+    on_host = pl.col("device").is_null() & (pl.col("graph").is_null() | pl.col("rank").is_in(cpus))
+    of_rank = ~on_host | on_host.all().over("rank")  # the stated figures are of the memory that the rank trains on
     of_all_steps = pl.col("time_ns").is_null() | pl.lit(parse_selection(chosen, "steps") is None)
     stated_peak = pl.when(of_all_steps).then("stated_peak_bytes")
     highest = pl.max_horizontal("peak_bytes", stated_peak, "reserved_peak_bytes")
     return (
-        peaks.with_columns(
-            pl.when(of_rank).then(pl.lit(stated.get(column), pl.Int64)).alias(column) for column in STATED.values()
-        )
-        .with_columns(capacity_bytes=pl.coalesce("capacity_bytes", measured))
+        peaks.join(stated, on="rank", how="left", maintain_order="left")
+        .with_columns(pl.when(of_rank).then(column).alias(column) for column in STATED.values())
+        .with_columns(capacity_bytes=pl.coalesce("capacity_bytes", _measured(peaks, counters, host_usage, on_host)))
         .with_columns(used_ratio=pl.when(pl.col("capacity_bytes") > 0).then(highest / pl.col("capacity_bytes")))
-        .sort("peak_bytes", *PLACE, descending=[True, *(False for _ in PLACE)], nulls_last=True)
+        .select(names(COLUMNS))
+        .sort("rank", "peak_bytes", *PLACE[1:], descending=[False, True, *(False for _ in PLACE[1:])], nulls_last=True)
     )
 
 
@@ -182,28 +188,44 @@ def _of_curves(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
     return of_times(peaks, steps)
 
 
-def _stated(rank_figures: pl.LazyFrame | None) -> dict[str, int]:
-    """The source's own figures about the rank's memory, by column."""
-    stated = pl.col("name").is_in(list(STATED)) & pl.col("value").is_not_null()
-    rows = RANK_FIGURES.or_empty(rank_figures).filter(stated).sort("name", "value")
-    return {STATED[name]: round(value) for name, value in rows.select("name", "value").collect().iter_rows()}
+def _stated(rank_figures: pl.LazyFrame | None) -> pl.DataFrame:
+    """The source's own figures about each rank's memory, where it has any: `rank` and the columns of `STATED`."""
+    found: dict[int, dict[str, int]] = {}
+    if rank_figures is not None:
+        is_stated = pl.col("name").is_in(list(STATED)) & pl.col("value").is_not_null()
+        rows = rank_figures.filter(is_stated).sort("rank", "name", "value").select("rank", "name", "value").collect()
+        for rank, name, value in rows.iter_rows():
+            found.setdefault(rank, {})[STATED[name]] = round(value)
+    schema = {"rank": pl.Int32, **dict.fromkeys(STATED.values(), pl.Int64)}
+    return pl.DataFrame([{"rank": rank, **figures} for rank, figures in found.items()], schema=schema)
 
 
-def _measured(counters: pl.LazyFrame | None, usage: pl.LazyFrame | None, on_host: pl.Expr) -> pl.Expr:
-    """The capacity of the host or device. Graphs do not state their device: they get the capacity if there is only
-    one."""
+def _measured(
+    peaks: pl.DataFrame, counters: pl.LazyFrame | None, usage: pl.LazyFrame | None, on_host: pl.Expr
+) -> pl.Series:
+    """The capacity of the host or device of each peak. Graphs do not state their device: they get the capacity if there
+    is only one."""
     devices = _of_devices(counters)
-    only = next(iter(devices.values())) if len(devices) == 1 else None
-    known = pl.col("device").replace_strict(list(devices), list(devices.values()), default=None, return_dtype=pl.Int64)
-    of_device = pl.when(pl.col("device").is_null()).then(pl.lit(only, pl.Int64)).otherwise(known if devices else None)
-    of_host = HOST_USAGE.or_empty(usage).select(pl.col("total_bytes").max()).collect().item()
-    return pl.when(on_host).then(pl.lit(of_host, pl.Int64)).otherwise(of_device)
+    only = devices.group_by("rank").agg(only=pl.col("capacity").first(), count=pl.len()).filter(pl.col("count") == 1)
+    schema = {"rank": pl.Int32, "of_host": pl.Int64}
+    host = pl.DataFrame(schema=schema)
+    if usage is not None:
+        host = usage.group_by("rank").agg(of_host=pl.col("total_bytes").max()).collect()
+    known = (
+        peaks.select("rank", "graph", "device")
+        .join(devices, on=["rank", "device"], how="left", maintain_order="left")
+        .join(only, on="rank", how="left", maintain_order="left")
+        .join(host, on="rank", how="left", maintain_order="left")
+    )
+    of_device = pl.when(pl.col("device").is_null()).then("only").otherwise("capacity")
+    return known.select(pl.when(on_host).then("of_host").otherwise(of_device)).to_series()
 
 
-def _of_devices(counters: pl.LazyFrame | None) -> dict[int, int]:
-    """Memory size of each device."""
-    if counters is None:
-        return {}
-    is_size = (pl.col("name") == CAPACITY_COUNTER) & pl.col("device").is_not_null()
-    rows = counters.filter(is_size).group_by("device").agg(pl.col("value").max()).collect()
-    return {device: round(value) for device, value in rows.iter_rows()}
+def _of_devices(counters: pl.LazyFrame | None) -> pl.DataFrame:
+    """Memory size of each device: `rank`, `device`, `capacity`."""
+    rows: list[tuple[int, int, float]] = []
+    if counters is not None:
+        is_size = (pl.col("name") == CAPACITY_COUNTER) & pl.col("device").is_not_null()
+        rows = counters.filter(is_size).group_by("rank", "device").agg(pl.col("value").max()).collect().rows()
+    sizes = [(rank, device, round(value)) for rank, device, value in rows]
+    return pl.DataFrame(sizes, schema={"rank": pl.Int32, "device": pl.Int32, "capacity": pl.Int64}, orient="row")

@@ -64,7 +64,7 @@ def of_times(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
     time, ended = pl.col("time_ns"), pl.col("backward_end_ns")
     phases = {"interval": time < pl.col("forward_start_ns"), TURN: time <= ended, "tail": time > ended}
     inside = time <= pl.col("until_ns")
-    first = pl.int_range(pl.len()).over("step", "phase", "component", "device") == 0
+    first = pl.int_range(pl.len()).over("rank", "step", "phase", "component", "device") == 0
     marks = {FORWARD_START: first & (pl.col("phase") == TURN), BACKWARD_END: first & (pl.col("phase") == "tail")}
     placed = found.with_columns(step=pl.when(inside).then("step"), phase=pl.when(inside).then(first_label(phases)))
     return placed.with_columns(mark=first_label(marks))

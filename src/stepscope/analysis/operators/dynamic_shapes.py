@@ -7,15 +7,18 @@ import polars as pl
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.operator_lists import kernel_rows, operator_rows
 from stepscope.analysis.methods.statistics import duration_sums, rounded
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.errors import Unavailable
-from stepscope.tables import OPERATOR_STEPS
+from stepscope.tables import OPERATOR_STEPS, RANKS
 from stepscope.tables.base import Column
 
 OPERATOR = ["rank", "unit", "type", "name", "full_name"]
 """Columns that identify an operator; in PyTorch, without positions in the model, all calls of one name."""
 
 _EXECUTION = [*OPERATOR, "step", "input_shapes", "duration_ns"]
+
+
+NO_SHAPES = "executions were recorded by step, but without shapes"
 
 
 @analysis("rank", columns("rank unit type name full_name step input_shapes duration_ns"), together=True)
@@ -35,18 +38,22 @@ def shape_executions(
     """
     parts = [OPERATOR_STEPS.or_empty(operator_steps).select(_EXECUTION).collect()]
     stated = parts[0]["rank"].unique().to_list()
-    seen: set[int] = set()
+    seen: set[tuple[int, int]] = set()
     recorded = [] if kernels is None else [kernel_rows(kernels, ranks)]
     recorded += [] if operators is None else [operator_rows(operators, kernels)]
     for rows in recorded:
         known = rows.drop_nulls(["step", "input_shapes"]).filter(~pl.col("rank").is_in(stated))
         found = known.select(*_EXECUTION, "start_ns").collect()
-        seen.update(found["step"])
+        seen.update(found.select("rank", "step").unique().iter_rows())
         in_order = _changing(found).sort("rank", "start_ns", "duration_ns", *OPERATOR[1:], "input_shapes")
         parts.append(in_order.select(_EXECUTION))
     found = pl.concat(parts)
     if found.is_empty():
-        raise Unavailable(_why_none(len(seen)))
+        reasons: dict[str, list[int]] = {}
+        for rank in ranks_of(RANKS.or_empty(ranks)):
+            reasons.setdefault(_why_none(sum(other == rank for other, _ in seen)), []).append(rank)
+        why, alike = next(iter(reasons.items()), (_why_none(0), []))
+        raise Unavailable(why, of=alike)
     return found
 
 
@@ -117,7 +124,7 @@ COLUMNS = columns(
 )
 
 
-@analysis("rank", COLUMNS, together=True)
+@analysis("rank", COLUMNS, together=True, nothing=NO_SHAPES)
 def shape_costs(shape_executions: pl.DataFrame) -> pl.DataFrame:
     """Summarise operators with changing shapes over all steps: one row per operator, most shapes first.
 
@@ -133,7 +140,7 @@ def shape_costs(shape_executions: pl.DataFrame) -> pl.DataFrame:
     """
     rows = shape_executions.filter(pl.col("input_shapes").is_not_null())
     if rows.is_empty():
-        raise Unavailable("executions were recorded by step, but without shapes")
+        raise Unavailable(NO_SHAPES)
     by_shape = rows.group_by(_SHAPE, maintain_order=True).agg(
         count=pl.len().cast(pl.Int64),
         mean=pl.col("duration_ns").mean(),

@@ -25,6 +25,8 @@ from stepscope.tables.base import Column, with_schema
 OWN = pl.coalesce("self_ns", "total_ns")
 """What counts towards the time of a list."""
 
+NO_OPERATORS = "neither operators, kernels nor totals of operators were recorded"
+
 INSTANCE_COLUMNS = columns(
     "rank unit type name full_name",
     Column("framework_name", "string", "Framework operator that it was compiled from; null if not recorded."),
@@ -48,7 +50,7 @@ INSTANCE_COLUMNS = columns(
 )
 
 
-@analysis("rank", INSTANCE_COLUMNS, together=True)
+@analysis("rank", INSTANCE_COLUMNS, together=True, nothing=NO_OPERATORS)
 def operator_instances(
     operator_totals: pl.LazyFrame | None,
     kernels: pl.LazyFrame | None,
@@ -72,7 +74,7 @@ def operator_instances(
         parts.append(_summed(operator_rows(_unstated(operators, stated, HOST_UNITS), kernels), row_count(operators)))
     found = pl.concat(parts)
     if found.is_empty():
-        raise Unavailable("neither operators, kernels nor totals of operators were recorded")
+        raise Unavailable(NO_OPERATORS)
     return _with_rates(found)
 
 

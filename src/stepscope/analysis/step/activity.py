@@ -13,7 +13,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END, pieces
-from stepscope.analysis.registry import analysis, ranks_of
+from stepscope.analysis.registry import analysis, ranks_of, without_rows
 from stepscope.analysis.step.marked_steps import LIMITS, Limits, phases_of_unrecorded
 from stepscope.analysis.step.marks import KINDS as MARKS
 from stepscope.analysis.step.marks import merged
@@ -70,8 +70,9 @@ def activity(
     device, computing = _device_work(KERNELS.or_empty(kernels))
     calls = COLLECTIVES.or_empty(collectives).select("rank", "on_device", "start_ns", "duration_ns").collect()
     on_device = {*device["rank"].unique(), *calls.filter("on_device")["rank"].unique()}
-    if on_device - computing:
-        raise Unavailable("device work was recorded without compute kernels, so what it computed is unknown")
+    if uncertain := on_device - computing:
+        why = "device work was recorded without compute kernels, so what it computed is unknown"
+        raise Unavailable(why, of=sorted(uncertain))
     is_host = ~pl.col("rank").is_in(sorted(on_device))
     parts = [
         device,
@@ -83,9 +84,8 @@ def activity(
     found = merged(pl.concat(parts))
     if marks is not None:
         found = pl.concat([found, _explaining(marks, found, on_device, ranks, steps, limits)])
-    known = found.filter(pl.col("what").is_in([*WORK, "phase"]))["rank"]
-    if {*ranks_of(steps)} - {*known}:
-        raise Unavailable("no work of the rank was recorded")
+    if unknown := without_rows(ranks_of(steps), found.filter(pl.col("what").is_in([*WORK, "phase"]))):
+        raise Unavailable("no work of the rank was recorded", of=unknown)
     return found.with_columns(on_device=~is_host)
 
 
@@ -119,8 +119,9 @@ def _host_work(operators: pl.LazyFrame, calls: pl.DataFrame, slices: pl.LazyFram
 def _not_launched(slices: pl.LazyFrame | None, is_host: pl.Expr) -> None:
     """Raise `Unavailable` if ranks without recorded device work launched any."""
     launches = (pl.col("category") == "runtime") & pl.col("name").str.contains(LAUNCH)
-    if slices is not None and slices.filter(is_host & launches).head(1).collect().height:
-        raise Unavailable("kernels were launched but their times were not recorded, so what the device did is unknown")
+    if slices is not None and (launched := ranks_of(slices.filter(is_host & launches))):
+        why = "kernels were launched but their times were not recorded, so what the device did is unknown"
+        raise Unavailable(why, of=launched)
 
 
 def _explaining(
@@ -137,10 +138,10 @@ def _explaining(
     on_host = found.filter(~pl.col("rank").is_in(sorted(on_device)))
     left_out = phases_of_unrecorded(marks, on_host, steps, limits)
     kept = pl.concat([marks.filter(~is_phase | ~pl.col("rank").is_in(working)), left_out])
-    if ranks is not None and (marked := kept.filter(is_phase)["rank"].unique().to_list()):
-        kinds = ranks.filter(pl.col("rank").is_in(marked)).select("device_kind").collect().to_series()
-        if (kinds.drop_nulls() != "cpu").any():
-            raise Unavailable("device work was not recorded, so what it computed is unknown")
+    marked = kept.filter(is_phase)["rank"].unique().to_list()
+    on_other = pl.col("rank").is_in(marked) & (pl.col("device_kind") != "cpu")
+    if ranks is not None and marked and (others := ranks_of(ranks.filter(on_other))):
+        raise Unavailable("device work was not recorded, so what it computed is unknown", of=others)
     return kept
 
 

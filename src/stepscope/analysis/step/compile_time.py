@@ -11,6 +11,8 @@ from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.tables.base import Column
 
+NO_COMPILER = "no compiler ran during the recording"
+
 
 @analysis(
     "rank",
@@ -22,6 +24,7 @@ from stepscope.tables.base import Column
         nulls="step recorded_steps",
     ),
     together=True,
+    nothing=NO_COMPILER,
 )
 def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame, all_steps: pl.DataFrame) -> pl.DataFrame:
     """Sum the time spent compiling: one row per step in which a compiler began, in order; null is outside all steps.
@@ -33,7 +36,7 @@ def compile_time(marks: pl.DataFrame, steps: pl.LazyFrame, all_steps: pl.DataFra
     """
     ran = _in_selected(marks.filter(pl.col("what") == "compile"), steps, all_steps)
     if ran.is_empty():
-        raise Unavailable("no compiler ran during the recording")
+        raise Unavailable(NO_COMPILER)
     ranges = steps.select("rank", "step", "window", "start_ns", "end_ns").collect()
     marked = ~is_whole_recording()
     whole = ranges.group_by("rank").agg(

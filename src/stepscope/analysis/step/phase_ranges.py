@@ -58,10 +58,14 @@ _PHASE = ["rank", "phase", "start_ns", "end_ns"]
 _RANGE = ["rank", "step", "phase", "start_ns", "end_ns"]
 
 
+NO_PHASE = "neither annotations nor operators show forward, backward or optimizer"
+
+
 @analysis(
     "rank",
     columns("rank", meaning("phase", "Phase of training.", values=PHASES), "start_ns end_ns on_device", nulls=""),
     together=True,
+    nothing=NO_PHASE,
     every_step=True,
 )
 def phase_ranges(
@@ -87,7 +91,7 @@ def phase_ranges(
     known = _in_steps(operators, steps, marked)
     host = pl.concat([marked, *_unmarked(marked, slices, known)])
     if host.is_empty():
-        raise Unavailable("neither annotations nor operators show forward, backward or optimizer")
+        raise Unavailable(NO_PHASE)
     merged = _without_closures(union(host.lazy(), by=["rank", "phase"]).collect(), host)
     device, with_device = _on_device(merged, kernels, operators)
     kept = merged.filter(~pl.col("rank").is_in(with_device) | pl.col("phase").is_in(ON_HOST))

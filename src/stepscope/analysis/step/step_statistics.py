@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.statistics import MAD_TO_SIGMA, first_label, rounded
 from stepscope.analysis.methods.step_windows import is_whole_recording
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import analysis, without_rows
 from stepscope.analysis.step.step_trace import PHASES, POINTS, SECTIONS
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
@@ -55,9 +55,9 @@ def step_statistics(step_trace: pl.DataFrame, limits: Limits = Limits()) -> pl.D
     Raises:
         Unavailable: If no steps are known.
     """
-    step_trace = step_trace.filter(~is_whole_recording())
-    if step_trace.is_empty():
-        raise Unavailable("the recording marks no steps")
+    every, step_trace = step_trace["rank"].unique().sort(), step_trace.filter(~is_whole_recording())
+    if (unmarked := without_rows(every, step_trace)) or step_trace.is_empty():
+        raise Unavailable("the recording marks no steps", of=unmarked)
     phases = ["step_ns", *SECTIONS, *PHASES]
     order = {phase.removesuffix("_ns"): place for place, phase in enumerate(phases)}
     keys = ["rank", "graph"]

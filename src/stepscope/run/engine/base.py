@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,48 +20,22 @@ class PartAnswer:
     """The answers of some ranks.
 
     Args:
-        frames: The rows of each group of ranks computed together, in order.
-        silent: Why the other ranks have no answer.
+        ranks: Those that have an answer, which may have no rows.
+        frame: Their rows, rank by rank; None if there are no such ranks.
+        silent: Why the others have no answer, by number.
     """
 
-    frames: Mapping[Ranks, pl.DataFrame]
-    silent: Mapping[int, Unavailable]
-
-    @classmethod
-    def joined(cls, parts: Iterable[PartAnswer]) -> PartAnswer:
-        """The answers of several parts, in order."""
-        frames: dict[Ranks, pl.DataFrame] = {}
-        silent: dict[int, Unavailable] = {}
-        for part in parts:
-            frames.update(part.frames)
-            silent.update(part.silent)
-        return cls(frames, silent)
-
-
-@dataclass(frozen=True)
-class Stacked:
-    """The answers of all ranks, rank by rank.
-
-    Args:
-        frame: Their rows; None if no rank has any.
-        silent: Why ranks have no answer.
-        places: First row and number of rows of each group of ranks computed together.
-    """
-
+    ranks: Ranks
     frame: pl.DataFrame | None
     silent: Mapping[int, Unavailable]
-    places: Mapping[Ranks, tuple[int, int]]
 
     @classmethod
-    def of(cls, parts: Sequence[PartAnswer]) -> Stacked:
-        """The answers of some parts, stacked in their order."""
-        joined = PartAnswer.joined(parts)
-        places: dict[Ranks, tuple[int, int]] = {}
-        first = 0
-        for ranks, frame in joined.frames.items():
-            places[ranks] = (first, frame.height)
-            first += frame.height
-        return cls(pl.concat(joined.frames.values()) if joined.frames else None, joined.silent, places)
+    def joined(cls, parts: Sequence[PartAnswer]) -> PartAnswer:
+        """The answers of several parts, in the order of their ranks."""
+        frames = [part.frame for part in parts if part.frame is not None]
+        silent = {rank: reason for part in parts for rank, reason in part.silent.items()}
+        ranks = tuple(sorted(rank for part in parts for rank in part.ranks))
+        return cls(ranks, by_rank(frames) if frames else None, dict(sorted(silent.items())))
 
     def whole(self) -> pl.DataFrame:
         """The rows of all ranks.
@@ -74,19 +48,36 @@ class Stacked:
         causes = {str(reason): reason for reason in self.silent.values()}
         raise Unavailable(". ".join(causes), causes=list(causes.values()))
 
-    def part(self, ranks: Ranks) -> pl.DataFrame | None:
-        """The answer of these ranks if all of them have one, else None.
+    def of(self, ranks: Ranks) -> pl.DataFrame:
+        """The rows of some of these ranks.
 
         Raises:
-            Unavailable: If it is a single rank without an answer.
+            Unavailable: If ranks have no answer, of those that have none for the same reason as the first of them.
         """
-        if len(ranks) == 1 and ranks[0] in self.silent:
-            raise self.silent[ranks[0]].again()
-        if self.frame is None or not {*ranks}.issubset(rank for together in self.places for rank in together):
-            return None
-        if ranks in self.places:
-            return self.frame.slice(*self.places[ranks])
-        return self.frame.filter(pl.col("rank").is_in(ranks))
+        reasons = [(rank, self.silent[rank]) for rank in ranks if rank in self.silent]
+        if reasons:
+            first = reasons[0][1]
+            alike = [rank for rank, reason in reasons if str(reason) == str(first)]
+            raise first.again(alike)
+        return self._rows(ranks)
+
+    def narrowed(self, ranks: Ranks) -> PartAnswer:
+        """The answers of some of these ranks."""
+        answered = tuple(rank for rank in ranks if rank not in self.silent)
+        silent = {rank: self.silent[rank] for rank in ranks if rank in self.silent}
+        return PartAnswer(answered, self._rows(answered) if answered else None, silent)
+
+    def _rows(self, ranks: Ranks) -> pl.DataFrame:
+        rows = self.whole()
+        if {*ranks} == {*self.ranks}:
+            return rows
+        return rows.filter(pl.col("rank") == ranks[0] if len(ranks) == 1 else pl.col("rank").is_in(ranks))
+
+
+def by_rank(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """The rows of several groups of ranks rank by rank, so that their order does not depend on the groups."""
+    rows = pl.concat(frames)
+    return rows if rows["rank"].is_sorted() else rows.sort("rank", maintain_order=True)
 
 
 @dataclass(frozen=True)

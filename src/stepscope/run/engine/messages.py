@@ -82,9 +82,10 @@ class Order:
 
 
 class Answered(msgspec.Struct, frozen=True, tag=True):
-    """The rows of each group of ranks computed together, and why the others have no answer."""
+    """The ranks that have an answer, their rows, and why the others have none; see `PartAnswer`."""
 
-    frames: list[tuple[tuple[int, ...], bytes]]
+    ranks: tuple[int, ...]
+    rows: bytes | None
     silent: dict[int, Reason]
 
 

@@ -85,8 +85,8 @@ class _Worker:
                 raise
         if isinstance(reply, Failed):
             raise _Failure(reply.problem, reply.trace) if reply.trace else StepscopeError(reply.problem)
-        frames = {ranks: frame_of(rows) for ranks, rows in reply.frames}
-        return PartAnswer(frames, {rank: error_of(reason) for rank, reason in reply.silent.items()})
+        frame = None if reply.rows is None else frame_of(reply.rows)
+        return PartAnswer(reply.ranks, frame, {rank: error_of(reason) for rank, reason in reply.silent.items()})
 
     def close(self) -> None:
         """End the process after its current task."""
