@@ -8,7 +8,9 @@ import polars as pl
 import pytest
 
 from stepscope.run import open_runs
-from stepscope.sources.csv_files.values import nanoseconds
+from stepscope.sources.csv_files.decoding import decode
+from stepscope.sources.csv_files.layout import Field, Kind
+from stepscope.sources.csv_files.values import EXACT, nanoseconds
 
 PIPELINE = """\
 op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,output_queue_usage_rate,sample_interval,parent_id,children_id
@@ -52,3 +54,25 @@ def test_a_quote_in_the_wrong_place_is_an_issue_and_no_warning(
 )
 def test_a_time_is_exact_or_unknown(text: str, places: int, ns: int | None) -> None:
     assert pl.select(nanoseconds(pl.lit(text), places)).item() == ns
+
+
+@pytest.mark.parametrize("kind", EXACT)
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["0", "12", "12.5", "12.34", "12.3456789", "7.", "N/A"],
+        ["922337203685.4775808", "176000000000", "1760000000000000000"],
+        ["9223372036854775807", "9223372036854775808", "00000000000000000001"],
+        ["92233720368547757.9", "9223372036854774.999", "9223372036853.999999"],
+        ["-1.5", "5"],
+        ["x", "5"],
+    ],
+)
+def test_times_of_a_file_are_exact_or_unknown_as_each_alone(kind: Kind, texts: list[str]) -> None:
+    text = "a,b\n" + "".join(f"{number},{text}\n" for number, text in enumerate(texts))
+    fields = {0: Field("a", "int", ("a",)), 1: Field("b", kind, ("b",))}
+
+    found = decode(text.encode(), 2, fields)["b"].to_list()
+
+    alone = [None if text == "N/A" else pl.select(nanoseconds(pl.lit(text), EXACT[kind])).item() for text in texts]
+    assert found == alone

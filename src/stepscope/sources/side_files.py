@@ -30,10 +30,11 @@ class NamedFiles:
     @classmethod
     def among(cls: type[_Files], files: Iterable[Path]) -> _Files:
         """Those among `files`, by their names; the first of several of a kind."""
-        given = list(files)
+        given = [(file.name, file) for file in files]
         patterns = {kind.name: re.compile(kind.metadata["pattern"]) for kind in fields(cls)}
-        found = {kind: [file for file in given if name.fullmatch(file.name)] for kind, name in patterns.items()}
-        return cls(**{kind: files[0] for kind, files in found.items() if files})
+        return cls(
+            **{kind: next((file for name, file in given if p.fullmatch(name)), None) for kind, p in patterns.items()}
+        )
 
     @property
     def all(self) -> list[Path]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from stat import S_ISLNK
 from typing import Any
 
 import msgspec
@@ -37,24 +38,39 @@ def identify(source: str, source_version: int, path: Path, files: Iterable[Path]
         OSError: If none of the files can be read. One missing file among others is ignored.
     """
     digest = hashlib.sha256()
-    root = path.resolve()
-    facts: list[object] = [str(root), label, source, source_version, schema_version()]
+    root = os.path.realpath(path)
+    facts: list[object] = [root, label, source, source_version, schema_version()]
     problems: list[OSError] = []
-    files = sorted(files)
-    for file in files:
+    folders: dict[str, str] = {}
+    names = sorted(map(str, files))
+    for file in names:
         try:
-            stat = file.stat()
+            stat, real = _looked_up(file, folders)
         except OSError as error:  # a link to itself or to nothing
             problems.append(error)
-            facts.append((str(file), error.errno))
+            facts.append((file, error.errno))
             continue
-        name = os.path.relpath(file.resolve(), root)
+        name = real[len(root) + 1 :] if real.startswith(root + os.sep) else os.path.relpath(real, root)
         facts.append((name, stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_dev))
-    if problems and len(problems) == len(files):
+    if problems and len(problems) == len(names):
         raise problems[0]
     for fact in facts:
         digest.update(repr(fact).encode("utf-8", "surrogateescape") + b"\n")
     return digest.hexdigest()[:40]
+
+
+def _looked_up(file: str, folders: dict[str, str]) -> tuple[os.stat_result, str]:
+    """Facts of a file, and its name without links; `folders` keeps those of the folders seen so far.
+
+    In texts, since paths would cost more than what they are asked for.
+    """
+    stat = os.lstat(file)
+    if S_ISLNK(stat.st_mode):
+        return Path(file).stat(), os.path.realpath(file)
+    folder, name = os.path.split(file)
+    if folder not in folders:
+        folders[folder] = os.path.realpath(folder)
+    return stat, os.path.join(folders[folder], name)  # noqa: PTH118
 
 
 def size_of(file: Path) -> int:

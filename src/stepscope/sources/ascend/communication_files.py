@@ -15,7 +15,7 @@ from stepscope.json_values import as_number
 from stepscope.sources.base import Sink
 from stepscope.sources.plausible import STRAY_REMEDY, Times, sort_out
 from stepscope.sources.side_files import read_object
-from stepscope.tables.base import frame_of
+from stepscope.tables.base import columns_of, frame_of
 
 TIMES = {
     "start_us": "Start Timestamp(us)",
@@ -68,7 +68,7 @@ def read_communication(path: Path, sink: Sink) -> tuple[pl.DataFrame, pl.DataFra
             if isinstance(band, dict):
                 packets.add(call, transport, band)
     _report(bad, path, sink)
-    frame = frame_of([*_columns(calls, _CALL), *_figures(entries, TIMES)])
+    frame = frame_of([*columns_of(calls, _CALL), *_figures(entries, TIMES)])
     return timed_calls(frame, path, sink), packets.frame()
 
 
@@ -106,7 +106,7 @@ def read_matrix(path: Path, sink: Sink) -> pl.DataFrame:
                 entries.append(values)
     _report(bad, path, sink)
     named = [(_word(entry.get("Op Name")), _word(entry.get("Transport Type"))) for entry in entries]
-    return frame_of([*_columns(places, _PLACE), *_columns(named, _NAMED), *_figures(entries, MOVED)])
+    return frame_of([*columns_of(places, _PLACE), *columns_of(named, _NAMED), *_figures(entries, MOVED)])
 
 
 @lru_cache(1 << 14)
@@ -158,15 +158,9 @@ class _Packets:
     def frame(self) -> pl.DataFrame:
         """All rows."""
         at, packet_mb, packets, packets_ms = list(zip(*self._rows, strict=True)) or ((), (), (), ())
-        bands = frame_of([*_columns(self._bands, _BAND), *_figures(self._entries, MOVED)])
+        bands = frame_of([*columns_of(self._bands, _BAND), *_figures(self._entries, MOVED)])
         sizes = pl.Series("packet_mb", packet_mb, dtype=pl.Float64)
         return bands[list(at)].hstack([sizes, _numbers("packets", packets), _numbers("packets_ms", packets_ms)])
-
-
-def _columns(rows: Sequence[Sequence[Any]], schema: Mapping[str, type[pl.DataType]]) -> list[pl.Series]:
-    """The columns of some rows, by their names and types."""
-    values = zip(*rows, strict=True) if rows else [()] * len(schema)
-    return [pl.Series(name, column, dtype=schema[name]) for name, column in zip(schema, values, strict=True)]
 
 
 def _figures(entries: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> list[pl.Series]:

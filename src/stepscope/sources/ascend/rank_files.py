@@ -90,8 +90,9 @@ def began_ns(path: Path) -> int | None:
 def sort_files(path: Path, files: Iterable[Path]) -> ExportFiles:
     """Sort `files` of the input `path` by what their names say that they hold."""
     given = list(files)
-    texts = {TEXT_FILES[file.name]: file for file in given if file.name in TEXT_FILES}
-    single = {kind: file for file in given for kind in _SINGLE if _is(kind, file.name)}
+    named = [(file.name, file) for file in given]
+    texts = {TEXT_FILES[name]: file for name, file in named if name in TEXT_FILES}
+    single = {kind: file for name, file in named if name not in TEXT_FILES for kind in _SINGLE if _is(kind, name)}
     cpu, minddata = CpuFiles.among(given), MinddataFiles.among(given)
     return ExportFiles(path=path, texts=texts, cpu=cpu, minddata=minddata, **single)
 

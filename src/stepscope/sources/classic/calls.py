@@ -110,8 +110,8 @@ def _unit_of(files: RankFiles, path: Path, steps: pl.DataFrame, links: pl.DataFr
     """
     by_version, own = _by_version(files), _by_bandwidth(links)
     unit = own or by_version or _MS
-    ratio = _steps_long(files, steps, unit)
-    if own is None and ratio is not None and ratio > _MOST_STEPS and unit == _MS:
+    ratio = _steps_long(files, steps, unit) if own is None and unit == _MS else None
+    if ratio is not None and ratio > _MOST_STEPS:
         unit = _US
     if unit == by_version or (by_version is None and own is not None):
         return unit
@@ -171,14 +171,16 @@ def _totals(steps: pl.DataFrame, calls: pl.DataFrame, unit_ns: int) -> pl.DataFr
 
 def _links(links: pl.DataFrame, unit_ns: int, offset: int) -> pl.DataFrame:
     """Rows of `links`."""
-    operator = pl.col("name").str.extract(r"^stream_\d+_\d+_(.+)$", 1)
+    names = links["name"].drop_nulls().unique()
+    operator = names.str.extract(r"^stream_\d+_\d+_(.+)$", 1)
+    operations = pl.select(pl.when(operator.is_not_null()).then(operation_of(pl.lit(operator)))).to_series()
     return LINKS.shaped(
         links.select(
             "step",
             "name",
             pl.col("source", "destination") + offset,
             "transport",
-            operation=pl.when(operator.is_not_null()).then(operation_of(operator)),
+            operation=pl.col("name").replace_strict(names, operations, default=None, return_dtype=pl.String),
             size_bytes=whole(pl.col("size") * 1000),
             duration_ns=whole(pl.col("time") * unit_ns),
             wait_ns=whole(pl.col("wait") * unit_ns),

@@ -8,14 +8,20 @@ from stepscope.sources.csv_files.layout import Field, Kind
 from stepscope.sources.csv_files.values import READ_AS, in_our_unit
 from stepscope.sources.native.columns import TableColumn, read_table
 from stepscope.sources.native.library import Refused, is_available
+from stepscope.tables.base import frame_of
 
 _PLAIN: dict[Kind, TableColumn] = {
-    **dict.fromkeys(READ_AS, "raw"),
+    "device": "raw",
     "text": "text",
     "shape": "shape",
     "time": "time",
+    "time_ns": "time_ns",
+    "ticks": "ticks",
+    "time_ms": "time_ms",
 }
 """How the compiled decoder reads a kind; all others as numbers."""
+_WHOLE: frozenset[Kind] = frozenset(_PLAIN) - {"device"}
+"""Kinds that it reads in our unit."""
 
 
 def decode(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame:
@@ -42,12 +48,10 @@ def _plain(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame | 
         columns = read_table(text, kinds)
     except Refused:
         return None
-    read = pl.DataFrame([column.alias(f"{at}") for at, column in zip(sorted(chosen), columns, strict=True)])
-    whole_already = {at for at, field in chosen.items() if field.kind in ("text", "shape", "time")}
-    return read.select(
-        (pl.col(f"{at}") if at in whole_already else in_our_unit(pl.col(f"{at}"), field)).alias(field.column)
-        for at, field in chosen.items()
-    )
+    read = {chosen[at].column: column for at, column in zip(sorted(chosen), columns, strict=True)}
+    frame = frame_of([read[field.column].alias(field.column) for field in chosen.values()])
+    others = [in_our_unit(pl.col(field.column), field) for field in chosen.values() if field.kind not in _WHOLE]
+    return frame.with_columns(others) if others else frame
 
 
 def unreadable_cells(

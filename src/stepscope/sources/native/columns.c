@@ -6,7 +6,18 @@
 #include "numbers.h"
 #include "text_columns.h"
 
-enum column { COLUMN_TEXT, COLUMN_JSON, COLUMN_INT, COLUMN_FLOAT, COLUMN_TIME, COLUMN_SMALL, COLUMN_DURATION };
+enum column {
+    COLUMN_TEXT,
+    COLUMN_JSON,
+    COLUMN_INT,
+    COLUMN_FLOAT,
+    COLUMN_TIME,
+    COLUMN_SMALL,
+    COLUMN_DURATION,
+    COLUMN_TIME_NS,
+    COLUMN_TICKS,
+    COLUMN_TIME_MS
+};
 
 #define LONGEST_US 604800e6 /* a week: `trace_events/columns.py` says why */
 
@@ -37,9 +48,21 @@ static int duration_ns(const uint8_t *p, uint32_t length, int64_t *out) {
     return 1;
 }
 
+/* Decimal places by which the unit of a column of times is above the nanosecond; -1 for other columns. */
+static int places_of(int column) {
+    switch (column) {
+    case COLUMN_TIME_NS: return 0;
+    case COLUMN_TICKS: return 1;
+    case COLUMN_TIME: return 3;
+    case COLUMN_TIME_MS: return 6;
+    default: return -1;
+    }
+}
+
 /* Put a value at `out`; 1 for a value, 0 for null, `REFUSED` if it is for Python to judge. */
 static int fixed_value(const uint8_t *text, span s, int column, void *out) {
     const uint8_t *p = text + START(s);
+    int places = places_of(column);
     switch (KIND(s)) {
     case ABSENT:
     case LITERAL_NULL:
@@ -50,9 +73,9 @@ static int fixed_value(const uint8_t *text, span s, int column, void *out) {
     case ESCAPED:
         return REFUSED;
     default: /* not a number, and no time is that */
-        return column == COLUMN_TIME ? REFUSED : 0;
+        return places >= 0 ? REFUSED : 0;
     }
-    if (column == COLUMN_TIME) return time_ns(p, LENGTH(s), out) ? 1 : REFUSED;
+    if (places >= 0) return exact_time(p, LENGTH(s), places, out) ? 1 : REFUSED;
     if (column == COLUMN_INT || column == COLUMN_SMALL) return int_value(p, s, out);
     if (column == COLUMN_DURATION) return KIND(s) == NUMBER && duration_ns(p, LENGTH(s), out) ? 1 : REFUSED;
     return KIND(s) == NUMBER && float_number(p, LENGTH(s), out) ? 1 : REFUSED;

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import polars as pl
 
 from stepscope.sources.native.library import NewColumn, Refused, int32s, loaded
 
-ColumnKind = Literal["text", "json", "int", "float", "time", "small", "duration"]
+ColumnKind = Literal["text", "json", "int", "float", "time", "small", "duration", "time_ns", "ticks", "time_ms"]
 """Strings; JSON as it is written; int64; float64; decimal us as exact int64 ns; int32, null if it does not fit; us from
-0 to a week as int64 ns."""
-_KINDS: dict[ColumnKind, int] = {"text": 0, "json": 1, "int": 2, "float": 3, "time": 4, "small": 5, "duration": 6}
+0 to a week as int64 ns; ns, 10 ns and ms as exact int64 ns."""
+_KINDS: dict[ColumnKind, int] = {kind: code for code, kind in enumerate(get_args(ColumnKind))}
 
 _MOST_PLACES = 2048
 """Of a chunk."""
 
-TableColumn = Literal["raw", "text", "shape", "time", "number"]
+TableColumn = Literal["raw", "text", "shape", "time", "time_ns", "ticks", "time_ms", "number"]
 """How a field of a CSV table is kept: as it is written, without spaces around it, without quotes around it, as exact ns
-(from decimal us), or as float64."""
-_CODES: dict[TableColumn | None, int] = {None: 0, "raw": 1, "text": 2, "shape": 3, "time": 4, "number": 5}
-_READ_AS: dict[TableColumn, ColumnKind] = {"time": "time", "number": "float"}
+(from decimal us, ns, 10 ns or ms), or as float64."""
+_TIMES: tuple[TableColumn, ...] = ("time", "time_ns", "ticks", "time_ms")
+_CODES: dict[TableColumn | None, int] = {
+    **{None: 0, "raw": 1, "text": 2, "shape": 3, "number": 5},
+    **dict.fromkeys(_TIMES, 4),
+}
 
 
 def read_column(
@@ -69,6 +72,16 @@ def read_table(text: bytes, columns: Sequence[TableColumn | None]) -> list[pl.Se
     try:
         rows = native.ss_count(scan)
         kept = [column for column in columns if column is not None]
-        return [read_column(scan, text, n, _READ_AS.get(column, "text"), 0, rows) for n, column in enumerate(kept)]
+        return [read_column(scan, text, n, _read_as(column), 0, rows) for n, column in enumerate(kept)]
     finally:
         native.ss_free(scan)
+
+
+def _read_as(column: TableColumn) -> ColumnKind:
+    match column:
+        case "number":
+            return "float"
+        case "time" | "time_ns" | "ticks" | "time_ms":
+            return column
+        case _:
+            return "text"

@@ -102,28 +102,31 @@ int float_number(const uint8_t *p, uint32_t length, double *out) {
     return stop == copy + length;
 }
 
-int time_ns(const uint8_t *p, uint32_t length, int64_t *out) {
+int exact_time(const uint8_t *p, uint32_t length, int places, int64_t *out) {
+    static const int64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
+    static const uint64_t most[] = {INT64_MAX, INT64_MAX / 10 - 1, INT64_MAX / 100 - 1, INT64_MAX / 1000 - 1,
+                                   INT64_MAX / 10000 - 1, INT64_MAX / 100000 - 1, INT64_MAX / 1000000 - 1};
     const uint8_t *end = p + length;
     int negative = p < end && *p == '-', digits = 0;
-    int64_t value = 0, scale = 100;
-    uint64_t eight;
+    int64_t scale = tens[places], ns;
+    uint64_t value = 0, eight;
     if (negative) p++;
     for (; end - p >= 8 && digits < 16 && eight_digits(p, &eight); p += 8, digits += 8)
-        value = value * 100000000 + (int64_t)eight;
+        value = value * 100000000 + eight;
     for (; p < end && is_digit(*p); p++) {
-        if (++digits > 16) return 0;
-        value = value * 10 + (*p - '0');
+        if (++digits > 19) return 0;
+        value = value * 10 + (uint64_t)(*p - '0');
     }
-    if (!digits || value > 9000000000000000) return 0; /* x 1000 would not fit */
-    value *= 1000;
+    if (!digits || value > most[places]) return 0;
+    ns = (int64_t)value * scale;
     if (p < end && *p == '.') {
         for (p++; p < end && is_digit(*p); p++) {
-            value += (*p - '0') * scale;
             scale /= 10;
+            ns += (*p - '0') * scale;
         }
     }
     if (p != end) return 0;
-    *out = negative ? -value : value;
+    *out = negative ? -ns : ns;
     return 1;
 }
 

@@ -18,8 +18,9 @@ int whole_number(const uint8_t *p, uint32_t length, int64_t *out);
 /* JSON number as the nearest float; 0 if it is too long. */
 int float_number(const uint8_t *p, uint32_t length, double *out);
 
-/* Decimal microseconds as nanoseconds, exactly, without further digits; 0 for anything else and what does not fit. */
-int time_ns(const uint8_t *p, uint32_t length, int64_t *out);
+/* Decimal time as nanoseconds, exactly, without further digits; 0 for anything else and what does not fit. Its unit is
+ * `places` (0 to 6) decimal places above the nanosecond. */
+int exact_time(const uint8_t *p, uint32_t length, int places, int64_t *out);
 
 /* Whether a JSON number is written as Python writes whole numbers. */
 int is_plain_whole(const uint8_t *p, uint32_t length);
