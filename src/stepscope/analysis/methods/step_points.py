@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -14,8 +15,9 @@ from stepscope.analysis.methods.launched_work import launch_times, launched_with
 from stepscope.analysis.methods.operator_phases import marks_launches
 from stepscope.analysis.methods.shapes import read_json
 from stepscope.analysis.methods.step_windows import numbered
+from stepscope.analysis.registry import ranks_of, without_rows
 from stepscope.errors import Unavailable
-from stepscope.tables import KERNELS, RANK_FIGURES, RANKS
+from stepscope.tables import KERNELS, RANKS
 from stepscope.tables.operators import OPTIMIZER_SCOPE
 
 
@@ -73,17 +75,18 @@ class Evidence:
     stated: pl.LazyFrame | None
     ranks: pl.LazyFrame | None
 
-    def environment(self) -> dict[str, str]:
-        """The recorded environment."""
-        texts = RANKS.or_empty(self.ranks).select("environment").collect()["environment"].drop_nulls()
-        return next((found for text in texts if isinstance(found := read_json(text), dict)), {})
+    @cached_property
+    def environments(self) -> dict[int, dict[str, str]]:
+        """The recorded environment of each rank that has one."""
+        texts = RANKS.or_empty(self.ranks).select("rank", "environment").drop_nulls().collect().rows()
+        return {rank: found for rank, text in texts if isinstance(found := read_json(text), dict)}
 
 
 def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None, variable: str | None) -> pl.DataFrame:
-    """One of the points in each window of a rank.
+    """One of the points in each window, rank by rank.
 
     Args:
-        windows: `window_start_ns`, `window_end_ns`, `graph` and the stated point's column; disjoint.
+        windows: `rank`, `window_start_ns`, `window_end_ns`, `graph` and the stated point's column; disjoint in a rank.
         side: Which point.
         known: Where to look.
         named: The operator named by argument, if any.
@@ -94,54 +97,86 @@ def point(windows: pl.DataFrame, side: Side, known: Evidence, named: str | None,
         operator there, as in `step_trace`; null if unknown.
 
     Raises:
-        Unavailable: If no window has the operator that an argument names.
+        Unavailable: If no window of a rank has the operator that an argument names.
     """
     if named:
         at = _named(windows, known, side, named)
+        if lacking := without_rows(ranks_of(RANKS.or_empty(known.ranks)), windows.filter(at.is_not_null())):
+            raise _not_found(known, named, lacking)
         if not at.count():
-            raise Unavailable(_not_found(known, named))
-        return _with_names(side, at, "argument", [named] * windows.height)
-    wanted = variable or known.environment().get(side.variable)
-    if wanted and (at := _named(windows, known, side, wanted)).count():
-        return _with_names(side, at, "environment", [wanted] * windows.height)
-    stated = windows[side.column]
+            raise _not_found(known, named, [])
+        return _with_names(side, at, pl.repeat("argument", len(at), eager=True), [named] * len(at))
+    ranks = windows["rank"].unique().to_list()
+    wanted = {rank: variable or known.environments.get(rank, {}).get(side.variable) for rank in ranks}
+    found = windows.select("rank", at=pl.lit(None, pl.Int64), by=pl.lit("phases"), operator=pl.lit(None, pl.String))
+    by_name: set[int] = set()
+    for name in {name: None for name in wanted.values() if name}:
+        at = _named(windows, known, side, name)
+        having = {rank for rank in _with_any(windows, at) if wanted[rank] == name}
+        own = pl.col("rank").is_in(sorted(having))
+        found = found.with_columns(
+            at=pl.when(own).then(at).otherwise("at"),
+            by=pl.when(own).then(pl.lit("environment")).otherwise("by"),
+            operator=pl.when(own).then(pl.lit(name)).otherwise("operator"),
+        )
+        by_name |= having
+    stating = _with_any(windows, windows[side.column]) - by_name
     # the stated end of backward may be only the end of launching (see `as_executed`)
-    is_final = stated.count() and not (side is BACKWARD and marks_launches(known.ranks, known.kernels))
-    ranges = NO_PHASES if is_final else known.phase_ranges
-    executed = _in_windows(windows, ranges.filter(pl.col("phase").is_in(side.phases)), side)
-    if stated.count() and not executed.count():
-        names = _stated_names(windows, side, known)
-        return _with_names(side, stated, "stated", names if any(names) else _standing_at(stated, known, side))
-    return _with_names(side, executed, "phases", _standing_at(executed, known, side))
+    final = stating.difference(marks_launches(known.ranks, known.kernels) if side is BACKWARD else ())
+    in_phase = pl.col("phase").is_in(side.phases) & ~pl.col("rank").is_in([*final, *by_name])
+    executed = _in_windows(windows, known.phase_ranges.filter(in_phase), side)
+    stated = pl.col("rank").is_in(sorted(stating - _with_any(windows, executed)))
+    other = ~stated & ~pl.col("rank").is_in(sorted(by_name))
+    names = pl.Series(_stated_names(windows, side, known), dtype=pl.String)
+    found = found.with_columns(
+        at=pl.when(stated).then(windows[side.column]).when(other).then(executed).otherwise("at"),
+        by=pl.when(stated).then(pl.lit("stated")).otherwise("by"),
+        operator=pl.when(stated).then(names).otherwise("operator"),
+    )
+    standing = other | (stated & (pl.col("operator").fill_null("") == "").all().over("rank"))
+    there = _standing_at(found.select("rank", at_ns=pl.when(standing).then("at")), known, side)
+    operators = found.select(pl.when(standing).then(pl.Series(there, dtype=pl.String)).otherwise("operator"))
+    return _with_names(side, found["at"], found["by"], operators.to_series().to_list())
 
 
-def _with_names(side: Side, at: pl.Series, by: str, operators: Sequence[str | None]) -> pl.DataFrame:
+def _with_any(windows: pl.DataFrame, at: pl.Series) -> set[int]:
+    """The ranks of which any window has a point."""
+    return {*windows.filter(at.is_not_null())["rank"].unique()}
+
+
+def _with_names(side: Side, at: pl.Series, by: pl.Series, operators: Sequence[str | None]) -> pl.DataFrame:
     """The points, how they were found and their operators."""
-    frame = pl.DataFrame({side.column: at, side.stated: pl.Series(operators, dtype=pl.String)})
+    frame = pl.DataFrame({side.column: at, "by": by, side.stated: pl.Series(operators, dtype=pl.String)})
     is_known = pl.col(side.column).is_not_null()
-    how = pl.when(is_known).then(pl.lit(by)).alias(side.column.replace("_ns", "_by"))
+    how = pl.when(is_known).then("by").alias(side.column.replace("_ns", "_by"))
     return frame.select(side.column, how, pl.when(is_known).then(side.stated))
 
 
 def _named(windows: pl.DataFrame, known: Evidence, side: Side, name: str) -> pl.Series:
     """The first start or last end, in each window, of kernels of a name, or else launched by operators of that name."""
     found = _ranges(KERNELS.or_empty(known.kernels).filter(_is_named(name))).collect()
-    if found.is_empty() and known.operators is not None:
-        found = union(_ranges(known.operators.filter(_is_named(name))), by=["rank"]).collect()
+    others = without_rows(windows["rank"].unique(), found)
+    if others and known.operators is not None:
+        own = pl.col("rank").is_in(others)
+        called = union(_ranges(known.operators.filter(own & _is_named(name))), by=["rank"]).collect()
         if known.kernels is not None:
-            found = launched_within(found, launch_times(known.kernels, known.operators))
+            called = launched_within(called, launch_times(known.kernels.filter(own), known.operators.filter(own)))
+        found = pl.concat([found, called])
     return _in_windows(windows, found, side)
 
 
-def _not_found(known: Evidence, name: str) -> str:
-    """Why the operator named by the user cannot be used, and what to do."""
+def _not_found(known: Evidence, name: str, ranks: Sequence[int]) -> Unavailable:
+    """Why the operator named by the user cannot be used on some ranks, and what to do."""
     tables = [table for table in (known.operators, known.kernels) if table is not None]
-    if any(table.filter(_is_named(name)).head(1).collect().height for table in tables):
-        return f"{name!r} was recorded outside of all steps, or without the kernels that it launched. Name a kernel"
-    return (
+    recorded = {rank for table in tables for rank in ranks_of(table.filter(_is_named(name)))}
+    if recorded.issuperset(ranks[:1]) and recorded:
+        why = f"{name!r} was recorded outside of all steps, or without the kernels that it launched. Name a kernel"
+        return Unavailable(why, of=[rank for rank in ranks if rank in recorded])
+    why = (
         f"no operator or kernel named {name!r} was recorded. Give its name in full or its last part, as "
         "`stepscope ops` shows it"
     )
+    return Unavailable(why, of=[rank for rank in ranks if rank not in recorded])
 
 
 def _is_named(name: str) -> pl.Expr:
@@ -162,29 +197,33 @@ def _in_windows(windows: pl.DataFrame, ranges: pl.DataFrame, side: Side) -> pl.S
 
 def _stated_names(windows: pl.DataFrame, side: Side, known: Evidence) -> list[str | None]:
     """The operator that the source names for each window's graph, else for all graphs."""
-    stated = RANK_FIGURES.or_empty(known.stated).filter(pl.col("name") == side.stated)
-    names: dict[int | None, str] = dict(stated.select("graph", "text").sort("graph", "text").collect().rows())
-    return [names.get(graph, names.get(None)) for graph in windows["graph"]]
+    if known.stated is None:
+        return [None] * windows.height
+    stated = known.stated.filter(pl.col("name") == side.stated)
+    rows = stated.select("rank", "graph", "text").sort("rank", "graph", "text").collect().iter_rows()
+    names: dict[tuple[int, int | None], str] = {(rank, graph): text for rank, graph, text in rows}
+    places = windows.select("rank", "graph").iter_rows()
+    return [names.get((rank, graph), names.get((rank, None))) for rank, graph in places]
 
 
-def _standing_at(at: pl.Series, known: Evidence, side: Side) -> list[str | None]:
-    """The first work to start at or after each point, or the last to end at or before it."""
+def _standing_at(at: pl.DataFrame, known: Evidence, side: Side) -> list[str | None]:
+    """The first work to start at or after each point (`rank`, `at_ns`), or the last to end at or before it."""
     table = known.operators if known.kernels is None else known.kernels.filter(pl.col("kind") == "compute")
-    if table is None:
-        return [None] * len(at)
+    if table is None or not at["at_ns"].count():
+        return [None] * at.height
     if side is FORWARD:  # a graph may run an operator of its optimizer, such as the step counter, before all others
         table = table.filter(~pl.col("name").str.contains(OPTIMIZER_SCOPE))
-    work = table.select("name", "duration_ns", at_ns=pl.col("start_ns") if side.is_start else END)
-    asked = pl.DataFrame({"at_ns": at}).with_row_index("number")
-    nearest = _nearest(work.select("at_ns"), asked.drop_nulls().sort("at_ns"), side)
+    work = table.select("rank", "name", "duration_ns", at_ns=pl.col("start_ns") if side.is_start else END)
+    asked = at.with_row_index("number")
+    nearest = _nearest(work.select("rank", "at_ns"), asked.drop_nulls().sort("at_ns"), side)
     # If several coincide, the outermost one starts and the innermost one ends.
     there = work.filter(pl.col("at_ns").is_in(nearest["found_ns"].implode())).sort(-pl.col("duration_ns"), "name")
     names = (
-        there.unique("at_ns", keep="first" if side.is_start else "last")
-        .select("name", found_ns="at_ns")
+        there.unique(["rank", "at_ns"], keep="first" if side.is_start else "last")
+        .select("rank", "name", found_ns="at_ns")
         .collect(engine="streaming")
     )
-    found = nearest.join(names, on="found_ns", how="left").select("number", "name")
+    found = nearest.join(names, on=["rank", "found_ns"], how="left").select("number", "name")
     return asked.join(found, on="number", how="left", maintain_order="left")["name"].to_list()
 
 
@@ -195,6 +234,6 @@ def _nearest(times: pl.LazyFrame, asked: pl.DataFrame, side: Side) -> pl.DataFra
     found = asked.with_columns(found_ns=pl.lit(None, pl.Int64))
     for batch in batches(times):
         there = batch.drop_nulls().sort("at_ns").with_columns(other_ns="at_ns")
-        joined = found.join_asof(there, on="at_ns", strategy=strategy, check_sortedness=False)
+        joined = found.join_asof(there, on="at_ns", by="rank", strategy=strategy, check_sortedness=False)
         found = joined.select(*asked.columns, found_ns=nearest("found_ns", "other_ns"))
     return found

@@ -82,6 +82,7 @@ PHASES = (
             "optimizer_ns forward_backward_ns interval_ns tail_ns"
         ),
     ),
+    together=True,
 )
 def step_trace(
     steps: pl.LazyFrame,
@@ -138,11 +139,11 @@ def step_trace(
 
 
 def _windows(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.DataFrame:
-    """The steps with any known activity, in order of time, with `by_phases`."""
+    """The steps with any known activity, rank by rank in order of time, with `by_phases`."""
     marked = marked_steps(steps, activity).select("rank", "step", by_phases=pl.lit(True))
     every = steps.join(marked, on=["rank", "step"], how="left").with_columns(pl.col("by_phases").fill_null(False))
     known = (pl.col("window") == "stated") | pl.col("recorded").fill_null(True) | pl.col("by_phases")
-    return every.filter(known).sort("window_start_ns", "window_end_ns", "step").collect()
+    return every.filter(known).sort("rank", "window_start_ns", "window_end_ns", "step").collect()
 
 
 def _sections(steps: pl.DataFrame) -> pl.DataFrame:
@@ -161,8 +162,8 @@ def _sections(steps: pl.DataFrame) -> pl.DataFrame:
 def _phases(
     steps: pl.DataFrame, activity: pl.DataFrame | None, ranges: pl.DataFrame, *, named: bool
 ) -> list[pl.Series]:
-    """The columns of `PHASES`; null if the work was not recorded, and for phases that nothing marks."""
-    if activity is None or activity.filter(~pl.col("what").is_in(["sync", "gc", "python", "compile"])).is_empty():
+    """The columns of `PHASES`; null if the work of a rank was not recorded, and for phases that nothing marks."""
+    if activity is None:
         return [pl.Series(name, [None] * steps.height, dtype=pl.Int64) for name in PHASES]
     phases = _adjusted(ranges, steps) if named else ranges
     layers = {phase: phases.lazy().filter(pl.col("phase") == phase).drop("phase") for phase in RANGES}
@@ -175,19 +176,33 @@ def _phases(
         .collect()
     )
     every = windows.join(sums, on="window", how="left", maintain_order="left").select(
-        pl.when(steps["recorded"].fill_null(True) | steps["by_phases"]).then(pl.col(PHASES).fill_null(0))
+        "rank", pl.when(steps["recorded"].fill_null(True) | steps["by_phases"]).then(pl.col(PHASES).fill_null(0))
     )
+    done = _ranks_by(activity, "what")
     # calls made by an operator, like DDP's, are known if operators are; else they are part of their phase
     calls = pl.col("exposed_communication_ns")
-    communicates = not activity.filter(pl.col("what") == "communication").is_empty()
+    communicates = pl.col("rank").is_in([*done.get("communication", ())])
     every = every.with_columns(pl.when(~(steps["by_phases"] & communicates & (calls == 0))).then(calls))
-    unmarked = [f"{phase}_ns" for phase, layer in layers.items() if layer.select(pl.len()).collect().item() == 0]
-    for mark, column in (("data", "data_wait_ns"), ("compile", "compile_ns")):
-        if activity.filter(pl.col("what") == mark).is_empty():
-            unmarked.append(column)
-    if len(unmarked) == len(PHASES) - 2:  # only communication is known, so the rest is unknown as well
-        unmarked.append("other_ns")
-    return [column if column.name not in unmarked else column.clear(steps.height) for column in every]
+    marked = {f"{phase}_ns": ranks for phase, ranks in _ranks_by(phases, "phase").items()}
+    shown = {f"{phase}_ns": marked.get(f"{phase}_ns", set()) for phase in RANGES}
+    shown |= {column: done.get(mark, set()) for mark, column in (("data", "data_wait_ns"), ("compile", "compile_ns"))}
+    worked = {rank for what, ranks in done.items() if what not in ("sync", "gc", "python", "compile") for rank in ranks}
+    shown = {column: ranks & worked for column, ranks in shown.items()}
+    shown["exposed_communication_ns"] = worked
+    # if only communication is known, the rest is unknown as well
+    shown["other_ns"] = {
+        rank for column, ranks in shown.items() if column != "exposed_communication_ns" for rank in ranks
+    }
+    own = {column: pl.col("rank").is_in([*ranks]) for column, ranks in shown.items()}
+    return every.select(pl.when(own[name]).then(name) for name in PHASES).get_columns()
+
+
+def _ranks_by(ranges: pl.DataFrame, column: str) -> dict[str, set[int]]:
+    """The ranks that have ranges of each kind."""
+    ranks: dict[str, set[int]] = {}
+    for rank, kind in ranges.select("rank", column).unique().iter_rows():
+        ranks.setdefault(kind, set()).add(rank)
+    return ranks
 
 
 def _adjusted(ranges: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
@@ -197,11 +212,13 @@ def _adjusted(ranges: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     backward = (
         ranges.filter(pl.col("phase") == "backward")
         .sort("start_ns")
-        .join_asof(named.select("start_ns", window_ns="start_ns"), on="start_ns")
-        .group_by("window_ns")
+        .join_asof(
+            named.select("rank", "start_ns", window_ns="start_ns"), on="start_ns", by="rank", check_sortedness=False
+        )
+        .group_by("rank", "window_ns")
         .agg(turn_ns=pl.col("start_ns").min())
     )
-    turned = named.join(backward, left_on="start_ns", right_on="window_ns", how="left")
+    turned = named.join(backward, left_on=["rank", "start_ns"], right_on=["rank", "window_ns"], how="left")
     turn = pl.coalesce("turn_ns", "backward_end_ns")
     parts = [
         turned.select("rank", phase=pl.lit("forward"), start_ns="forward_start_ns", end_ns=turn),
