@@ -20,7 +20,7 @@ from stepscope.errors import Unavailable
 _KIND = "kind"
 _PLAIN = (str, bytes, bool, int, float, type(None))
 _PARTS = {"tuple": tuple, "set": frozenset, "list": list}
-_REASON = ("question", "table", "ranks", "why", "causes")
+_REASON = ("question", "table", "ranks", "why", "causes", "of")
 """The fields of `Unavailable` besides its text."""
 
 

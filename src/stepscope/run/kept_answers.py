@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -30,7 +30,8 @@ from stepscope.paths import shown
 from stepscope.run.answer_cache import size_of
 from stepscope.run.encoding import NotSendable, decoded, encoded
 from stepscope.run.rank import Rank
-from stepscope.store import About, KeptRecords, StoredRecording, max_bytes
+from stepscope.selection import Selection
+from stepscope.store import About, KeptRecords, StoredRank, StoredRecording, list_answers, max_bytes
 from stepscope.tables.issues import Issue
 
 _LOG = logging.getLogger(__name__)
@@ -40,6 +41,9 @@ MOST_BYTES = 32 << 20
 
 _HELD_BYTES = 64 << 20
 """Size of the answers that wait to be written."""
+
+_MOST_OTHERS, _MOST_USED = 200, 4
+"""Of so many runs that were asked lately, how many are used that share ranks with another one; chosen by us."""
 
 _CODE_SUFFIXES = (".py", ".so", ".pyd", ".dylib")
 
@@ -58,24 +62,21 @@ class KeptAnswers:
     """
 
     def __init__(self, store: Path, path: Path, ranks: Sequence[Rank], issues: Sequence[Issue]) -> None:
+        self._store = store
         self._lock = threading.Lock()
         self._waiting: dict[bytes, bytes] = {}
         self._records: KeptRecords | None = None
+        self._ranks = [_stored(rank, store) for rank in ranks]
+        version = code_version()
+        known = [rank for rank in self._ranks if rank is not None]
+        if version is None or len(known) < len(ranks):
+            return
         try:
-            facts: list[Any] = [os.fsencode(path), [encoded(issue) for issue in issues]]
+            facts = (os.fsencode(path), [encoded(issue) for issue in issues], known)
         except NotSendable:  # an issue about a name that is not UTF-8
             return
-        entries = []
-        for rank in ranks:
-            recording = rank.recording
-            if not isinstance(recording, StoredRecording) or recording.directory.parent != store:
-                return
-            entries.append(recording.directory.name)
-            facts.append((rank.rank, rank.facts["rank_origin"], entries[-1], recording.manifest.created_ns))
-        version = code_version()
-        if version is not None:
-            run = hashlib.sha256(msgspec.msgpack.encode(facts)).hexdigest()[:40]
-            self._records = KeptRecords(store, run, version, About(shown(path), entries), max_bytes())
+        run = hashlib.sha256(msgspec.msgpack.encode(facts)).hexdigest()[:40]
+        self._records = KeptRecords(store, run, version, About(shown(path), known), max_bytes())
 
     def key(
         self, analysis: Analysis, options: Mapping[str, Any], changed: Mapping[str, Any], selection: Any
@@ -101,16 +102,39 @@ class KeptAnswers:
 
     def find(self, key: bytes) -> Answer | None:
         """What is kept under a key; None if there is nothing that can be read."""
-        content = None if self._records is None else self._records.find(key)
-        if self._records is None or content is None:
-            return None
-        try:
-            value = decoded(content)
-        except Exception as error:  # bytes that the checksum fits, yet written by something else
-            _LOG.info("a kept answer cannot be read: %s", error)
-            self._records.forget(key)
-            return None
-        return (None, value) if isinstance(value, Unavailable) else (value, None)
+        return None if self._records is None else _found(self._records, key)
+
+    def of_other_runs(
+        self, analysis: Analysis, options: Mapping[str, Any], changed: Mapping[str, Any], steps: Selection | None
+    ) -> Iterator[tuple[set[int], Any]]:
+        """What is kept of the same question to other runs with some of these ranks.
+
+        Args:
+            analysis, options, changed: See `key`.
+            steps: The selected steps.
+
+        Yields:
+            The ranks that both runs have, with the same rows and numbers, and the answer about all ranks of the other.
+        """
+        for records, numbers, shared in self._others:
+            key = self.key(analysis, options, changed, (numbers, steps))
+            found = None if key is None else _found(records, key)
+            if found is not None and found[1] is None:
+                yield shared, found[0]
+
+    @cached_property
+    def _others(self) -> list[tuple[KeptRecords, tuple[int, ...], set[int]]]:
+        """Runs with some of these ranks, those with most of them first: records, all their ranks, the ranks shared."""
+        found = []
+        for one in list_answers(self._store)[:_MOST_OTHERS]:
+            if self._records is not None and one.file != self._records.file and one.version == code_version():
+                about = one.about()
+                shared = {rank.rank for rank in {*about.ranks}.intersection(self._ranks)}
+                run = one.file.name.partition("-")[0]
+                if shared:
+                    records = KeptRecords(self._store, run, one.version, about)
+                    found.append((records, tuple(rank.rank for rank in about.ranks), shared))
+        return sorted(found, key=lambda one: -len(one[2]))[:_MOST_USED]
 
     def add(self, key: bytes, value: Any) -> None:
         """Keep an answer, or a reason, from the next `write` on; nothing if it is too large or no plain data."""
@@ -138,6 +162,28 @@ class KeptAnswers:
             except OSError as error:
                 _LOG.info("answers are not kept: %s", error)
                 self._records = None
+
+
+def _stored(rank: Rank, store: Path) -> StoredRank | None:
+    """What identifies a rank; None if its rows are not in the store."""
+    recording = rank.recording
+    if not isinstance(recording, StoredRecording) or recording.directory.parent != store:
+        return None
+    entry, created_ns = recording.directory.name, recording.manifest.created_ns
+    return StoredRank(rank.rank, rank.facts["rank_origin"], entry, created_ns)
+
+
+def _found(records: KeptRecords, key: bytes) -> Answer | None:
+    content = records.find(key)
+    if content is None:
+        return None
+    try:
+        value = decoded(content)
+    except Exception as error:  # bytes that the checksum fits, yet written by something else
+        _LOG.info("a kept answer cannot be read: %s", error)
+        records.forget(key)
+        return None
+    return (None, value) if isinstance(value, Unavailable) else (value, None)
 
 
 @cache

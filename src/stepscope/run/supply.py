@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import types
-from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -23,7 +23,7 @@ from stepscope.run.answer_cache import AnswerCache
 from stepscope.run.engine import Engine, Task
 from stepscope.run.engine.base import PartAnswer, Ranks, by_rank
 from stepscope.run.engine.orders import Orders
-from stepscope.run.iterations import by_iterations
+from stepscope.run.iterations import by_iterations, may_have_iterations
 from stepscope.run.kept_answers import KeptAnswers
 from stepscope.run.kept_rows import KeptRows
 from stepscope.run.rank import Rank, narrowed, stacked
@@ -45,6 +45,7 @@ class Supplier:
         cache: Answers of the run and of all its selections.
         whole: Answers questions about all ranks, if the run is a selection of them.
         kept: Answers on disk of the run and of all its selections.
+        only: The ranks about which analyses of scope `rank` are asked; all by default.
     """
 
     def __init__(
@@ -54,8 +55,10 @@ class Supplier:
         engine: Engine,
         whole: Supplier | None = None,
         kept: KeptAnswers | None = None,
+        only: Collection[int] | None = None,
     ) -> None:
         self.run = run
+        self._asked = run.ranks if only is None else [rank for rank in run.ranks if rank.rank in only]
         self.cache = cache
         self.engine = engine
         self.whole = whole
@@ -136,9 +139,12 @@ class Supplier:
             return None
         key = self._key(analysis, options, None)
         if key not in self._kept_keys:
-            changed = {one.name: self.run.options[one.name] for one in analysis.closure if one.name in self.run.options}
-            self._kept_keys[key] = self.kept.key(analysis, options, changed, self._selection)
+            self._kept_keys[key] = self.kept.key(analysis, options, self._changed(analysis), self._selection)
         return self._kept_keys[key]
+
+    def _changed(self, analysis: Analysis) -> dict[str, Mapping[str, Any]]:
+        """Options of the run that replace defaults, of an analysis and of those that it needs."""
+        return {one.name: self.run.options[one.name] for one in analysis.closure if one.name in self.run.options}
 
     def ask_part(self, analysis: Analysis, options: Mapping[str, Any], ranks: Ranks) -> PartAnswer:
         """The answers of one of the groups of ranks that an analysis is asked about; see `_groups`."""
@@ -234,7 +240,8 @@ class Supplier:
     def _all_steps(self) -> Supplier:
         """Answers questions about the same ranks with all their steps."""
         whole = None if self.whole is None else self.whole._all_steps
-        return Supplier(self.run.with_all_steps(), self.cache, self.engine, whole, self.kept)
+        only = [rank.rank for rank in self._asked]
+        return Supplier(self.run.with_all_steps(), self.cache, self.engine, whole, self.kept, only)
 
     @cached_property
     def _selection(self) -> Any:
@@ -248,16 +255,41 @@ class Supplier:
     def _stacked(self, analysis: Analysis, options: Mapping[str, Any]) -> PartAnswer:
         """The answers of all ranks. The parts are not kept in addition."""
 
+        asked = self
+
         def stack() -> PartAnswer:
-            return PartAnswer.joined(self._ask_parts(analysis, options))
+            nonlocal asked
+            known = self._known_elsewhere(analysis, options)
+            if known:
+                left = {*self._numbers}.difference(*(part.ranks for part in known))
+                asked = Supplier(self.run, self.cache, self.engine, self.whole, only=left)
+                asked.given = self.given
+            return PartAnswer.joined([*known, *asked._ask_parts(analysis, options)])
 
         key = self._key(analysis, options, None)
         answers: PartAnswer = self.cache.get(key, lambda: self._kept_or(analysis, options, stack), keeps=False)
-        self.cache.forget(self._key(analysis, options, ranks) for ranks in self._groups(analysis))
+        self.cache.forget(self._key(analysis, options, ranks) for ranks in asked._groups(analysis))
         return answers
 
+    def _known_elsewhere(self, analysis: Analysis, options: Mapping[str, Any]) -> list[PartAnswer]:
+        """The answers of ranks that are kept as part of another run, e.g. of the same job with fewer ranks.
+
+        They depend on nothing else in a run unless iterations number its tables, which no run has with a rank that
+        marks steps. Reasons why there is no answer may name other ranks.
+        """
+        known: list[PartAnswer] = []
+        if self.kept is None or any(one.scope == "job" for one in analysis.closure):
+            return known
+        left, steps = {*self._numbers}, self.run.ranks[0].steps
+        for shared, everyone in self.kept.of_other_runs(analysis, options, self._changed(analysis), steps):
+            some = tuple(sorted(left.intersection(shared, everyone.ranks)))
+            if some and not may_have_iterations([self._by_number[number] for number in some]):
+                known.append(everyone.narrowed(some))
+                left.difference_update(some)
+        return known
+
     def _ask_parts(self, analysis: Analysis, options: Mapping[str, Any]) -> list[PartAnswer]:
-        """Compute the answers of all ranks, as many at a time as possible."""
+        """Compute the answers of the ranks that are asked, as many at a time as possible."""
         done = 0
         lock = threading.Lock()
 
@@ -265,7 +297,7 @@ class Supplier:
             nonlocal done
             with lock:
                 done += len(task.ranks)
-                report(analysis.name, done, len(self.run.ranks))
+                report(analysis.name, done, len(self._asked))
 
         return self.engine.map([self._task(analysis, options, group) for group in self._groups(analysis)], count)
 
@@ -293,7 +325,7 @@ class Supplier:
         """The ranks in groups about which an analysis is asked at once: neighbours that have the same of the tables on
         which its answer depends."""
         if not analysis.together:
-            return [(number,) for number in self._numbers]
+            return [(rank.rank,) for rank in self._asked]
         if analysis.tables not in self._grouped:
             groups: list[Ranks] = []
             for part in self._parts:
@@ -309,7 +341,7 @@ class Supplier:
         """Neighbouring ranks of which all rows may be in memory."""
         parts: list[list[Rank]] = []
         total = 0
-        for rank in self.run.ranks:
+        for rank in self._asked:
             rows = sum(rank.rows.values())
             total += rows
             if parts and total <= TOGETHER_ROWS:

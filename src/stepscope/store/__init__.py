@@ -1,6 +1,6 @@
 """Rows that were read once, kept as Parquet in a cache directory and opened in milliseconds."""
 
-from stepscope.store.answers import About, KeptRecords
+from stepscope.store.answers import About, KeptRecords, StoredRank, list_answers
 from stepscope.store.cache import Store, StoreEntry, cache_directory, max_bytes
 from stepscope.store.manifest import Manifest, identify, schema_version, size_of, write_manifest
 from stepscope.store.recording import MemoryRecording, Recording, StoredRecording, scan_together
@@ -17,9 +17,11 @@ __all__ = [
     "StoreEntry",
     "StoreError",
     "StoreSink",
+    "StoredRank",
     "StoredRecording",
     "cache_directory",
     "identify",
+    "list_answers",
     "max_bytes",
     "scan_together",
     "schema_version",

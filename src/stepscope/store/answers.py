@@ -42,11 +42,20 @@ _USED_S = 60.0
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
+class StoredRank(msgspec.Struct, frozen=True, array_like=True):
+    """A rank of a run: its number, where that comes from, and the entry with its rows and when that was written."""
+
+    rank: int
+    origin: str
+    entry: str
+    created_ns: int
+
+
 class About(msgspec.Struct, frozen=True):
-    """What a file of answers is about: the path of the run, as `shown`, and the entries with its ranks' rows."""
+    """What a file of answers is about: the path of a run, as `shown`, and its ranks."""
 
     path: str
-    entries: list[str]
+    ranks: list[StoredRank]
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,11 @@ class AnswerFile:
                 break
         return About("", [])
 
+    @property
+    def version(self) -> str:
+        """What identifies the code that answered."""
+        return self.file.name.partition("-")[2]
+
 
 class KeptRecords:
     """The records of one run, read as they are asked for; threads may share it.
@@ -76,10 +90,10 @@ class KeptRecords:
         run: Identifies the run and the rows of all its ranks: 40 hexadecimal digits.
         version: Identifies the code that answers: 16 hexadecimal digits.
         about: What the run is.
-        limit_bytes: How large the store may be.
+        limit_bytes: How large the store may be, if records are added.
     """
 
-    def __init__(self, store: Path, run: str, version: str, about: About, limit_bytes: int) -> None:
+    def __init__(self, store: Path, run: str, version: str, about: About, limit_bytes: int = 0) -> None:
         self.file = store / FOLDER / f"{run}-{version}"
         self._about = about
         self._share = int(limit_bytes * SHARE)
@@ -218,8 +232,8 @@ def drop_answers(store: Path, limit_bytes: int, spare: Path | None = None) -> in
 def drop_stale_answers(store: Path) -> None:
     """Remove the answers about entries that are gone, and what killed processes left."""
     for one in list_answers(store):
-        entries = one.about().entries
-        if not entries or not all((store / entry).is_dir() for entry in entries):
+        ranks = one.about().ranks
+        if not ranks or not all((store / rank.entry).is_dir() for rank in ranks):
             one.file.unlink(missing_ok=True)
     for draft in (store / FOLDER).glob(f"*{DRAFT}"):
         if is_abandoned(draft):
