@@ -72,7 +72,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     monkeypatch.setattr(flows, "PART_ROWS", 10)
     monkeypatch.setattr(reading, "PART_BYTES", 2000)
     monkeypatch.setattr(database, "_ROWS_AT_ONCE", rows)
-    monkeypatch.setattr(database, "_NUMBERS_AT_ONCE", 10 * rows)
+    monkeypatch.setattr(database, "_CELLS_AT_ONCE", 10 * rows)
     monkeypatch.setattr(db_device, "_TASKS_AT_ONCE", rows)
     for module in (spool, timeline, trace_view, db_device):
         monkeypatch.setattr(module, "MEMORY_BYTES", 10_000)

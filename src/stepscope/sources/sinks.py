@@ -11,7 +11,7 @@ import polars as pl
 
 from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Sink
-from stepscope.tables import FLOWS, ISSUES, RANKS, Table
+from stepscope.tables import COMMUNICATION_TASKS, FLOWS, ISSUES, RANKS, Table
 from stepscope.tables.issues import Severity
 
 
@@ -45,7 +45,10 @@ class RecordedStepsSink(_ForwardingSink):
 
 
 class WindowSink(_ForwardingSink):
-    """The sink of one window of several: it passes flows on, with `shift_ns` added to times and ids of their own."""
+    """The sink of one window of several: it passes flows and tasks of communication on, with `shift_ns` added to times.
+
+    Flows get ids of their own.
+    """
 
     def __init__(self, sink: Sink, shift_ns: int, number: int) -> None:
         super().__init__(sink)
@@ -53,7 +56,10 @@ class WindowSink(_ForwardingSink):
         self._number = number
 
     def write(self, table: Table, frame: pl.DataFrame) -> None:
-        """See `Sink`. Readers write nothing but flows before all windows are known."""
+        """See `Sink`. Readers write nothing but these tables before all windows are known."""
+        if table is COMMUNICATION_TASKS:
+            self._sink.write(table, frame.with_columns(pl.col("start_ns") + self._shift_ns))
+            return
         if table is not FLOWS:
             raise ValueError(f"{table.name} is written after all windows")
         times = pl.col("from_ns", "to_ns") + self._shift_ns

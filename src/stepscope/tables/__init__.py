@@ -14,6 +14,7 @@ from stepscope.tables.operators import OPERATORS as OPERATORS
 from stepscope.tables.kernels import KERNELS as KERNELS
 from stepscope.tables.kernels import KERNEL_COUNTERS as KERNEL_COUNTERS
 from stepscope.tables.communication import COLLECTIVES as COLLECTIVES
+from stepscope.tables.communication import COMMUNICATION_TASKS as COMMUNICATION_TASKS
 from stepscope.tables.communication import LINKS as LINKS
 from stepscope.tables.communication import TRANSPORTS as TRANSPORTS
 from stepscope.tables.memory import ALLOCATIONS as ALLOCATIONS

@@ -48,7 +48,33 @@ COLLECTIVES = Table(
         Column("on_device", "bool", "True for device communication, false for host (gloo).", nullable=False),
         Column("stream", "int32", "Device stream."),
         Column("correlation", "int64", "Id that the kernel shares with its launch."),
+        Column("algorithm", "string", "Algorithm, e.g. `MESH-RING-NHR`: one for each stage."),
+        Column("relayed", "bool", "Whether it took another way than the direct link."),
+        Column("retried", "bool", "Whether it was tried again."),
         STEP,
+    ),
+)
+
+COMMUNICATION_TASKS = Table(
+    name="communication_tasks",
+    doc="One row per task of a communication call on the device: what it moved, from where to where.",
+    key=("call", "plane", "start_ns"),
+    columns=(
+        Column("start_ns", "int64", "Start, ns since the epoch.", nullable=False),
+        Column("duration_ns", "int64", "Duration.", nullable=False),
+        Column(
+            "name", "string", "What it does: `Memcpy`, `Reduce_Inline`, `RDMASend`, `Notify_Wait`...", nullable=False
+        ),
+        Column("call", "string", "Call that it is a part of, as in `collectives.name`."),
+        Column("device", "int32", "Device index."),
+        Column("stream", "int32", "Device stream."),
+        Column("plane", "int32", "Number of the plane of its group: planes work side by side."),
+        Column("source", "int32", "Global rank at the near end."),
+        Column("destination", "int32", "Global rank at the far end."),
+        Column("transport", "string", "`SDMA`, `RDMA`, `LOCAL`."),
+        Column("link", "string", "`HCCS`, `PCIE`, `ROCE`, `SIO`, `ON_CHIP`; null if nothing is moved."),
+        Column("size_bytes", "int64", "Bytes moved; with the duration they give the bandwidth."),
+        Column("element_type", "string", "Data type."),
     ),
 )
 

@@ -293,7 +293,7 @@ class Database:
         kinds = {recorded: types[name] for name, recorded in columns.items()}
         if len(kinds) < len(columns):
             raise Refused
-        for series in self._access.stored(stored, kinds, _CELLS_AT_ONCE // len(kinds), _HELD_BYTES):
+        for series in self._access.stored(stored, kinds, max(1, _CELLS_AT_ONCE // len(kinds)), _HELD_BYTES):
             frame = pl.DataFrame([column.alias(name) for column, name in zip(series, columns, strict=True)])
             yield frame.drop_nulls(filled) if filled else frame
 

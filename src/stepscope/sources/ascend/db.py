@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stepscope.errors import UnreadableInput
-from stepscope.sources.ascend import db_device, db_extras, db_host
+from stepscope.sources.ascend import db_counters, db_device, db_extras, db_host
 from stepscope.sources.ascend.assemble import write_tables
 from stepscope.sources.ascend.checks import report_lost_device
 from stepscope.sources.ascend.database import DATABASE_ERRORS, REMEDY, Database, open_database
@@ -95,12 +95,12 @@ def _take_events(recording: ExportedRank, database: Database, has_marks: bool) -
     timeline.add("host", db_host.read_marks(database))
     tasks = db_device.read_tasks(database)
     kernels = db_device.read_compute(database, tasks, timeline)
-    timeline.add("tasks", db_device.read_other_tasks(database, tasks, kernels))
+    timeline.add("tasks", db_device.read_other_tasks(database, tasks, kernels, recording.groups))
     recording.communication = db_device.read_calls(database)
     timeline.add("communication", recording.communication)
     recording.allocations = db_extras.read_allocations(database)
     recording.memory_curve = db_extras.read_memory_curve(database)
-    recording.counters = db_extras.read_counters(database)
+    recording.counters = db_counters.read_counters(database)
     if database.has("CommAnalyzerTime"):
         _take_analysis(recording, database)
     check_events(database, recording, has_marks=has_marks)

@@ -7,15 +7,17 @@ from collections.abc import Iterable, Mapping
 import polars as pl
 
 from stepscope.sources.ascend.collective_tables import with_payload
+from stepscope.sources.ascend.communication_tasks import communication_tasks
 from stepscope.sources.ascend.database import CONNECTION, TEXT_ID, Database, Types, columns_of, joined
 from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, TASKS, first_of_each, shaped
-from stepscope.sources.ascend.groups import group_key
+from stepscope.sources.ascend.groups import Groups, group_key
 from stepscope.sources.ascend.headers import KERNEL_DETAILS
 from stepscope.sources.ascend.pmu import COUNTERS, scaled
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
 from stepscope.sources.ascend.trace_view import MEMORY_TASK
 from stepscope.sources.csv_files.layout import column_key
 from stepscope.sources.spool import Spool, quantiles, share_out
+from stepscope.tables import COMMUNICATION_TASKS
 
 _TASK = {
     "device": "deviceId",
@@ -35,8 +37,30 @@ _CALL = {
     "count": "count",
     "type": "opType",
     "device": "deviceId",
+    "algorithm": "algType",
+    "relayed": "relay",
+    "retried": "retry",
 }
-_CALL_TYPES: Types = {"count": pl.Float64, **dict.fromkeys(("name", "communicator", "type"), TEXT_ID)}
+_CALL_TYPES: Types = {"count": pl.Float64, **dict.fromkeys(("name", "communicator", "type", "algorithm"), TEXT_ID)}
+_PART = {
+    "task": "globalTaskId",
+    "plane": "planeId",
+    "kind": "taskType",
+    "call": "name",
+    "communicator": "groupName",
+    "source": "srcRank",
+    "destination": "dstRank",
+    "transport": "transportType",
+    "link": "linkType",
+    "size_bytes": "size",
+    "element_type": "dataType",
+}
+_ENUMERATIONS = {
+    "transport": ("ENUM_HCCL_TRANSPORT_TYPE", {0: "SDMA", 1: "RDMA", 2: "LOCAL"}),
+    "link": ("ENUM_HCCL_LINK_TYPE", {0: "ON_CHIP", 1: "HCCS", 2: "PCIE", 3: "ROCE", 4: "SIO"}),
+    "element_type": ("ENUM_HCCL_DATA_TYPE", {}),
+}
+"""Column to the table with the names of its numbers, and the names that are known without it."""
 _PMU = {"task": "globalTaskId", "number": "name", "value": "value"}
 _NUMBERS = {"task": pl.Int64, "number": pl.Int64, "value": pl.Float64}
 _TASKS_AT_ONCE = 50_000
@@ -128,14 +152,20 @@ def _wide(long: pl.DataFrame, columns: Mapping[int, str]) -> pl.DataFrame:
     return wide.rename(lambda name: name if name == "task" else columns[int(name)])
 
 
-def read_other_tasks(database: Database, tasks: pl.DataFrame, kernels: pl.Series) -> pl.DataFrame:
-    """Tasks that are not kernels: memory operations, tasks of communication, waits and marks."""
+def read_other_tasks(database: Database, tasks: pl.DataFrame, kernels: pl.Series, groups: Groups) -> pl.DataFrame:
+    """Tasks that are not kernels: memory operations, tasks of communication, waits and marks.
+
+    Writes the tasks of communication to the database's sink as well, as rows of `communication_tasks`.
+    """
     rest = tasks.join(kernels.to_frame(), on="task", how="anti")
     sizes = database.read("MEMCPY_INFO", {"task": "globalTaskId", "size_bytes": "size"})
-    wanted = {"task": "globalTaskId", "plane": "planeId", "kind": "taskType"}
-    planes = database.read("COMMUNICATION_TASK_INFO", wanted, {"kind": TEXT_ID})
-    for known in (sizes, planes):
-        rest = rest.join(first_of_each(known, "task"), on="task", how="left", maintain_order="left")
+    parts = first_of_each(
+        database.read("COMMUNICATION_TASK_INFO", _PART, dict.fromkeys(("kind", "call", "communicator"), TEXT_ID)),
+        "task",
+    )
+    _write_parts(database, rest, parts, groups)
+    for known in (first_of_each(sizes, "task"), parts.select("task", "plane", "kind")):
+        rest = rest.join(known, on="task", how="left", maintain_order="left")
     is_part = pl.col("plane").is_not_null()
     is_memory = pl.col("size_bytes").is_not_null() | pl.col("task_type").str.contains(MEMORY_TASK)
     is_mark = pl.col("task_type").str.starts_with("MSTX")
@@ -158,14 +188,35 @@ def read_other_tasks(database: Database, tasks: pl.DataFrame, kernels: pl.Series
     return shaped(rest, TASKS)
 
 
+def _write_parts(database: Database, tasks: pl.DataFrame, parts: pl.DataFrame, groups: Groups) -> None:
+    """Write the tasks of communication calls."""
+    if parts.is_empty():
+        return
+    names = {
+        column: pl.col(column).replace_strict(
+            {**known, **database.enumeration(table)}, default=None, return_dtype=pl.String
+        )
+        for column, (table, known) in _ENUMERATIONS.items()
+    }
+    timed = tasks.join(parts.with_columns(_group(parts), **names), on="task", how="inner", maintain_order="left")
+    rows = timed.with_columns(name=pl.coalesce("kind", "task_type"))
+    database.sink.write(COMMUNICATION_TASKS, communication_tasks(rows, groups))
+
+
+def _group(rows: pl.DataFrame) -> pl.Expr:
+    """The key of each row's communicator."""
+    communicators = rows["communicator"].drop_nulls().unique().to_list()
+    keys = {text: text if text.isdecimal() else group_key(text) for text in communicators}
+    return pl.col("communicator").replace_strict(keys, default=None, return_dtype=pl.String).alias("group")
+
+
 def read_calls(database: Database) -> pl.DataFrame:
     """Communication calls as rows of `COMMUNICATION`."""
     rows = joined(database.named_ranges("COMMUNICATION_OP", _CALL, _CALL_TYPES))
-    communicators = rows["communicator"].drop_nulls().unique().to_list()
-    keys = {text: text if text.isdecimal() else group_key(text) for text in communicators}
     elements = database.enumeration("ENUM_HCCL_DATA_TYPE")
     rows = rows.with_columns(
-        group=pl.col("communicator").replace_strict(keys, default=None, return_dtype=pl.String),
+        _group(rows),
+        pl.col("relayed", "retried") != 0,
         element_type=pl.col("element").replace_strict(elements, default=None, return_dtype=pl.String),
         correlation=CONNECTION,
     )

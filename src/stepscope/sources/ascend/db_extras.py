@@ -1,4 +1,4 @@
-"""The rest of a database: who recorded it, memory, clocks, and the communication database next to it."""
+"""The rest of a database: who recorded it, memory, and the communication database next to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.headers import MEMORY_RECORD, OPERATOR_MEMORY, STEP_TRACE_TIME
 from stepscope.sources.ascend.rank_info import RankInfo, read_metadata
 from stepscope.sources.csv_files.values import whole
-from stepscope.tables import ALLOCATIONS, COUNTERS, MEMORY_CURVE, STEP_TOTALS
+from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, STEP_TOTALS
 
 MODULES = {0: "SLOG", 3: "HCCL", 4: "FMK", 6: "DVPP", 7: "RUNTIME", 8: "CCE", 9: "HDC", 33: "APP"}
 """Number of a module of `NPU_MODULE_MEM` if the database has no `ENUM_MODULE`."""
@@ -71,15 +71,6 @@ def read_allocations(database: Database) -> pl.DataFrame:
     rows = database.read("OP_MEMORY", columns_of(OPERATOR_MEMORY.fields), {"name": TEXT_ID}, needed=needed)
     timed = database.timed("OP_MEMORY", rows.drop_nulls("size_bytes"), "allocation_ns")
     return shaped(timed, ALLOCATIONS.stored_schema)
-
-
-def read_counters(database: Database) -> pl.DataFrame:
-    """Rows of `counters`: the clock of the AI core."""
-    wanted = {"time_ns": "timestampNs", "value": "freq", "device": "deviceId"}
-    rows = database.read("AICORE_FREQ", wanted, {"value": pl.Float64})
-    timed = database.timed("AICORE_FREQ", rows.drop_nulls("value"), "time_ns")
-    named = timed.with_columns(name=pl.lit("ai_core_frequency_mhz"))
-    return shaped(named, COUNTERS.stored_schema)
 
 
 _CALL = {"step": "step", "group": "group_name", "name": "hccl_op_name"}

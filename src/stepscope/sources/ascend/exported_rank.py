@@ -63,6 +63,9 @@ COMMUNICATION = {
     "group": pl.String,
     "size_bytes": pl.Int64,
     "element_type": pl.String,
+    "algorithm": pl.String,
+    "relayed": pl.Boolean,
+    "retried": pl.Boolean,
     "step": pl.Int32,
 }
 """Communication calls as the device ran them."""

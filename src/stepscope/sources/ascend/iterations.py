@@ -24,6 +24,7 @@ from stepscope.sources.ascend.timeline import KINDS, Timeline
 from stepscope.sources.ascend.trace_view import read_trace_view
 from stepscope.sources.base import Sink
 from stepscope.sources.windows import around, span_of
+from stepscope.tables import COMMUNICATION_TASKS
 
 NAME = re.compile(r"(msprof|task_time|hccl)_(\d{1,9})_(\d+)_(\d{1,9})(?:_(\d+))?\.json")
 """What, device, model, iteration; very large ones have parts."""
@@ -102,6 +103,8 @@ def _take(file: Path, recording: ExportedRank, calls: list[pl.DataFrame], sink: 
         return None
     spans = [span_of(view.communication)] if view.communication.height else []
     calls.append(_with_type(_with_group(view.communication)).with_columns(device=device))
+    for parts in view.parts.rows(recording.groups) if view.parts else ():
+        sink.write(COMMUNICATION_TASKS, parts.with_columns(device=device))
     for kind in KINDS:
         for frame in own.taken(kind):
             if kind == "host":

@@ -11,10 +11,12 @@ from stepscope.sources.base import PROFILER_REASONS, Found, Input, Sink
 
 _REASONS: Mapping[str, str] = {
     **PROFILER_REASONS,
-    **dict.fromkeys(("groups", "collectives"), "one device only, or recorded at profiler level 0"),
+    **dict.fromkeys(
+        ("groups", "collectives", "communication_tasks"), "one device only, or recorded at profiler level 0"
+    ),
     "kernels": "recorded without NPU activities",
     "kernel_counters": "recorded without aic_metrics",
-    "counters": "no frequencies were recorded",
+    "counters": "no hardware counters were sampled",
     "input_pipeline": "only MindSpore's dataset profiling records it",
     "host_usage": "host usage was not sampled",
 }
@@ -25,7 +27,7 @@ class _Export:
 
     name: str
     family = "ascend"
-    own_tables = frozenset[str]()
+    own_tables = frozenset({"communication_tasks"})
     _is_database: bool
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
@@ -40,7 +42,7 @@ class AscendText(_Export):
     """Reader of the text export."""
 
     name = "ascend_text"
-    version = 9
+    version = 10
     reasons: Mapping[str, str] = {
         **_REASONS,
         "links": "communication_matrix.json is missing or empty",
@@ -63,7 +65,7 @@ class AscendDb(_Export):
     """Reader of the database export."""
 
     name = "ascend_db"
-    version = 7
+    version = 8
     reasons: Mapping[str, str] = {
         **_REASONS,
         "links": "the database has no communication matrix",

@@ -24,7 +24,7 @@ from stepscope.sources.ascend.trace_view import TraceView, read_trace_view
 from stepscope.sources.base import Input, Sink
 from stepscope.sources.csv_files.layout import FileLayout
 from stepscope.sources.csv_files.reading import read_csv, read_csv_parts
-from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, OPERATOR_TOTALS, RANKS, STEP_TOTALS, Table
+from stepscope.tables import ALLOCATIONS, COMMUNICATION_TASKS, MEMORY_CURVE, OPERATOR_TOTALS, RANKS, STEP_TOTALS, Table
 
 COMMUNICATION_CORES = ("COMMUNICATION", "HCCL")
 """Accelerator core of the rows of kernel_details.csv that are communication."""
@@ -94,6 +94,8 @@ def _take_events(recording: ExportedRank, files: ExportFiles, sink: Sink) -> Tra
         view.on_cpu_only |= not files.texts
     recording.steps = step_ranges(recording.timeline.frames("host", ["name", "start_ns", "duration_ns"]))
     recording.counters = view.counters
+    for rows in view.parts.rows(recording.groups) if view.parts else ():
+        sink.write(COMMUNICATION_TASKS, rows)
     recording.communication = view.communication
     if path := files.texts.get("kernels"):
         take_details(recording, path, sink)
@@ -119,7 +121,7 @@ def take_details(recording: ExportedRank, path: Path, sink: Sink) -> None:
     if is_empty:
         sink.issue("note", path, "holds no kernels", "Nothing to do if nothing ran on the device.")
     elif calls:
-        taken = ["correlation", "size_bytes", "element_type"]
+        taken = ["correlation", "size_bytes", "element_type", "algorithm", "relayed", "retried"]
         recording.communication = joined(pl.concat(calls), recording.communication, ["start_ns", "name"], taken)
 
 

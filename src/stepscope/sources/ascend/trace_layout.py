@@ -25,35 +25,62 @@ OPERATORS = EventClass(
 QUEUE = EventClass("queue", COMPLETE, frozenset({"enqueue", "dequeue"}), (Arg("correlation_id", "correlation", "int"),))
 PYTHON = EventClass("python", COMPLETE, frozenset({"python_function"}))
 COLLECTION = EventClass("gc", COMPLETE, frozenset({"gc"}))
-OTHER = EventClass(
-    "other",
+_WORK = (
+    Arg("connection_id", "correlation", "int"),
+    Arg("Task Type", "task_type", "text"),
+    Arg("Stream Id", "stream", "int"),
+    Arg("stream id", "stream", "int"),
+    Arg("size(B)", "size_bytes", "int"),
+    Arg("count", "count", "int"),
+    Arg("data_type", "element_type", "text"),
+    Arg("alg_type", "algorithm", "text"),
+    Arg("relay", "relay", "text"),
+    Arg("retry", "retry", "text"),
+)
+OTHER = EventClass("other", COMPLETE, None, _WORK)
+"""API calls, device work, communication and its tasks: without a category; their process tells which."""
+_TASK_WORDS = ("Memcpy", "Notify{}Wait", "Notify{}Record", "Reduce{}Inline", "Reduce{}TBE", "RDMA{}Send", "RDMASend")
+TASKS = EventClass(
+    "tasks",
     COMPLETE,
     None,
     (
-        Arg("connection_id", "correlation", "int"),
-        Arg("Task Type", "task_type", "text"),
-        Arg("Stream Id", "stream", "int"),
-        Arg("stream id", "stream", "int"),
-        Arg("size(B)", "size_bytes", "int"),
-        Arg("count", "count", "int"),
-        Arg("data_type", "element_type", "text"),
+        *_WORK,
+        Arg("src rank", "source", "int"),
+        Arg("dst rank", "destination", "int"),
+        Arg("transport type", "transport", "text"),
+        Arg("size(Byte)", "moved_bytes", "int"),
+        Arg("data type", "moved_type", "text"),
+        Arg("link type", "link", "text"),
     ),
+    names=frozenset(word.format(gap) for word in _TASK_WORDS for gap in ("_", " ")),
 )
-"""API calls, device work, communication and its tasks: without a category; their process tells which."""
+"""Tasks of communication by their usual names. They alone have these arguments, and other events are many: each column
+costs time for every event of a class. Tasks of other names are among the others, without them."""
 FLOWS = EventClass("flows", frozenset({"s", "f"}), frozenset({"fwdbwd"}))
-FREQUENCY = EventClass(
-    "frequency",
+SAMPLES = EventClass(
+    "samples",
     frozenset({"C"}),
     None,
-    (Arg("MHz", "value", "float"),),
-    frozenset({"AI Core Freq", "AI Core Frequency"}),
+    (
+        Arg("MHz", "mhz", "float"),
+        Arg("Read(MB/s)", "mib_per_s", "float"),
+        Arg("Write(MB/s)", "mib_per_s", "float"),
+        Arg("Throughput(MB/s)", "mib_per_s", "float"),
+        Arg("Hit Rate(%)", "ratio", "float"),
+    ),
 )
+"""Samples of counters. What is written as MB is 1 MiB, and what is written as % is a ratio."""
+FREQUENCY = ("AI Core Freq", "AI Core Frequency")
+"""Names of samples of the AI core's clock."""
 METADATA = EventClass(
     "metadata", frozenset({"M"}), None, (Arg("name", "label", "text"), Arg("labels", "labels", "text"))
 )
 
-LAYOUT = Layout((OPERATORS, QUEUE, PYTHON, COLLECTION, OTHER, FLOWS, FREQUENCY, METADATA))
+LAYOUT = Layout((OPERATORS, QUEUE, PYTHON, COLLECTION, TASKS, OTHER, FLOWS, SAMPLES, METADATA))
 
+SAID = {"relayed": "relay", "retried": "retry"}
+"""What is so of a call to the column that says `yes` or `no`."""
 HARDWARE = "Ascend Hardware"
 OLD_HARDWARE = "Task Scheduler"
 """What the device was called until CANN 6."""

@@ -1,14 +1,16 @@
-"""Reading trace_view.json: host ranges, device work, communication and clock samples."""
+"""Reading trace_view.json: host ranges, device work, communication and samples of counters."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
 
 from stepscope.sources.ascend import trace_layout as layout
 from stepscope.sources.ascend.collective_tables import with_payload
+from stepscope.sources.ascend.communication_tasks import CallParts
 from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, HOST, TASKS, nothing, shaped
 from stepscope.sources.ascend.slice_tables import framework_ranges
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
@@ -34,6 +36,8 @@ class TraceView:
     counters: pl.DataFrame = field(default_factory=nothing(COUNTERS.stored_schema))
     overlap: pl.DataFrame = field(default_factory=nothing({"name": pl.String, "total_ns": pl.Int64}))
     """Sums of the trace's own overlap analysis, to check with."""
+    parts: CallParts | None = None
+    """The tasks of the calls."""
     process: int | None = None
     on_cpu_only: bool = False
     """Whether the operators themselves ran on the host, as MindSpore records them on a CPU."""
@@ -62,19 +66,21 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
             timeline.add("host", _framework(name, frame, processes))
     view, labels = TraceView(), set[str | None]()
     calls, overlaps = [view.communication], [view.overlap]
-    for frame in raw.batches("other"):
+    parts = CallParts(sink.scratch)
+    for frame in chain(raw.batches("other"), raw.batches("tasks")):
         labelled = frame.with_columns(label=_process(processes))
         labels |= {*labelled["label"].unique()}
         host = labelled if with_cpu_operators else labelled.filter(pl.col("label") != layout.CPU_OPERATORS)
         timeline.add("host", _other_host(host, processes, sides))
-        calls.append(_take_device(labelled, threads, timeline))
+        calls.append(_take_device(labelled, threads, timeline, parts))
         overlap = labelled.filter(pl.col("label") == layout.OVERLAP).group_by("name")
         overlaps.append(overlap.agg(total_ns=pl.sum("duration_ns")))
     view.communication = pl.concat(calls)
+    view.parts = parts
     view.overlap = pl.concat(overlaps).group_by("name").agg(pl.sum("total_ns"))
     has_device = view.communication.height or layout.HARDWARE in labels
     view.on_cpu_only = not has_device and layout.CPU_OPERATORS in labels
-    view.counters = _frequency(raw.whole("frequency"))
+    view.counters = pl.concat([COUNTERS.frame(), *map(_counters, raw.batches("samples"))])
     python = next((pid for pid, label in processes.items() if label == "Python" and pid.isdecimal()), None)
     view.process = int(python[:18]) if python else None
     return view
@@ -119,7 +125,9 @@ def _other_host(events: pl.DataFrame, processes: dict[str, str], sides: dict[str
     return shaped(host.with_columns(category=kind, process="label", correlation=correlation), HOST)
 
 
-def _take_device(other: pl.DataFrame, threads: dict[tuple[str, str], str], timeline: Timeline) -> pl.DataFrame:
+def _take_device(
+    other: pl.DataFrame, threads: dict[tuple[str, str], str], timeline: Timeline, parts: CallParts
+) -> pl.DataFrame:
     """Take device work from the events without a category; returns the calls of communication."""
     hardware = other.filter(pl.col("label") == layout.HARDWARE).with_columns(
         stream=pl.coalesce("stream", pl.col("thread").cast(pl.Int64, strict=False)),
@@ -139,40 +147,49 @@ def _take_device(other: pl.DataFrame, threads: dict[tuple[str, str], str], timel
         pl.lit("other"),
     )
     tasks = hardware.filter(~is_kernel).with_columns(category=kind, thread=pl.col("stream").cast(pl.String))
-    calls, subtasks = _communication(other.filter(pl.col("label").is_in(layout.COMMUNICATION)), threads)
+    calls, subtasks = _communication(other.filter(pl.col("label").is_in(layout.COMMUNICATION)), threads, parts)
     timeline.add("tasks", pl.concat([shaped(tasks, TASKS), subtasks]))
     return calls
 
 
-def _communication(rows: pl.DataFrame, threads: dict[tuple[str, str], str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _communication(
+    rows: pl.DataFrame, threads: dict[tuple[str, str], str], parts: CallParts
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Calls and their tasks, which run on planes: the tracks after the one of their group."""
-    tracks: dict[tuple[str, str], str] = {}
-    group = ""
+    tracks: list[tuple[str, str, str, str, str]] = []
+    group = track = ""
     numbered = [(p, int(t), label) for (p, t), label in threads.items() if t.isdecimal()]
     for process, thread, label in sorted(numbered):
         if label.endswith("Communication"):
-            group = label.removesuffix("Communication").strip()
+            group, track = label.removesuffix("Communication").strip(), str(thread)
         elif label.startswith("Plane"):
-            tracks[process, str(thread)] = f"{group} {label}".strip()
-    schema = {"process": pl.String, "thread": pl.String, "plane": pl.String}
-    planes = pl.DataFrame([(*track, plane) for track, plane in tracks.items()], schema=schema, orient="row")
-    placed = rows.join(planes, on=["process", "thread"], how="left", maintain_order="left")
-    placed = placed.with_columns(device=_DEVICE, process=pl.lit("Communication"))
-    calls = with_payload(placed.filter(pl.col("plane").is_null()))
-    tasks = placed.filter(pl.col("plane").is_not_null()).with_columns(
-        category=pl.lit("communication_task"), thread="plane", size_bytes=None
+            tracks.append((process, str(thread), f"{group} {label}".strip(), label.removeprefix("Plane"), track))
+    schema = dict.fromkeys(("process", "thread", "plane", "number", "calls"), pl.String)
+    placed = rows.join(
+        pl.DataFrame(tracks, schema=schema, orient="row"), on=["process", "thread"], how="left", maintain_order="left"
     )
+    is_call = pl.col("plane").is_null()
+    parts.add_calls(placed.filter(is_call))
+    placed = placed.with_columns(device=_DEVICE, process=pl.lit("Communication"), track="process")
+    calls = with_payload(placed.filter(is_call)).with_columns(
+        (pl.col(said).str.to_lowercase() == "yes").alias(name) for name, said in layout.SAID.items()
+    )
+    tasks = placed.filter(~is_call)
+    parts.add_tasks(tasks)
+    tasks = tasks.with_columns(category=pl.lit("communication_task"), thread="plane", size_bytes=None)
     return shaped(calls, COMMUNICATION), shaped(tasks, TASKS)
 
 
-def _frequency(rows: pl.DataFrame | None) -> pl.DataFrame:
-    if rows is None:
-        return COUNTERS.frame()
-    return COUNTERS.shaped(
-        rows.drop_nulls(["start_ns", "value"]).select(
-            time_ns="start_ns",
-            name=pl.lit("ai_core_frequency_mhz"),
-            device=_DEVICE,
-            value="value",
-        )
+def _counters(samples: pl.DataFrame) -> pl.DataFrame:
+    """Samples of counters as rows of `counters`, named as those of a database."""
+    name = pl.col("name")
+    is_clock = name.is_in(layout.FREQUENCY)
+    part = name.str.to_lowercase().str.replace(r"/(throughput|hit rate)$", "").str.replace_all("[ /]+", "_")
+    unit = pl.when(pl.col("ratio").is_null()).then(pl.lit("_bytes_per_s")).otherwise(pl.lit("_hit_ratio"))
+    known = samples.filter(is_clock | name.str.contains(r"^(HBM|DDR|LLC)\b")).select(
+        time_ns="start_ns",
+        name=pl.when(is_clock).then(pl.lit("ai_core_frequency_mhz")).otherwise(part + unit),
+        device=_DEVICE,
+        value=pl.when(is_clock).then("mhz").otherwise(pl.coalesce(pl.col("mib_per_s") * (1 << 20), "ratio")),
     )
+    return COUNTERS.shaped(known.drop_nulls(["time_ns", "value"]))

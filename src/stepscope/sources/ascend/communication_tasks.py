@@ -1,0 +1,77 @@
+"""`communication_tasks`: the parts of communication calls on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.sources.ascend.collective_tables import NO_TYPE
+from stepscope.sources.ascend.exported_rank import Schema, shaped
+from stepscope.sources.ascend.groups import Groups, read_call_name
+from stepscope.sources.spool import Spool
+from stepscope.tables import COMMUNICATION_TASKS
+
+_TASK: Schema = {**COMMUNICATION_TASKS.stored_schema, "track": pl.String, "calls": pl.String}
+_CALL = {"track": pl.String, "calls": pl.String, "start_ns": pl.Int64, "call": pl.String, "until": pl.Int64}
+
+
+def communication_tasks(parts: pl.DataFrame, groups: Groups) -> pl.DataFrame:
+    """Rows of `communication_tasks`.
+
+    Args:
+        parts: Columns of the table as recorded, where ranks are positions in the group of the call, and `group`, the
+            key of that group, if it is recorded.
+        groups: Members by key. Ranks in groups of unknown members are unknown.
+    """
+    calls = {name: read_call_name(name).tag for name in parts["call"].drop_nulls().unique().to_list()}
+    tagged = {name: group for name, tag in calls.items() if tag and (group := groups.of_tag(tag)) is not None}
+    by_name = pl.col("call").replace_strict(tagged, default=None, return_dtype=pl.String)
+    rows = parts.with_columns(group=pl.coalesce(*(["group"] if "group" in parts.columns else []), by_name))
+    members = groups.frame().drop_nulls("members").select("group", "members")
+    rows = rows.join(members, on="group", how="left", maintain_order="left").with_columns(
+        pl.col("members").list.get(pl.col(end), null_on_oob=True).alias(end) for end in ("source", "destination")
+    )
+    known = (
+        pl.when(~pl.col(name).is_in(NO_TYPE)).then(name).alias(name) for name in ("link", "transport", "element_type")
+    )
+    return shaped(
+        rows.with_columns(known).with_columns(pl.col("link").str.to_uppercase()), COMMUNICATION_TASKS.stored_schema
+    )
+
+
+class CallParts:
+    """The tasks of calls in a trace, which are on tracks of their own, while the calls are not all known.
+
+    Args:
+        scratch: Gives the directory for what does not fit memory.
+    """
+
+    def __init__(self, scratch: Callable[[], Path]) -> None:
+        self._tasks: Spool[str] = Spool(scratch)
+        self._calls = [pl.DataFrame(schema=_CALL)]
+
+    def add_calls(self, calls: pl.DataFrame) -> None:
+        """Take calls with their process and thread."""
+        until = pl.col("start_ns") + pl.col("duration_ns")
+        named = calls.select(track="process", calls="thread", start_ns="start_ns", call="name", until=until)
+        self._calls.append(named)
+
+    def add_tasks(self, tasks: pl.DataFrame) -> None:
+        """Take tasks: their process is `track`, `calls` the thread of the calls of their group."""
+        if tasks.height:
+            recorded = {"moved_bytes": "size_bytes", "moved_type": "element_type", "number": "plane"}
+            known = tasks.drop(recorded.values()).rename(recorded, strict=False)
+            whole = known.with_columns(pl.col("plane").str.strip_chars().cast(pl.Int32, strict=False))
+            self._tasks.add("tasks", shaped(whole, _TASK))
+
+    def rows(self, groups: Groups) -> Iterator[pl.DataFrame]:
+        """Rows of `communication_tasks`: a task is part of the call of its group that goes on when it starts."""
+        calls = pl.concat(self._calls).sort("start_ns", maintain_order=True)
+        for tasks in self._tasks.batches("tasks"):
+            placed = tasks.drop("call").sort("start_ns", maintain_order=True)
+            within = pl.col("start_ns") < pl.col("until")
+            placed = placed.join_asof(calls, on="start_ns", by=["track", "calls"], check_sortedness=False)
+            placed = placed.with_columns(pl.when(within).then("call").alias("call"))
+            yield communication_tasks(placed.drop("track", "calls", "until"), groups)
