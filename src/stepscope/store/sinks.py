@@ -119,10 +119,10 @@ class _Sink:
 
     def _learn(self, rows: pl.DataFrame) -> None:
         """Keep the first stated value of each fact."""
-        for name in rows.columns:
-            stated = rows[name].drop_nulls()
-            if stated.len() and (self.facts[name] is None or name == "format"):
-                self.facts[name] = stated[0]
+        for name, values in rows.to_dict(as_series=False).items():
+            stated = next((value for value in values if value is not None), None)
+            if stated is not None and (self.facts[name] is None or name == "format"):
+                self.facts[name] = stated
 
     @abstractmethod
     def _add(self, table: Table, frame: pl.DataFrame) -> None:

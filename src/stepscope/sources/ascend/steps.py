@@ -18,15 +18,17 @@ STEP_NAME = r"^ProfilerStep#(\d{1,9})"
 
 def step_ranges(host: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Host ranges of steps, by their name, each step once, in order of start."""
-    found = [
-        frame.filter(pl.col("name").str.starts_with("ProfilerStep#")).select(
+    named = pl.col("name").str.starts_with("ProfilerStep#")
+    found = [frame.select("name", "start_ns", "duration_ns").filter(named) for frame in host]
+    if not found:
+        return pl.DataFrame(schema=HOST_RANGES)
+    return clean_ranges(
+        pl.concat(found).select(
             step=pl.col("name").str.extract(STEP_NAME).cast(pl.Int32),
             start_ns="start_ns",
             end_ns=pl.col("start_ns") + pl.col("duration_ns"),
         )
-        for frame in host
-    ]
-    return clean_ranges(pl.concat(found)) if found else pl.DataFrame(schema=HOST_RANGES)
+    )
 
 
 def clean_ranges(found: pl.DataFrame) -> pl.DataFrame:

@@ -51,7 +51,7 @@ class Timeline(Spool[Kind]):
         count = sum(map(self.rows, kinds)) // PIECE_ROWS
         cuts = quantiles((frame for kind in kinds for frame in self.frames(kind, ["start_ns"])), "start_ns", count)
         if cuts.is_empty():
-            yield Piece({kind: pl.concat(self.taken(kind)) for kind in kinds}, None)
+            yield Piece({kind: pl.concat(self.taken(kind), rechunk=True) for kind in kinds}, None)
             return
         spool: Spool[tuple[int, Kind]] = Spool(self._make_scratch)
         for kind in kinds:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 Kind = Literal[
@@ -33,14 +33,18 @@ Kind = Literal[
 `small`: an integer of 32 bits;
 `shape`: text inside an extra pair of quotes; `device`: an index, with or without `NPU:` before it."""
 
+_HEADERS_KEPT = 4096
+"""The files of all ranks have the same headers."""
 _UNIT = re.compile(r"\((?:us|ns|ms|%|kb|mb|b|byte|gb/s|per-step)\)(?:\(estimate\))?", re.IGNORECASE)
 
 
+@lru_cache(_HEADERS_KEPT)
 def column_key(header: str) -> str:
     """The form in which headers are compared."""
     return _UNIT.sub("", header).strip().strip('"').strip("\ufeff").strip().lower().replace(" ", "_")
 
 
+@lru_cache(_HEADERS_KEPT)
 def bare_key(key: str) -> str:
     """A header key without what writers set between its words: `StepNum` and `step-num` are `step_num`."""
     return key.replace("_", "").replace("-", "").replace(".", "")

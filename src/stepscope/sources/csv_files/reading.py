@@ -136,7 +136,8 @@ class _Rows:
         if malformed:
             self._malformed = (self._malformed or 0) + max(0, _lines(text) - 1 - frame.height)
         self._rows += frame.height
-        kept = frame.drop_nulls([field.column for field in self._required]) if self._required else frame
+        lacking = [field.column for field in self._required if frame[field.column].null_count()]
+        kept = frame.drop_nulls(lacking) if lacking else frame
         self._unreadable += frame.height - kept.height
         time = next((field.column for field in self._required if field.kind in EXACT), None)
         if time is not None:
