@@ -15,6 +15,8 @@ from stepscope.errors import UnreadableInput
 from stepscope.plugins import FAILURES
 from stepscope.sources.base import Input, Sink, Source
 from stepscope.sources.discover import internal_error, unread, unreadable
+from stepscope.sources.native.library import Refused
+from stepscope.sources.native.parquet import write_packed
 from stepscope.store import (
     Manifest,
     MemoryRecording,
@@ -24,6 +26,7 @@ from stepscope.store import (
     StoreError,
     StoreSink,
     schema_version,
+    write_compressed,
     write_manifest,
 )
 from stepscope.tables.issues import Issue
@@ -56,7 +59,7 @@ def read_into_store(
     """
     try:
         with store.drafting(task.key) as draft:
-            sink = StoreSink(draft, task.source.name, workers, advance, _named(task))
+            sink = StoreSink(draft, task.source.name, workers, advance, _named(task), _write_rows)
             if problem := _read(task, sink):
                 sink.raise_failure()
                 return problem
@@ -81,6 +84,14 @@ def read_into_store(
     if recording is None:
         raise StoreError("the entry was removed while it was written")
     return recording
+
+
+def _write_rows(frame: pl.DataFrame, file: Path) -> None:
+    """Write a Parquet file by the compiled code, or by Polars if that refuses the frame."""
+    try:
+        write_packed(frame, file)
+    except Refused:
+        write_compressed(frame, file)
 
 
 def read_into_memory(task: ReadTask, workers: int, advance: Callable[[int], None] | None = None) -> Recording | Issue:

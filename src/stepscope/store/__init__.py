@@ -4,7 +4,7 @@ from stepscope.store.answers import About, KeptRecords, StoredRank, list_answers
 from stepscope.store.cache import Store, StoreEntry, cache_directory, max_bytes
 from stepscope.store.manifest import Manifest, identify, schema_version, size_of, write_manifest
 from stepscope.store.recording import MemoryRecording, Recording, StoredRecording, scan_together
-from stepscope.store.sinks import MemorySink, StoreError, StoreSink
+from stepscope.store.sinks import MemorySink, StoreError, StoreSink, write_compressed
 
 __all__ = [
     "About",
@@ -26,5 +26,6 @@ __all__ = [
     "scan_together",
     "schema_version",
     "size_of",
+    "write_compressed",
     "write_manifest",
 ]

@@ -20,6 +20,8 @@ from stepscope.tables import ISSUES, RANKS, Table
 from stepscope.tables.issues import Issue, Severity, issue_rows
 
 Advance = Callable[[int], None]
+WriteRows = Callable[[pl.DataFrame, Path], None]
+"""Writes a frame as a Parquet file."""
 
 _MAX_ISSUES = 1000
 _PART_BYTES = 8 << 20
@@ -140,12 +142,20 @@ class StoreSink(_Sink):
         workers: How many processes or threads the source may use.
         advance: Called with the number of bytes read since the last call.
         path: What a user would call the input; the file of issues about rows that a table refuses.
+        write: Writes the parts.
     """
 
     def __init__(
-        self, directory: Path, source: str, workers: int = 1, advance: Advance | None = None, path: Path = _UNKNOWN
+        self,
+        directory: Path,
+        source: str,
+        workers: int = 1,
+        advance: Advance | None = None,
+        path: Path = _UNKNOWN,
+        write: WriteRows | None = None,
     ) -> None:
         super().__init__(source, workers, advance, path, directory)
+        self._write_rows = write_compressed if write is None else write
         self.directory = directory
         self._buffers: dict[str, list[pl.DataFrame]] = {}
         self._buffered: dict[str, int] = {}
@@ -222,12 +232,17 @@ class StoreSink(_Sink):
         parts = self._parts.setdefault(name, [])
         file = self.directory / (f"{name}.parquet" if not parts else f"{name}.{len(parts)}.parquet")
         try:
-            # zstd 1 costs the CPU time of lz4 on such columns and makes files less than half as large.
-            _with_values(frame).write_parquet(file, compression="zstd", compression_level=1, statistics=False)
+            self._write_rows(_with_values(frame), file)
             file.chmod(0o600)
             parts.append(StoredPart(file.name, file.stat().st_size))
         except (OSError, pl.exceptions.PolarsError) as error:
             self._failure = StoreError(str(error))
+
+
+def write_compressed(frame: pl.DataFrame, file: Path) -> None:
+    """Write a Parquet file by Polars, which takes columns of all types."""
+    # zstd 1 costs the CPU time of lz4 on such columns and makes files less than half as large.
+    frame.write_parquet(file, compression="zstd", compression_level=1, statistics=False)
 
 
 def _with_values(frame: pl.DataFrame) -> pl.DataFrame:

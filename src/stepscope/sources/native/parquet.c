@@ -1,0 +1,460 @@
+/* A column of a table as a column chunk of a Parquet file: a dictionary page if that makes it smaller, and a data page.
+ * Whole numbers are kept as packed differences or as numbers of a dictionary, texts as such; dictionaries and their
+ * numbers are compressed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "arrow.h"
+
+#define MOST_ROWS (1 << 24)
+#define MOST_DISTINCT (1 << 14)
+#define SLOTS (4 * MOST_DISTINCT)
+#define MOST_TEXT_BYTES (1 << 18) /* of a dictionary; longer ones are worth compressing */
+#define SPREAD 0x9e3779b97f4a7c15ull
+#define LZ4_BITS 12
+#define LEAST_MATCH 4
+#define LAST_MATCH 12 /* before the end, no match begins */
+#define LAST_LITERALS 5
+#define BLOCK 128
+#define MINI_BLOCK 32
+
+enum codec { UNCOMPRESSED = 0, LZ4_RAW = 7 };
+enum page { DATA_PAGE = 0, DICTIONARY_PAGE = 2 };
+enum encoding { PLAIN = 0, RLE = 3, DELTA_BINARY_PACKED = 5, RLE_DICTIONARY = 8 };
+
+/* Bytes that grow; `failed` if there was no memory. */
+typedef struct {
+    uint8_t *bytes;
+    int64_t length, capacity;
+    int failed;
+} output;
+
+/* Room for `more` bytes behind the last; null if there is no memory. */
+static uint8_t *room(output *o, int64_t more) {
+    if (o->failed) return NULL;
+    if (o->capacity - o->length < more) {
+        int64_t capacity = 2 * o->capacity + more + 64;
+        uint8_t *bytes = realloc(o->bytes, (size_t)capacity);
+        if (!bytes) {
+            o->failed = 1;
+            return NULL;
+        }
+        o->bytes = bytes;
+        o->capacity = capacity;
+    }
+    return o->bytes + o->length;
+}
+
+static void put(output *o, const void *bytes, int64_t count) {
+    uint8_t *to = count ? room(o, count) : NULL;
+    if (!to) return;
+    memcpy(to, bytes, (size_t)count);
+    o->length += count;
+}
+
+static void put_little(output *o, uint64_t number, int bytes) {
+    uint8_t *to = room(o, 8);
+    for (int i = 0; to && i < bytes; i++) to[i] = (uint8_t)(number >> 8 * i);
+    if (to) o->length += bytes;
+}
+
+static void put_varint(output *o, uint64_t number) {
+    uint8_t out[10];
+    int count = 0;
+    for (; number >= 128; number >>= 7) out[count++] = (uint8_t)(number | 128);
+    out[count++] = (uint8_t)number;
+    put(o, out, count);
+}
+
+static void put_zigzag(output *o, int64_t number) { put_varint(o, (uint64_t)number << 1 ^ (uint64_t)(number >> 63)); }
+
+static int bits_of(uint64_t number) { return number ? 64 - __builtin_clzll(number) : 0; }
+
+static void store_little(uint8_t *to, uint64_t number) {
+    if (LITTLE_ENDIAN_HOST) memcpy(to, &number, 8);
+    else for (int k = 0; k < 8; k++) to[k] = (uint8_t)(number >> 8 * k);
+}
+
+/* `count` numbers of `bits` bits each, the lowest bits first; the last byte is filled with zeros. */
+static void put_packed(output *o, const uint64_t *numbers, int64_t count, int bits) {
+    uint8_t *to = room(o, count * bits / 8 + 16);
+    uint64_t held = 0;
+    int filled = 0;
+    if (!to || !bits) return;
+    for (int64_t i = 0; i < count; i++) {
+        held |= numbers[i] << filled;
+        filled += bits;
+        if (filled < 64) continue;
+        store_little(to, held);
+        to += 8;
+        filled -= 64;
+        held = filled ? numbers[i] >> (bits - filled) : 0;
+    }
+    for (; filled > 0; filled -= 8, held >>= 8) *to++ = (uint8_t)held;
+    o->length = to - o->bytes;
+}
+
+/* Numbers of at most `bits` bits as runs of equal ones, and packed in groups of eight between them. */
+static void put_runs(output *o, const uint32_t *numbers, int64_t count, int bits) {
+    uint64_t group[512];
+    for (int64_t i = 0, first = 0; first < count;) {
+        int64_t run = 1, lacking = -(i - first) & 7, behind;
+        while (i + run < count && numbers[i + run] == numbers[i]) run++;
+        if (run < 8 + lacking) { /* too short: it is packed with those before it */
+            i += run;
+            if (i < count) continue;
+            run = lacking = 0;
+        }
+        behind = i + lacking;
+        if (behind > first) put_varint(o, (uint64_t)((behind - first + 7) / 8) << 1 | 1);
+        for (int64_t from = first; from < behind;) {
+            int64_t some = behind - from < 512 ? behind - from : 512, whole = (some + 7) / 8 * 8;
+            for (int64_t k = 0; k < whole; k++) group[k] = k < some ? numbers[from + k] : 0;
+            put_packed(o, group, whole, bits);
+            from += some;
+        }
+        if (run) {
+            put_varint(o, (uint64_t)(run - lacking) << 1);
+            put_little(o, numbers[i], (bits + 7) / 8);
+        }
+        i += run;
+        first = i;
+    }
+}
+
+/* Differences of neighbours, packed; 0 if some are wider than `most_bits`. They wrap around. */
+static int put_differences(output *o, const int64_t *values, int64_t count, int most_bits) {
+    uint64_t packed[BLOCK];
+    put_varint(o, BLOCK);
+    put_varint(o, BLOCK / MINI_BLOCK);
+    put_varint(o, (uint64_t)count);
+    put_zigzag(o, values[0]);
+    for (int64_t i = 1; i < count; i += BLOCK) {
+        int64_t size = count - i < BLOCK ? count - i : BLOCK, least = INT64_MAX;
+        uint8_t widths[BLOCK / MINI_BLOCK] = {0};
+        for (int64_t k = 0; k < size; k++) {
+            packed[k] = (uint64_t)values[i + k] - (uint64_t)values[i + k - 1];
+            if ((int64_t)packed[k] < least) least = (int64_t)packed[k];
+        }
+        for (int64_t k = 0; k < BLOCK; k++) packed[k] = k < size ? packed[k] - (uint64_t)least : 0;
+        for (int part = 0; part < BLOCK / MINI_BLOCK; part++) {
+            uint64_t any = 0;
+            for (int k = 0; k < MINI_BLOCK; k++) any |= packed[part * MINI_BLOCK + k];
+            widths[part] = (uint8_t)bits_of(any);
+            if (widths[part] > most_bits) return 0;
+        }
+        put_zigzag(o, least);
+        put(o, widths, sizeof widths);
+        for (int part = 0; part * MINI_BLOCK < size; part++) {
+            put_packed(o, packed + part * MINI_BLOCK, MINI_BLOCK, widths[part]);
+        }
+    }
+    return 1;
+}
+
+static uint32_t four_bytes(const uint8_t *at) {
+    uint32_t word;
+    memcpy(&word, at, 4);
+    return word;
+}
+
+/* The part of a length that is beyond the 15 of a token. */
+static void put_rest(output *o, int64_t length) {
+    if (length < 15) return;
+    for (length -= 15; length >= 255; length -= 255) put_little(o, 255, 1);
+    put_little(o, (uint64_t)length, 1);
+}
+
+/* Literals, and then a match if `length` is not 0. */
+static void put_sequence(output *o, const uint8_t *literals, int64_t count, int64_t distance, int64_t length) {
+    int64_t most = count < 15 ? count : 15, beyond = length ? length - LEAST_MATCH : 0;
+    put_little(o, (uint64_t)(most << 4 | (beyond < 15 ? beyond : 15)), 1);
+    put_rest(o, count);
+    put(o, literals, count);
+    if (!length) return;
+    put_little(o, (uint64_t)distance, 2);
+    put_rest(o, beyond);
+}
+
+/* A body as a block of LZ4: numbers of names repeat as the calls do. */
+static void put_lz4(output *o, const output *body) {
+    const uint8_t *in = body->bytes;
+    int64_t length = body->length, done = 0;
+    uint32_t seen[1 << LZ4_BITS] = {0}; /* the place behind four bytes that were seen */
+    for (int64_t i = 0; i < length - LAST_MATCH;) {
+        uint32_t word = four_bytes(in + i), *slot = seen + (word * 2654435761u >> (32 - LZ4_BITS));
+        int64_t from = (int64_t)*slot - 1, size = LEAST_MATCH;
+        *slot = (uint32_t)i + 1;
+        if (from < 0 || i - from > UINT16_MAX || four_bytes(in + from) != word) {
+            i += 1 + ((i - done) >> 6);
+            continue;
+        }
+        while (i + size < length - LAST_LITERALS && in[i + size] == in[from + size]) size++;
+        put_sequence(o, in + done, i - done, i - from, size);
+        done = i += size;
+    }
+    put_sequence(o, in + done, length - done, 0, 0);
+}
+
+/* A page: its header in Thrift's compact form, and its body. `length` is that of the body before compression. */
+static void put_page(output *o, enum page kind, const output *body, int64_t length, int64_t values,
+                     enum encoding encoding) {
+    put(o, "\x15", 1), put_zigzag(o, kind);
+    put(o, "\x15", 1), put_zigzag(o, length);
+    put(o, "\x15", 1), put_zigzag(o, body->length);
+    put(o, kind == DATA_PAGE ? "\x2c" : "\x4c", 1);
+    put(o, "\x15", 1), put_zigzag(o, values);
+    put(o, "\x15", 1), put_zigzag(o, encoding);
+    if (kind == DATA_PAGE) { /* how levels are encoded */
+        put(o, "\x15", 1), put_zigzag(o, RLE);
+        put(o, "\x15", 1), put_zigzag(o, RLE);
+    }
+    put(o, "\0\0", 2);
+    put(o, body->bytes, body->length);
+}
+
+/* A text of a column: at most 12 bytes, or 4 and where all are. */
+typedef struct {
+    uint32_t length;
+    uint8_t first[4];
+    int32_t buffer, offset;
+} view;
+
+/* The values of a column that are not null, and the distinct ones among them. */
+typedef struct {
+    struct ArrowArray held;
+    char format; /* as of the Arrow interface; 'v' for texts */
+    int64_t rows, count;
+    const int64_t *values; /* numbers; floats by their bits */
+    const view *views;     /* of a column of texts */
+    void *copied;          /* what has to be freed of them */
+    uint32_t *codes;       /* of each value the number of the distinct one */
+    int64_t *firsts;       /* of each distinct value the first place */
+    int64_t distinct;      /* 0 if there are too many */
+} column;
+
+static int take(struct ArrowArrayStream *stream, int64_t rows, column *c) {
+    struct ArrowSchema schema;
+    if (stream->get_schema(stream, &schema)) return 0;
+    c->format = !strcmp(schema.format, "vu") ? 'v' : strlen(schema.format) == 1 ? schema.format[0] : 0;
+    schema.release(&schema);
+    if (!c->format || !strchr("vlisgb", c->format)) return 0;
+    if (stream->get_next(stream, &c->held)) {
+        c->held.release = NULL;
+        return 0;
+    }
+    if (!c->held.release || c->held.length != rows) return 0;
+    return c->format == 'v' ? c->held.n_buffers >= 2 : c->held.n_buffers == 2;
+}
+
+/* Find the values, and copy them if there are nulls between them or they are not as wide; 0 if there is no memory. */
+static int read_values(column *c) {
+    const struct ArrowArray *held = &c->held;
+    const void *from = held->buffers[1];
+    int is_plain = !has_nulls(held);
+    c->count = c->rows;
+    if (c->format == 'v' && is_plain) {
+        c->views = (const view *)from + held->offset;
+        return 1;
+    }
+    if ((c->format == 'l' || c->format == 'g') && is_plain) {
+        c->values = (const int64_t *)from + held->offset;
+        return 1;
+    }
+    if (!(c->copied = malloc((size_t)c->rows * (c->format == 'v' ? sizeof *c->views : sizeof *c->values)))) return 0;
+    view *views = c->copied;
+    int64_t *values = c->copied;
+    c->count = 0;
+    if (c->format == 'v') c->views = views;
+    else c->values = values;
+    for (int64_t i = 0; i < c->rows; i++) {
+        int64_t at = i + held->offset;
+        if (!is_plain && !is_known(held, i)) continue;
+        switch (c->format) {
+        case 'v': views[c->count++] = ((const view *)from)[at]; break;
+        case 'i': values[c->count++] = ((const int32_t *)from)[at]; break;
+        case 's': values[c->count++] = ((const int16_t *)from)[at]; break;
+        case 'b': values[c->count++] = ((const uint8_t *)from)[at >> 3] >> (at & 7) & 1; break;
+        default: values[c->count++] = ((const int64_t *)from)[at];
+        }
+    }
+    return 1;
+}
+
+static const uint8_t *text_of(const column *c, const view *v) {
+    return v->length <= 12 ? v->first : (const uint8_t *)c->held.buffers[2 + v->buffer] + v->offset;
+}
+
+/* The first 8 bytes of a view, and the others. */
+static uint64_t half(const view *v, int second) {
+    uint64_t word;
+    memcpy(&word, (const uint8_t *)v + 8 * second, 8);
+    return word;
+}
+
+static uint64_t hash_of(const column *c, int64_t place, int is_text) {
+    const view *v = c->views + place;
+    uint64_t hash, word;
+    if (!is_text) return (uint64_t)c->values[place] * SPREAD;
+    hash = half(v, 0) * SPREAD;
+    if (v->length <= 12) return ((hash ^ hash >> 32) ^ half(v, 1)) * SPREAD;
+    const uint8_t *text = text_of(c, v), *end = text + v->length;
+    for (text += 4; end - text > 8; text += 8) {
+        memcpy(&word, text, 8);
+        hash = ((hash ^ hash >> 32) ^ word) * SPREAD;
+    }
+    memcpy(&word, end - 8, 8);
+    return ((hash ^ hash >> 32) ^ word) * SPREAD;
+}
+
+static int is_same(const column *c, int64_t a, int64_t b, int is_text) {
+    const view *v = c->views + a, *w = c->views + b;
+    if (!is_text) return c->values[a] == c->values[b];
+    if (half(v, 0) != half(w, 0)) return 0;
+    if (half(v, 1) == half(w, 1)) return 1;
+    return v->length > 12 && !memcmp(text_of(c, v), text_of(c, w), v->length);
+}
+
+/* Number the distinct values, of which there are at most `most`. */
+static inline void number_values(column *c, int32_t *slots, int64_t most, int is_text) {
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < c->count; i++) {
+        uint64_t hash;
+        if (i && is_same(c, i, i - 1, is_text)) {
+            c->codes[i] = c->codes[i - 1];
+            continue;
+        }
+        hash = hash_of(c, i, is_text);
+        hash = (hash ^ hash >> 32) * SPREAD >> 40 & (SLOTS - 1);
+        while (slots[hash] >= 0 && !is_same(c, i, c->firsts[slots[hash]], is_text)) hash = (hash + 1) & (SLOTS - 1);
+        if (slots[hash] < 0) {
+            bytes += is_text ? c->views[i].length : 0;
+            if (c->distinct == most || bytes > MOST_TEXT_BYTES) {
+                c->distinct = 0;
+                return;
+            }
+            c->firsts[c->distinct] = i;
+            slots[hash] = (int32_t)c->distinct++;
+        }
+        c->codes[i] = (uint32_t)slots[hash];
+    }
+}
+
+/* Find the distinct values; 0 if there is no memory. */
+static int find_distinct(column *c) {
+    int64_t most = c->count / 3 + 64 < MOST_DISTINCT ? c->count / 3 + 64 : MOST_DISTINCT;
+    int32_t *slots = malloc(SLOTS * sizeof *slots);
+    c->codes = malloc((size_t)c->count * sizeof *c->codes);
+    c->firsts = malloc((size_t)most * sizeof *c->firsts);
+    if (slots && c->codes && c->firsts) {
+        memset(slots, 0xff, SLOTS * sizeof *slots);
+        if (c->views) number_values(c, slots, most, 1);
+        else number_values(c, slots, most, 0);
+    }
+    free(slots);
+    return slots && c->codes && c->firsts;
+}
+
+static void put_value(output *o, const column *c, int64_t place) {
+    if (c->views) {
+        put_little(o, c->views[place].length, 4);
+        put(o, text_of(c, c->views + place), c->views[place].length);
+    } else put_little(o, (uint64_t)c->values[place], c->format == 'i' || c->format == 's' ? 4 : 8);
+}
+
+/* Whether each row has a value. */
+static int put_levels(output *o, const column *c) {
+    output levels = {0};
+    uint32_t *known;
+    if (c->count == c->rows) { /* one run */
+        put_varint(&levels, (uint64_t)c->rows << 1);
+        put_little(&levels, 1, 1);
+    } else {
+        if (!(known = malloc((size_t)c->rows * sizeof *known))) return 0;
+        for (int64_t i = 0; i < c->rows; i++) known[i] = (uint32_t)is_known(&c->held, i);
+        put_runs(&levels, known, c->rows, 1);
+        free(known);
+    }
+    put_little(o, (uint64_t)levels.length, 4);
+    put(o, levels.bytes, levels.length);
+    o->failed |= levels.failed;
+    free(levels.bytes);
+    return 1;
+}
+
+/* Write the values of the data page, and the dictionary page into `dictionary` if there is one. Returns how, or REFUSED
+ * for texts that are better compressed. */
+static int put_values(output *data, output *dictionary, column *c) {
+    output differences = {0};
+    int is_whole = c->format == 'l' || c->format == 'i' || c->format == 's', bits;
+    int has_differences = is_whole && c->count && put_differences(&differences, c->values, c->count, c->format == 'l' ? 64 : 32);
+    int encoding = PLAIN;
+    if (c->format == 'b') {
+        uint64_t group[8];
+        for (int64_t i = 0; i < c->count; i += 8) {
+            int64_t some = c->count - i < 8 ? c->count - i : 8;
+            for (int64_t k = 0; k < 8; k++) group[k] = k < some ? (uint64_t)c->values[i + k] : 0;
+            put_packed(data, group, 8, 1);
+        }
+        return PLAIN;
+    }
+    if (c->distinct) {
+        int64_t before = data->length;
+        bits = c->distinct > 1 ? bits_of((uint64_t)c->distinct - 1) : 1;
+        for (int64_t i = 0; i < c->distinct; i++) put_value(dictionary, c, c->firsts[i]);
+        put_little(data, (uint64_t)bits, 1);
+        put_runs(data, c->codes, c->count, bits);
+        encoding = RLE_DICTIONARY;
+        if (has_differences && differences.length < data->length - before + dictionary->length) {
+            data->length = before;
+            dictionary->length = 0;
+            encoding = DELTA_BINARY_PACKED;
+        }
+    } else if (has_differences) encoding = DELTA_BINARY_PACKED;
+    if (encoding == DELTA_BINARY_PACKED) put(data, differences.bytes, differences.length);
+    if (encoding == PLAIN && c->views && c->count) encoding = REFUSED;
+    if (encoding == PLAIN) {
+        for (int64_t i = 0; i < c->count; i++) put_value(data, c, i);
+    }
+    data->failed |= differences.failed;
+    free(differences.bytes);
+    return encoding;
+}
+
+/* The pages of a column, to be freed by `ss_free_bytes`; null if they are better written in another way or there is no
+ * memory. `facts` gets the bytes, those of them that are the dictionary page, how values are encoded and compressed, and
+ * the bytes without compression. */
+EXPORT uint8_t *ss_pages(struct ArrowArrayStream *stream, int64_t rows, int64_t *facts) {
+    column c = {.rows = rows};
+    output data = {0}, dictionary = {0}, packed[2] = {{0}, {0}}, all = {0};
+    int encoding = REFUSED, codec = UNCOMPRESSED;
+    if (rows < 1 || rows > MOST_ROWS || !take(stream, rows, &c) || !read_values(&c)) goto done;
+    if (c.format != 'b' && c.count && !find_distinct(&c)) goto done;
+    if (!put_levels(&data, &c)) goto done;
+    encoding = put_values(&data, &dictionary, &c);
+    if (encoding == REFUSED || data.failed || dictionary.failed || data.length > INT32_MAX / 2) goto done;
+    if (encoding == RLE_DICTIONARY) {
+        put_lz4(packed, &data);
+        put_lz4(packed + 1, &dictionary);
+        if (packed[0].failed || packed[1].failed) goto done;
+        if (packed[0].length + packed[1].length < data.length + dictionary.length) codec = LZ4_RAW;
+    }
+    if (dictionary.length) {
+        put_page(&all, DICTIONARY_PAGE, codec ? packed + 1 : &dictionary, dictionary.length, c.distinct, PLAIN);
+    }
+    facts[1] = all.length;
+    put_page(&all, DATA_PAGE, codec ? packed : &data, data.length, rows, (enum encoding)encoding);
+    facts[0] = facts[4] = all.length;
+    facts[2] = encoding;
+    facts[3] = codec;
+    if (codec) facts[4] += data.length + dictionary.length - packed[0].length - packed[1].length;
+done:
+    if (c.held.release) c.held.release(&c.held);
+    free(c.copied), free(c.codes), free(c.firsts);
+    free(data.bytes), free(dictionary.bytes), free(packed[0].bytes), free(packed[1].bytes);
+    if (!all.failed && all.length) return all.bytes;
+    free(all.bytes);
+    return NULL;
+}
+
+EXPORT void ss_free_bytes(uint8_t *bytes) { free(bytes); }
