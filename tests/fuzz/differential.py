@@ -104,7 +104,8 @@ def located(decoded: Decoded, frame: pl.DataFrame) -> list[tuple[object, ...]]:
     """Rows with process and thread in place of the numbers, which are those of one chunk."""
     if "place" not in frame.columns:
         return frame.rows()
-    return [(*row, decoded.places[place]) for *row, place in frame.select(pl.exclude("place"), "place").rows()]
+    places = list(decoded.places)
+    return [(*row, places[-1 - place]) for *row, place in frame.select(pl.exclude("place"), "place").rows()]
 
 
 @cache

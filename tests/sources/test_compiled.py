@@ -120,7 +120,7 @@ def test_places_are_the_process_and_thread_of_each_event(places: list[tuple[Any,
     frame = decoded.frames["range"]
     assert frame.columns == ["name", "start_ns", "duration_ns", "place"]
     texts = [tuple(None if label is None else str(label) for label in place) for place in places]
-    assert [decoded.places[number] for number in frame["place"]] == texts
+    assert [list(decoded.places)[-1 - number] for number in frame["place"]] == texts
 
 
 @pytest.mark.parametrize("label", [b"1.50", b"1e3", b"-0"])
@@ -128,7 +128,7 @@ def test_numbers_that_python_writes_in_another_way_are_left_to_it(label: bytes) 
     text = b'{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":%s}' % label
 
     assert EventDecoder(PLACED)._decode_clean(text, last=False) is None
-    assert EventDecoder(PLACED).decode(text).places == [("1", str(json.loads(label)))]
+    assert list(EventDecoder(PLACED).decode(text).places) == [("1", str(json.loads(label)))]
 
 
 SMALL = Layout((EventClass("range", frozenset({"X"}), None, (Arg("n", "n", "small"), Arg("m", "n", "small"))),))

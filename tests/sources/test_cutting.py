@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import threading
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from stepscope.sources.cutting import Bounds, Chunks
-from stepscope.sources.spool import Spool
+from stepscope.sources.cutting import Bounds, Chunks, ahead
+from stepscope.sources.spool import Part, Spool
 
 CHUNKS = 6
 
@@ -37,10 +40,31 @@ def test_each_row_is_in_its_chunk_and_in_order(tmp_path: Path, disorder: int, me
 
 
 def test_parts_in_no_chunk_are_left_out(tmp_path: Path) -> None:
-    spool: Spool[str] = Spool(lambda: tmp_path)
-    spool.add("a", pl.DataFrame({"n": [1]}))
-    spool.add("a", pl.DataFrame({"n": [2]}))
+    parts = [Part(1, pl.DataFrame({"n": [n]})) for n in (1, 2)]
 
-    chunks = Chunks(spool.taken_parts("a"), [None, Bounds(1, 1)], lambda _, frame: frame["n"], lambda: tmp_path)
+    chunks = Chunks(parts, [None, Bounds(1, 1)], lambda _, frame: frame["n"], lambda: tmp_path)
 
     assert [[frame.rows() for frame in chunks.take(number)] for number in (0, 1)] == [[], [[(2,)]]]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_items_that_are_made_ahead_come_in_order_and_so_does_an_error(workers: int) -> None:
+    def items() -> Iterator[int]:
+        yield from range(3)
+        raise OSError("no room")
+
+    found = []
+    with pytest.raises(OSError, match="no room"):
+        for item in ahead(items(), workers):
+            found.append(item)
+    assert found == [0, 1, 2]
+    assert list(ahead(iter(range(3)), workers)) == [0, 1, 2]
+
+
+def test_what_is_made_ahead_ends_with_its_user() -> None:
+    before = threading.active_count()
+
+    with closing(ahead(iter(range(9)), 2)) as items:
+        assert next(items) == 0
+
+    assert threading.active_count() == before

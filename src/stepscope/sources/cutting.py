@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
 from stepscope.sources.spool import Part, Spool, share_out
 
+Item = TypeVar("Item")
+
 _MOST_READ = 3
-"""Parts are read where they are as long as that reads about this many times their rows."""
+"""Files are read where they are as long as that reads about this many times their rows."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,21 @@ class Bounds:
     first: int
     last: int
     has_others: bool = False
+
+
+def ahead(items: Iterator[Item], workers: int) -> Generator[Item, None, None]:
+    """Items in their order; with several workers, a thread makes the next one while one is in use."""
+    if workers < 2:
+        yield from items
+        return
+    thread = ThreadPoolExecutor(1)
+    try:
+        coming = thread.submit(lambda: list(islice(items, 1)))
+        while found := coming.result():
+            coming = thread.submit(lambda: list(islice(items, 1)))
+            yield found.pop()
+    finally:
+        thread.shutdown(cancel_futures=True)
 
 
 class Chunks:
@@ -48,8 +68,9 @@ class Chunks:
         }
         self._read: dict[int, tuple[pl.DataFrame, pl.Series]] = {}
         self._shared: Spool[tuple[int, str]] | None = None
-        read = sum(part.rows * (bound.last - bound.first + 1) for part, bound in self._waiting.values())
-        if read > _MOST_READ * sum(part.rows for part, _ in self._waiting.values()):
+        stored = [(part, bound) for part, bound in self._waiting.values() if part.file is not None]
+        read = sum(part.rows * (bound.last - bound.first + 1) for part, bound in stored)
+        if read > _MOST_READ * sum(part.rows for part, _ in stored):
             self._share_out(scratch)
 
     def _share_out(self, scratch: Callable[[], Path]) -> None:

@@ -129,7 +129,12 @@ class Spool(Generic[Key]):
 
     def parts(self, key: Key) -> list[Part]:
         """The rows of a key, in order, to be read when they are needed."""
-        return [*self._in_files.get(key, ()), *(Part(frame.height, frame) for frame in self._in_memory.get(key, ()))]
+        parts = list(self._in_files.get(key, ()))
+        if held := self._in_memory.get(key):
+            if len(held) > 1:  # queries cost by the frame
+                held[:] = [pl.concat(held, rechunk=False)]
+            parts.append(Part(held[0].height, held[0]))
+        return parts
 
     def whole(self, key: Key) -> pl.DataFrame | None:
         """All rows of a key in one frame; None if there are none."""

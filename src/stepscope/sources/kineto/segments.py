@@ -19,8 +19,8 @@ from stepscope.sources.kineto.layout import HOST_CLASSES, event_frame
 from stepscope.sources.matching import first_match
 from stepscope.sources.spool import compacted, quantiles
 
-SEGMENT_ROWS = 100_000
-"""About as many events make a segment; its tree and rows take some 50 MB."""
+SEGMENT_ROWS = 200_000
+"""About as many events make a segment; its tree and rows take some 100 MB."""
 
 _TIMED = (*HOST_CLASSES, "device_annotation", "memory")
 _ADDED = {"place": pl.Int32, "slice": pl.Int64, "spent_ns": pl.Int64}

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.sources.base import Sink
+from stepscope.sources.cutting import ahead
 from stepscope.sources.flows import matched_flows
 from stepscope.sources.kineto.collectives import Calls, group_rows, numbered
 from stepscope.sources.kineto.compiling import report_traced
@@ -96,7 +97,7 @@ def _write_tables(path: Path, events: Events, sink: Sink, supplement: TraceSuppl
     spans, recorded = [pl.DataFrame(schema=STREAM_SPANS)], [facts.recorded]
     carried: dict[str, pl.DataFrame] = {}
     number = 0
-    for segment in segments(events, sink.scratch):
+    for segment in ahead(segments(events, sink.scratch), sink.workers):
         segment.begin(carried, number)
         tree = HostTree(segment)
         work = device_work(segment, tree, facts, events.base_ns, counts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 import polars as pl
@@ -42,17 +42,27 @@ def read_column(
     return column.series(name)
 
 
-def read_places(scan: int, text: bytes, count: int) -> tuple[pl.Series, list[int]]:
-    """A number for the process and thread of each of the first `count` events, and an event of each number.
+def read_places(scan: int, text: bytes, count: int, numbered: Callable[[Sequence[int]], Sequence[int]]) -> pl.Series:
+    """A number for the process and thread of each of the first `count` events.
+
+    Args:
+        scan: The events.
+        text: Their text.
+        count: How many.
+        numbered: Gives the numbers of places, from an event of each. A place that is written in two ways comes twice.
 
     Raises:
         Refused: If a value is for Python to judge, or there are very many places.
     """
-    column, firsts = NewColumn(), (ctypes.c_int32 * _MOST_PLACES)()
-    known = loaded().ss_places(scan, text, count, firsts, _MOST_PLACES, *column.pointers)
+    native, column = loaded(), NewColumn()
+    places, firsts = (ctypes.c_int32 * max(count, 1))(), (ctypes.c_int32 * _MOST_PLACES)()
+    known = native.ss_places(scan, text, count, places, firsts, _MOST_PLACES)
     if known < 0:
         raise Refused
-    return column.series("place"), firsts[:known]
+    meant = int32s(list(numbered(firsts[:known])))
+    if native.ss_meant(places, count, meant, *column.pointers) < 0:
+        raise Refused
+    return column.series("place")
 
 
 def read_table(text: bytes, columns: Sequence[TableColumn | None]) -> list[pl.Series]:

@@ -21,14 +21,12 @@ static inline int is_odd(const uint8_t *text, span s) {
     return KIND(s) == NUMBER && !is_plain_whole(text + START(s), LENGTH(s));
 }
 
-/* The place of each row in `order[0 ... rows)` as an int32 column; `firsts` gets a row of each place. A place that is
+/* Number the places of the rows `order[0 ... rows)` in `places`; `firsts` gets a row of each place. A place that is
  * written in two ways has two numbers. Returns how many there are, or refuses if that is more than `most`. */
-EXPORT int32_t ss_places(const scan *s, const uint8_t *text, int64_t rows, int32_t *firsts, int32_t most,
-                         struct ArrowArray *array, struct ArrowSchema *schema) {
-    int32_t *places = malloc(((size_t)rows + 1) * sizeof *places), *slots = calloc(SLOTS, sizeof *slots);
-    int32_t known = 0, n = 0, status = NO_MEMORY;
-    if (!places || !slots) goto fail;
-    status = REFUSED;
+EXPORT int32_t ss_places(const scan *s, const uint8_t *text, int64_t rows, int32_t *places, int32_t *firsts,
+                         int32_t most) {
+    int32_t *slots = calloc(SLOTS, sizeof *slots), known = 0, n = 0;
+    if (!slots) return NO_MEMORY;
     for (int64_t i = 0; i < rows; i++) {
         const span *event = s->spans + (int64_t)s->order[i] * s->fields;
         if (!known || !same_place(text, event, s->spans + (int64_t)firsts[n] * s->fields)) {
@@ -37,7 +35,10 @@ EXPORT int32_t ss_places(const scan *s, const uint8_t *text, int64_t rows, int32
                 n = slots[slot &= SLOTS - 1] - 1;
                 if (n >= 0 && !same_place(text, event, s->spans + (int64_t)firsts[n] * s->fields)) continue;
                 if (n >= 0) break;
-                if (known == most || is_odd(text, event[F_PID]) || is_odd(text, event[F_TID])) goto fail;
+                if (known == most || is_odd(text, event[F_PID]) || is_odd(text, event[F_TID])) {
+                    free(slots);
+                    return REFUSED;
+                }
                 n = known++;
                 firsts[n] = s->order[i];
                 slots[slot] = known;
@@ -47,10 +48,15 @@ EXPORT int32_t ss_places(const scan *s, const uint8_t *text, int64_t rows, int32
         places[i] = n;
     }
     free(slots);
-    if ((status = give_column(array, rows, 0, 2, (void *[]){NULL, places}))) return status;
-    describe(schema, "i");
     return known;
-fail:
-    free(places), free(slots);
+}
+
+/* An int32 column of what numbers stand for. */
+EXPORT int32_t ss_meant(const int32_t *numbers, int64_t rows, const int32_t *meant, struct ArrowArray *array,
+                        struct ArrowSchema *schema) {
+    int32_t *values = malloc(((size_t)rows + 1) * sizeof *values), status;
+    if (!values) return NO_MEMORY;
+    for (int64_t i = 0; i < rows; i++) values[i] = meant[numbers[i]];
+    if (!(status = give_column(array, rows, 0, 2, (void *[]){NULL, values}))) describe(schema, "i");
     return status;
 }

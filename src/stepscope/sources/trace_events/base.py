@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -11,6 +12,25 @@ ArgKind = Literal["int", "small", "float", "text", "json"]
 
 Place = tuple[str | None, str | None]
 """Process and thread."""
+
+
+class NewPlaces(dict[Place, int]):
+    """Numbers of places that a chunk has and the trace did not have before: -1, -2 and so on, as their numbers in the
+    trace follow from the order of chunks.
+
+    Args:
+        known: The numbers of places so far; another thread may add to them.
+    """
+
+    def __init__(self, known: Mapping[Place, int]) -> None:
+        super().__init__()
+        self._known = known
+
+    def number(self, place: Place) -> int:
+        """The number of a place."""
+        known = self._known.get(place)
+        return self.setdefault(place, -1 - len(self)) if known is None else known
+
 
 BASE = ("phase", "name", "category", "process", "thread", "start_ns", "duration_ns", "id")
 """The columns of a frame before those of arguments, unless its class has others."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import polars as pl
 
 from stepscope.sources.native.columns import ColumnKind, read_column, read_places
 from stepscope.sources.native.library import Refused, int32s, loaded
-from stepscope.sources.trace_events.base import EventClass, Layout, Place
+from stepscope.sources.trace_events.base import EventClass, Layout, NewPlaces
 
 _MOST_PAIRS = 512
 _ABSENT, _NUMBER, _STRING, _ESCAPED = range(4)
@@ -27,8 +28,6 @@ class Scanned(NamedTuple):
 
     frames: dict[str, pl.DataFrame]
     """By class; with `duration_us` in place of `duration_ns` where some times are not usable."""
-    places: list[Place]
-    """Process and thread for each number in `place`; some may be equal."""
     end: int
     """Where the text after the array begins; -1 unless this is the last chunk."""
 
@@ -49,8 +48,8 @@ class CompiledDecoder:
         self._wants_places = any("place" in cls.base for cls in layout.classes)
         self._words, self._ends = _word_list(keys)
 
-    def decode(self, text: bytes, *, last: bool) -> Scanned:
-        """Decode a chunk.
+    def decode(self, text: bytes, places: NewPlaces, *, last: bool) -> Scanned:
+        """Decode a chunk; new ones of its places go to `places`.
 
         Raises:
             Refused: If anything in it is not clean JSON of the usual shape.
@@ -60,18 +59,22 @@ class CompiledDecoder:
             raise Refused
         try:
             counts = self._sort(scan, text)
-            places: list[Place] = []
             numbers = pl.Series("place", [], dtype=pl.Int32)
             if self._wants_places:
-                numbers, firsts = read_places(scan, text, sum(counts))
-                places = [(self._text(scan, text, row, 3), self._text(scan, text, row, 4)) for row in firsts]
+                labels = partial(self._text, scan, text)
+                numbers = read_places(
+                    scan,
+                    text,
+                    sum(counts),
+                    lambda rows: [places.number((labels(row, 3), labels(row, 4))) for row in rows],
+                )
             frames: dict[str, pl.DataFrame] = {}
             start = 0
             for cls, count in zip(self._layout.classes, counts, strict=True):
                 if count:
                     frames[cls.name] = _Reader(self, scan, text, start, count).frame(cls, numbers)
                 start += count
-            return Scanned(frames, places, self._library.ss_end(scan))
+            return Scanned(frames, self._library.ss_end(scan))
         finally:
             self._library.ss_free(scan)
 

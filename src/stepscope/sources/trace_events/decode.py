@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
@@ -15,7 +15,7 @@ import polars as pl
 
 from stepscope.sources.native.library import Refused
 from stepscope.sources.trace_events import columns
-from stepscope.sources.trace_events.base import Arg, EventClass, Layout, Place, Problem
+from stepscope.sources.trace_events.base import Arg, EventClass, Layout, NewPlaces, Place, Problem
 from stepscope.sources.trace_events.compiled import CompiledDecoder
 from stepscope.sources.trace_events.salvage import DECODE_ERRORS, Salvaged, salvage
 
@@ -38,8 +38,8 @@ class Decoded:
 
     frames: dict[str, pl.DataFrame]
     """The events by class."""
-    places: Sequence[Place]
-    """What the numbers in `place` of these frames mean; some may mean the same."""
+    places: Collection[Place]
+    """What -1, -2 and so on mean in `place` of these frames."""
     problems: dict[str, Problem]
     """Damaged events by what is wrong with them."""
     ended: bool = False
@@ -54,10 +54,16 @@ class Decoded:
 
 
 class EventDecoder:
-    """Decodes chunks of events into the frames of a layout; safe to use from several threads at once."""
+    """Decodes chunks of events into the frames of a layout; safe to use from several threads at once.
 
-    def __init__(self, layout: Layout) -> None:
+    Args:
+        layout: Which events are wanted.
+        places: The places that are known, to which another thread may add.
+    """
+
+    def __init__(self, layout: Layout, places: Mapping[Place, int] | None = None) -> None:
         self._layout = layout
+        self._places = {} if places is None else places
         event, self._fields = _event_type(layout)
         self._event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event)
         self._events = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]
@@ -92,8 +98,9 @@ class EventDecoder:
         """Decode with the compiled decoder; None if there is none or the text is not plain enough for it."""
         if self._compiled is None:
             return None
+        places = NewPlaces(self._places)
         try:
-            raw, places, end = self._compiled.decode(text, last=last)
+            raw, end = self._compiled.decode(text, places, last=last)
         except Refused:
             return None
         rest = text[end:] if last else b""
@@ -126,16 +133,16 @@ class EventDecoder:
             if named:
                 append = named.get(event.name, append)
             append(event)
-        places: dict[Place, int] = {}
+        places = NewPlaces(self._places)
         frames = {
             cls.name: self._frame(cls, bucket, places, found.problems)
             for cls, bucket in zip(self._layout.classes, buckets, strict=False)
             if bucket
         }
-        return Decoded(frames, list(places), found.problems, found.ended, found.rest)
+        return Decoded(frames, places, found.problems, found.ended, found.rest)
 
     def _frame(
-        self, cls: EventClass, events: list[Any], places: dict[Place, int], problems: dict[str, Problem]
+        self, cls: EventClass, events: list[Any], places: NewPlaces, problems: dict[str, Problem]
     ) -> pl.DataFrame:
         made = [self._base(name, cls, events, places) for name in cls.base]
         if cls.args:
@@ -143,10 +150,10 @@ class EventDecoder:
             made += self._arguments(cls.args, [none if a is None else a for a in _each("args", events)])
         return columns.usable(pl.DataFrame(made), cls.phases, problems)
 
-    def _base(self, name: str, cls: EventClass, events: list[Any], places: dict[Place, int]) -> pl.Series:
+    def _base(self, name: str, cls: EventClass, events: list[Any], places: NewPlaces) -> pl.Series:
         if name == "place":
             found = zip(*(columns.texts("", _each(key, events)).to_list() for key in ("pid", "tid")), strict=True)
-            return pl.Series(name, [places.setdefault(one, len(places)) for one in found], dtype=pl.Int32)
+            return pl.Series(name, [places.number(one) for one in found], dtype=pl.Int32)
         if name == "start_ns":
             return columns.times_ns(list(map(bytes, _each("ts", events))))
         if name == "duration_ns":

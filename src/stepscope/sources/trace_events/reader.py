@@ -83,18 +83,20 @@ class TraceEvents:
                 library.trim()
 
     def _place(self, decoded: Decoded) -> None:
-        """Give places the numbers that they have in the whole trace, in file order whatever thread is first."""
-        numbers = [self.places.setdefault(place, len(self.places)) for place in decoded.places]
-        if numbers == list(range(len(numbers))):
+        """Give new places their numbers, in file order whichever thread was first."""
+        if not decoded.places:
             return
-        meant = pl.Series("place", numbers, dtype=pl.Int32)
+        numbers = pl.Series([self.places.setdefault(place, len(self.places)) for place in decoded.places])
+        number = pl.col("place")
+        new = pl.lit(numbers).gather(pl.when(number < 0).then(-1 - number))
+        meant = pl.coalesce(new, number).cast(pl.Int32)
         for name, frame in decoded.frames.items():
             if "place" in frame.columns:
-                decoded.frames[name] = frame.with_columns(meant.gather(frame["place"]))
+                decoded.frames[name] = frame.with_columns(place=meant)
 
     def _decoded(self, chunker: Chunker) -> Iterator[Decoded]:
         """Decode chunk by chunk; an event that a wrong cut left over goes in front of the next chunk."""
-        decoder = EventDecoder(self.layout)
+        decoder = EventDecoder(self.layout, self.places)
         rest = b""
         with closing(self._ahead(chunker, decoder)) as chunks:
             for chunk, ready in chunks:
