@@ -130,6 +130,20 @@ def in_python(rank: int) -> dict[str, pl.DataFrame]:
     return {**whole, "slices": pl.concat([whole["slices"].drop("rank"), functions])}
 
 
+def repeating(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank that marks no steps and repeats its operators, as often as only it does; the last one repeats nothing."""
+    once = ["aten::conv2d", "aten::mm", "MmBackward0"]
+    names = once * (4 + rank) if rank < 2 else [f"aten::op{place}" for place in range(9)]
+    start = [place * 2 * MS for place in range(len(names))]
+    timed = {"start_ns": start, "duration_ns": [MS] * len(names), "thread": ["1"] * len(names)}
+    bounds = {name: [value] for bound, value in (("start_ns", 0), ("end_ns", start[-1] + MS))
+              for name in (bound, f"window_{bound}")}  # fmt: skip
+    return {
+        "operators": TABLES["operators"].frame(slice=list(range(len(names))), name=names, **timed),
+        "steps": TABLES["steps"].frame(step=[0], window=["recording"], **bounds),
+    }
+
+
 def partly_recorded(rank: int) -> dict[str, pl.DataFrame]:
     """A rank with operators in its first step only, and marked phases in all, each rank with a length of its own."""
     operators = on_host(1).rank(0).table("operators").collect().filter(pl.col("step") == 1)
@@ -151,6 +165,7 @@ RUNS = {
     "without steps": Run.from_frames({rank: without_steps(rank) for rank in range(2)}),
     "phases": Run.from_frames({rank: in_phases(rank) for rank in range(3)}),
     "input": Run.from_frames({rank: fed(rank) for rank in range(3)}),
+    "repeating": Run.from_frames({rank: repeating(rank) for rank in range(3)}),
     "memory": Run.from_frames({rank: remembering(rank) for rank in range(4)}),
     "python": Run.from_frames({rank: in_python(rank) for rank in range(4)}),
     "device": Run.from_frames({rank: on_device(rank, 1 + rank) for rank in range(4)}),

@@ -29,7 +29,10 @@ COLUMNS = columns(
 )
 
 
-@analysis("rank", COLUMNS, passes=POINTS, across_steps=True)
+NO_CALLS = "no device communication was recorded in the measured windows"
+
+
+@analysis("rank", COLUMNS, together=True, nothing=NO_CALLS, passes=POINTS, across_steps=True)
 def step_reduces(
     step_trace: pl.DataFrame, collectives: pl.LazyFrame, steps: pl.LazyFrame, on_host: bool = False
 ) -> pl.DataFrame:
@@ -46,7 +49,7 @@ def step_reduces(
     """
     calls = _calls(step_trace, collectives, steps, on_host=on_host)
     if calls.is_empty():
-        raise Unavailable("no device communication was recorded in the measured windows")
+        raise Unavailable(NO_CALLS)
     kinds = {"call": calls, "gap": _gaps(calls)}
     parts = [with_schema(rows.with_columns(segment=pl.lit(kind)), schema_of(COLUMNS)) for kind, rows in kinds.items()]
     return pl.concat(parts).sort(*_PLACE, "start_ns", "duration_ns")

@@ -9,11 +9,12 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.each_rank import each_rank
 from stepscope.analysis.methods.shapes import read_json
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
-from stepscope.tables import RANK_FIGURES, STEPS
+from stepscope.tables import RANK_FIGURES, RANKS, STEPS
 from stepscope.tables.base import Column, schema_of
 
 _STATED = (
@@ -69,7 +70,7 @@ COLUMNS = columns(
 )
 
 
-@analysis("rank", COLUMNS)
+@analysis("rank", COLUMNS, together=True)
 def model_flops(
     operator_flops: pl.DataFrame | None,
     steps: pl.LazyFrame | None,
@@ -77,7 +78,7 @@ def model_flops(
     ranks: pl.LazyFrame | None,
     peak_flops_per_s: float | None = None,
 ) -> pl.DataFrame:
-    """Sum the FLOPs of a rank's operators: one row.
+    """Sum the FLOPs of a rank's operators: one row for each rank.
 
     Rates are operations divided by time, never a mean of rates. The peak is never inferred from a stated utilisation,
     as no file defines its unit or what it is a share of.
@@ -88,27 +89,46 @@ def model_flops(
     Raises:
         Unavailable: If neither operators nor the source state FLOPs.
     """
+    about = {row["rank"]: row for row in RANKS.or_empty(ranks).collect().iter_rows(named=True)}
     stated = _stated_values(rank_figures)
-    if operator_flops is None and not any(name in stated for name in _STATED[:6]):
-        raise Unavailable("neither operators nor the source itself state floating point operations")
-    about: dict[str, Any] = {} if ranks is None else ranks.collect().row(0, named=True)
+    unknown = [rank for rank in about if not {*_STATED[:6]}.intersection(stated.get(rank, {}))]
+    if operator_flops is None and (unknown or not stated):
+        why = "neither operators nor the source itself state floating point operations"
+        raise Unavailable(why, of=unknown)
+    used = STEPS.or_empty(steps).select("rank", "recorded", "window", "window_start_ns", "window_end_ns")
+    rows = [
+        _row(rank, about[rank], operators, known, stated.get(rank, {}), peak_flops_per_s)
+        for rank, (operators, known) in each_rank([*about], operator_flops, used)
+    ]
+    return pl.DataFrame(rows, schema=schema_of(COLUMNS))
+
+
+def _row(
+    rank: int,
+    about: Mapping[str, Any],
+    operators: pl.DataFrame | None,
+    steps: pl.DataFrame,
+    stated: Mapping[str, float],
+    peak_flops_per_s: float | None,
+) -> dict[str, Any]:
+    """The answer about one rank."""
     row: dict[str, Any] = {f"stated_{name}": stated.get(name) for name in _STATED[:7]}
-    row |= {"rank": about.get("rank", 0), "device_name": about.get("device_name")}
-    if operator_flops is not None:
-        row |= _sums(operator_flops, STEPS.or_empty(steps))
-    else:
-        row |= _of_stated(stated)
-    row |= _peak(row, stated, about, peak_flops_per_s)
-    return pl.DataFrame([row], schema=schema_of(COLUMNS))
+    row |= {"rank": rank, "device_name": about.get("device_name")}
+    row |= _of_stated(stated) if operators is None else _sums(operators, steps)
+    return row | _peak(row, stated, about, peak_flops_per_s)
 
 
-def _stated_values(rank_figures: pl.LazyFrame | None) -> dict[str, float]:
+def _stated_values(rank_figures: pl.LazyFrame | None) -> dict[int, dict[str, float]]:
+    """The figures that the source states, by rank and name."""
     is_stated = pl.col("name").is_in(_STATED) & pl.col("value").is_not_null()
     rows = RANK_FIGURES.or_empty(rank_figures).filter(is_stated)
-    return dict(rows.select("name", "value").sort("name", "value").collect().rows())
+    found: dict[int, dict[str, float]] = {}
+    for rank, name, value in rows.select("rank", "name", "value").sort("rank", "name", "value").collect().iter_rows():
+        found.setdefault(rank, {})[name] = value
+    return found
 
 
-def _sums(operators: pl.DataFrame, steps: pl.LazyFrame) -> dict[str, Any]:
+def _sums(operators: pl.DataFrame, steps: pl.DataFrame) -> dict[str, Any]:
     """The FLOPs of the operators, in total and per step."""
     count, step_ns = _steps_counted(operators, steps), _mean_step(steps)
     calls = pl.col("step_count") if count and operators["step_count"].sum() else pl.col("count")
@@ -130,7 +150,7 @@ def _sums(operators: pl.DataFrame, steps: pl.LazyFrame) -> dict[str, Any]:
     return row
 
 
-def _steps_counted(operators: pl.DataFrame, steps: pl.LazyFrame) -> int:
+def _steps_counted(operators: pl.DataFrame, steps: pl.DataFrame) -> int:
     """The steps in which operators were counted.
 
     A source that states FLOPs may have counted fewer steps than its step table has. Most operators run once per step,
@@ -138,13 +158,12 @@ def _steps_counted(operators: pl.DataFrame, steps: pl.LazyFrame) -> int:
     """
     if operators["found_by"][0] == "stated":
         return int(operators["count"].mode().sort()[-1])
-    recorded = steps.filter(pl.col("recorded").fill_null(True) & ~is_whole_recording())
-    return int(recorded.select(pl.len()).collect().item())
+    return steps.filter(pl.col("recorded").fill_null(True) & ~is_whole_recording()).height
 
 
-def _mean_step(steps: pl.LazyFrame) -> int | None:
+def _mean_step(steps: pl.DataFrame) -> int | None:
     known = steps.filter(~is_whole_recording() & (pl.col("recorded").fill_null(True) | (pl.col("window") == "stated")))
-    mean = known.select((pl.col("window_end_ns") - pl.col("window_start_ns")).mean()).collect().item()
+    mean = known.select((pl.col("window_end_ns") - pl.col("window_start_ns")).mean()).item()
     return None if mean is None else round(mean)
 
 

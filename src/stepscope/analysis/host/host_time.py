@@ -25,6 +25,7 @@ from stepscope.sources.nesting import nest
         meaning("steps", "Number of steps in which they lie; null if unknown."),
         keep="event total_ns module stage count self_ns share_ratio max_ns",
     ),
+    together=True,
 )
 def host_time(
     host_events: pl.LazyFrame,
@@ -56,5 +57,5 @@ def host_time(
 def _with_self(ranges: pl.DataFrame) -> pl.DataFrame:
     """Ranges with `self_ns`: their duration minus that of the ranges directly inside, on the same thread."""
     ordered = ranges.sort(KEYS)  # of equal ranges, the first is outside
-    nested = nest(ordered.select("start_ns", "duration_ns", thread=pl.struct("process", "thread")))
+    nested = nest(ordered.select("start_ns", "duration_ns", thread=pl.struct("rank", "process", "thread")))
     return ordered.with_columns(nested["self_ns"])

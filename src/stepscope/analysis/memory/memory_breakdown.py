@@ -8,10 +8,12 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.each_rank import each_rank
 from stepscope.analysis.methods.memory_points import alive_at, lives
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.selection import named_numbers
+from stepscope.tables import RANKS
 from stepscope.tables.base import Column, schema_of, with_schema
 
 COLUMNS = columns(
@@ -37,13 +39,14 @@ COLUMNS = columns(
 )
 
 
-@analysis("rank", COLUMNS)
+@analysis("rank", COLUMNS, together=True)
 def memory_breakdown(
     graph_tensors: pl.LazyFrame | None,
     graph_nodes: pl.LazyFrame | None,
     allocations: pl.LazyFrame | None,
     memory_peak: pl.DataFrame | None,
     memory_usage: pl.DataFrame | None,
+    ranks: pl.LazyFrame | None = None,
     graph: int | None = None,
     node: int | None = None,
     at_ns: int | None = None,
@@ -66,22 +69,45 @@ def memory_breakdown(
         StepscopeError: If there is no such graph or node, or nothing is known at that time; the message lists those
             that exist.
     """
+    tables = (graph_tensors, graph_nodes, allocations, memory_peak, memory_usage)
+    parts: dict[int, pl.DataFrame | None] = {}
+    for rank, (tensors, nodes, blocks, peak, usage) in each_rank(ranks_of(RANKS.or_empty(ranks)), *tables):
+        recorded = [None if rows is None else rows.lazy() for rows in (tensors, nodes, blocks)]
+        parts[rank] = _of_rank(*recorded, peak=peak, usage=usage, graph=graph, node=node, at_ns=at_ns)
+    found = [part for part in parts.values() if part is not None]
+    if len(found) < len(parts) or not parts:
+        why = "neither tensors of a graph nor blocks of an allocator were recorded there"
+        silent = [rank for rank, part in parts.items() if part is None]
+        raise Unavailable("no memory was recorded" if memory_usage is None else why, of=silent)
+    return pl.concat(found)
+
+
+def _of_rank(
+    graph_tensors: pl.LazyFrame | None,
+    graph_nodes: pl.LazyFrame | None,
+    allocations: pl.LazyFrame | None,
+    *,
+    peak: pl.DataFrame | None,
+    usage: pl.DataFrame | None,
+    graph: int | None,
+    node: int | None,
+    at_ns: int | None,
+) -> pl.DataFrame | None:
+    """What is alive on one rank; None if nothing is known."""
     parts: list[pl.DataFrame] = []
     if graph_tensors is not None and at_ns is None:
-        parts += _of_graphs(graph_tensors, graph_nodes, memory_peak, graph, node)
+        parts += _of_graphs(graph_tensors, graph_nodes, peak, graph, node)
     if allocations is not None and node is None and graph is None:
-        parts += _of_blocks(allocations, memory_peak, at_ns)
+        parts += _of_blocks(allocations, peak, at_ns)
     asked = {"graph": graph, "node": node, "time": at_ns}
     parts = [part for part in parts if part.height]
     if not parts and (point := ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)):
         raise StepscopeError(f"no allocations are known at {point}{_known(graph_tensors, allocations)}")
     if not parts:
-        if memory_usage is None:
-            raise Unavailable("no memory was recorded")
-        raise Unavailable("neither tensors of a graph nor blocks of an allocator were recorded there")
+        return None
     rows = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts])
     place = ["rank", "graph", "component", "device"]
-    total = pl.coalesce(_in_use(rows, memory_usage), pl.col("size_bytes").sum().over(place))
+    total = pl.coalesce(_in_use(rows, usage), pl.col("size_bytes").sum().over(place))
     return rows.with_columns(share_ratio=pl.when(total > 0).then(pl.col("size_bytes") / total)).sort(
         *place, -pl.col("size_bytes"), "tensor", "allocation_ns", "release_ns", "name", "made_by", maintain_order=True
     )

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.each_rank import each_rank
 from stepscope.analysis.methods.intervals import END
 from stepscope.analysis.methods.operator_phases import OPERATORS
 from stepscope.analysis.methods.step_windows import is_whole_recording
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.step.phase_ranges import MARKED
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
+from stepscope.tables import SLICES
 from stepscope.tables.base import Column
 
 ONCE = {
@@ -45,6 +47,9 @@ class Limits:
     )
 
 
+NOT_REPEATED = "no sequence of operators repeats regularly enough to be certain of iterations"
+
+
 @analysis(
     "rank",
     columns(
@@ -55,6 +60,8 @@ class Limits:
         Column("operators", "int64", "Number of top-level operators in the median iteration."),
         nulls="",
     ),
+    together=True,
+    nothing=NOT_REPEATED,
     as_recorded=True,
 )
 def iterations(
@@ -73,29 +80,39 @@ def iterations(
     Raises:
         Unavailable: If steps are marked or no repetition is certain.
     """
-    if not steps.select(is_whole_recording().all()).collect().item():
-        raise Unavailable("the recording marks its steps")
+    if marked := ranks_of(steps.filter(~is_whole_recording().fill_null(True))):
+        raise Unavailable("the recording marks its steps", of=marked)
     calls = operators.select("rank", "thread", "start_ns", "name", end_ns=END)
-    rows = calls.sort("start_ns", -pl.col("end_ns"), "thread", "name", nulls_last=True).collect()
-    marks = _marks(rows, slices)
+    rows = calls.sort("start_ns", -pl.col("end_ns"), "thread", "name", nulls_last=True)
+    marks = SLICES.or_empty(slices).filter(pl.col("category") == "annotation").select("rank", "name", end_ns=END)
+    numbers = ranks_of(operators)
+    parts = [_of_rank(own, own_marks, limits) for _, (own, own_marks) in each_rank(numbers, rows, marks)]
+    found = [part for part in parts if part is not None]
+    if not found:
+        raise Unavailable(NOT_REPEATED)
+    return pl.concat(found)
+
+
+def _of_rank(rows: pl.DataFrame, annotations: pl.DataFrame, limits: Limits) -> pl.DataFrame | None:
+    """The iterations of one rank; None if none are certain."""
+    marks = _marks(rows, annotations)
     found = next((found for top in _tops(rows) if (found := _repeated(top, marks, limits)) is not None), None)
-    if found is None:
-        raise Unavailable("no sequence of operators repeats regularly enough to be certain of iterations")
-    return found.select(
-        pl.lit(rows["rank"][0], pl.Int32).alias("rank"),
-        pl.int_range(1, pl.len() + 1, dtype=pl.Int32).alias("step"),
-        "start_ns",
-        pl.col("start_ns").shift(-1).fill_null(rows["end_ns"].max()).alias("end_ns"),
-        "operators",
+    return (
+        None
+        if found is None
+        else found.select(
+            pl.lit(rows["rank"][0], pl.Int32).alias("rank"),
+            pl.int_range(1, pl.len() + 1, dtype=pl.Int32).alias("step"),
+            "start_ns",
+            pl.col("start_ns").shift(-1).fill_null(rows["end_ns"].max()).alias("end_ns"),
+            "operators",
+        )
     )
 
 
-def _marks(rows: pl.DataFrame, slices: pl.LazyFrame | None) -> list[pl.Series]:
+def _marks(rows: pl.DataFrame, annotations: pl.DataFrame) -> list[pl.Series]:
     """When each kind of `ONCE` that was recorded ended: a loader's mark begins before its first operator."""
-    every = rows.select("name", "end_ns")
-    if slices is not None:
-        marks = slices.filter(pl.col("category") == "annotation").select("name", end_ns=END)
-        every = pl.concat([every, marks.collect()])
+    every = pl.concat([rows.select("name", "end_ns"), annotations.select("name", "end_ns")])
     kinds = (every.filter(pl.col("name").str.contains(words))["end_ns"] for words in ONCE.values())
     return [kind for kind in kinds if kind.len()]
 
