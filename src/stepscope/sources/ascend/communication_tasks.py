@@ -25,20 +25,22 @@ def communication_tasks(parts: pl.DataFrame, groups: Groups) -> pl.DataFrame:
             key of that group, if it is recorded.
         groups: Members by key. Ranks in groups of unknown members are unknown.
     """
-    calls = {name: read_call_name(name).tag for name in parts["call"].drop_nulls().unique().to_list()}
-    tagged = {name: group for name, tag in calls.items() if tag and (group := groups.of_tag(tag)) is not None}
+    calls = {name: read_call_name(name).tag for name in parts["call"].unique().to_list() if name is not None}
+    tagged = {name: group for name, tag in calls.items() if tag and (group := groups.of_tag(tag))}
     by_name = pl.col("call").replace_strict(tagged, default=None, return_dtype=pl.String)
-    rows = parts.with_columns(group=pl.coalesce(*(["group"] if "group" in parts.columns else []), by_name))
-    members = groups.frame().drop_nulls("members").select("group", "members")
-    rows = rows.join(members, on="group", how="left", maintain_order="left").with_columns(
-        pl.col("members").list.get(pl.col(end), null_on_oob=True).alias(end) for end in ("source", "destination")
+    key = pl.coalesce("group", by_name) if "group" in parts.columns else by_name
+    known = {name: members for name, members in groups.members.items() if members}
+    members = pl.DataFrame(
+        {"group": list(known), "members": list(known.values())}, {"group": pl.String, "members": pl.List(pl.Int32)}
     )
-    known = (
-        pl.when(~pl.col(name).is_in(NO_TYPE)).then(name).alias(name) for name in ("link", "transport", "element_type")
+    rows = parts.with_columns(key.alias("group")).join(members, on="group", how="left", maintain_order="left")
+    place = {end: pl.when(pl.col(end) >= 0).then(end) for end in ("source", "destination")}
+    rows = rows.with_columns(
+        *(pl.col("members").list.get(at, null_on_oob=True).alias(end) for end, at in place.items()),
+        *(pl.when(~pl.col(kind).is_in(NO_TYPE)).then(kind).alias(kind) for kind in ("transport", "element_type")),
+        link=pl.when(~pl.col("link").is_in(NO_TYPE)).then(pl.col("link").str.to_uppercase()),
     )
-    return shaped(
-        rows.with_columns(known).with_columns(pl.col("link").str.to_uppercase()), COMMUNICATION_TASKS.stored_schema
-    )
+    return shaped(rows, COMMUNICATION_TASKS.stored_schema)
 
 
 class CallParts:

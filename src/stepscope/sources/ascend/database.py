@@ -92,6 +92,7 @@ class Database:
         self._filled: set[str] = set()
         """Upper-case names of tables of which rows were read."""
         self._strings: _Strings | None = None
+        self._enumerations: dict[str, dict[int, str]] = {}
 
     def load_schema(self) -> None:
         """Learn the tables and their columns.
@@ -334,7 +335,10 @@ class Database:
         """Replace string ids by the strings."""
         if self._strings is None:
             self._strings = _Strings(self.read("STRING_IDS", {"id": "id", "text": "value"}, {"text": pl.String}))
-        return frame.with_columns(map(self._strings.of, columns))
+        found = {name: self._strings.at_once(frame[name]) for name in columns}
+        if rest := [name for name, texts in found.items() if texts is None]:
+            frame = frame.with_columns(map(self._strings.of, rest))
+        return pl.DataFrame([column if (texts := found.get(column.name)) is None else texts for column in frame])
 
     def texts(self, numbers: Iterable[int]) -> dict[int, str]:
         """The texts of some numbers, as far as they are known."""
@@ -343,8 +347,10 @@ class Database:
 
     def enumeration(self, table: str) -> dict[int, str]:
         """An `ENUM_` table: number to name."""
-        rows = self.read(table, {"id": "id", "name": "name"}, {"name": pl.String}).drop_nulls()
-        return dict(rows.iter_rows())
+        if table not in self._enumerations:
+            rows = self.read(table, {"id": "id", "name": "name"}, {"name": pl.String})
+            self._enumerations[table] = {n: name for n, name in rows.iter_rows() if n is not None and name is not None}
+        return self._enumerations[table]
 
     def note(self, table: str, problem: str, remedy: str) -> None:
         """Report something harmless about a table."""
@@ -360,21 +366,36 @@ class _Strings:
     """The texts of a database by their numbers, which come in a few runs, one for each program that wrote some."""
 
     def __init__(self, rows: pl.DataFrame) -> None:
-        known = rows.drop_nulls("id").sort("id", maintain_order=True).filter(pl.col("id").is_first_distinct())
-        self._ids = known["id"]
-        self._texts = known.select(pl.when(~pl.col("text").is_in(["N/A", ""])).then("text")).to_series()
-        bounds = [*self._ids.diff().ne_missing(1).arg_true(), len(self._ids)]
-        self._runs = [(begin, end - begin) for begin, end in pairwise(bounds)]
+        ids = rows["id"]
+        is_plain = len(ids) > 0 and ids.null_count() == 0 and ids.is_sorted() and ids[-1] - ids[0] + 1 == len(ids)
+        if not (is_plain and ids.n_unique() == len(ids)):
+            rows = rows.drop_nulls("id").sort("id", maintain_order=True).filter(pl.col("id").is_first_distinct())
+            is_plain = False
+        self._ids = rows["id"]
+        self._texts = rows.select(pl.when(~pl.col("text").is_in(["N/A", ""])).then("text")).to_series()
+        bounds = [0] if is_plain else self._ids.diff().ne_missing(1).arg_true().to_list()
+        self._runs = [(begin, self._ids[begin], end - begin) for begin, end in pairwise([*bounds, len(self._ids)])]
+
+    def at_once(self, numbers: pl.Series) -> pl.Series | None:
+        """The texts of a column of numbers of one run, as most are; None for any other."""
+        if not len(numbers) or numbers.null_count():
+            return None
+        least, most = int(numbers.min()), int(numbers.max())  # type: ignore[arg-type]
+        for begin, first, length in self._runs[:_MOST_RUNS]:
+            if first <= least and most < first + length:
+                texts: pl.Series = self._texts[numbers - (first - begin)]
+                return texts.alias(numbers.name)
+        return None
 
     def of(self, column: str) -> pl.Expr:
         """The texts of a column with numbers; null for those without."""
         number = pl.col(column)
         if not 0 < len(self._runs) <= _MOST_RUNS:
             return number.replace_strict(self._ids, self._texts, default=None, return_dtype=pl.String)
-        places = []
-        for begin, length in self._runs:
-            first = self._ids[begin]
-            places.append(pl.when(number.is_between(first, first + length - 1)).then(number - (first - begin)))
+        places = [
+            pl.when(number.is_between(first, first + length - 1)).then(number - (first - begin))
+            for begin, first, length in self._runs
+        ]
         return pl.lit(self._texts).gather(pl.coalesce(*places)).alias(column)
 
 
