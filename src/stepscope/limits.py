@@ -17,11 +17,6 @@ from typing import Any, TypeVar
 
 from stepscope.errors import StepscopeError, close_matches
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 T = TypeVar("T", bound=float)
 
 
@@ -54,6 +49,10 @@ def read_limits(file: Path) -> dict[str, Any]:
     Raises:
         StepscopeError: If it cannot be read or is not valid TOML.
     """
+    if sys.version_info >= (3, 11):
+        import tomllib  # noqa: PLC0415 - few commands get a file of limits
+    else:
+        import tomli as tomllib  # noqa: PLC0415
     try:
         with file.open("rb") as opened:
             content: dict[str, Any] = tomllib.load(opened)

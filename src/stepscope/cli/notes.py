@@ -13,7 +13,7 @@ WIDTH = 120
 NARROWEST = 40
 
 _WIDE = "\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60"
-_UNBROKEN = re.compile(rf" *[“（「『【《〈]*(?:[{_WIDE}]|[^ {_WIDE}]+)[”，。；：、\uff01\uff1f…）」』】》〉]*")
+_UNBROKEN = rf" *[“（「『【《〈]*(?:[{_WIDE}]|[^ {_WIDE}]+)[”，。；：、\uff01\uff1f…）」』】》〉]*"
 """What stays on one line: a word, or a Chinese character, with the punctuation that opens and closes it."""
 
 
@@ -38,7 +38,7 @@ def wrapped(line: str, width: int, indent: int) -> str:
     from rich.cells import cell_len
 
     lines = [""]
-    for part in _UNBROKEN.findall(line):
+    for part in re.findall(_UNBROKEN, line):
         if lines[-1].strip() and cell_len(lines[-1] + part) > width:
             lines.append(" " * indent + part.lstrip())
         else:

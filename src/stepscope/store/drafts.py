@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 import time
 from pathlib import Path
@@ -16,7 +15,7 @@ HOUR_S = 3600.0
 
 def draft_name(name: str) -> str:
     """A name for a draft of something, which no other process chooses."""
-    return f"{name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}{DRAFT}"
+    return f"{name}.{socket.gethostname()}.{os.getpid()}.{os.urandom(4).hex()}{DRAFT}"
 
 
 def is_abandoned(draft: Path) -> bool:

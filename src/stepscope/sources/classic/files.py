@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from stepscope.paths import natural
@@ -83,9 +84,8 @@ KNOWN = (
 )
 """Names of files of a profile that only repeat the others."""
 
-_KINDS = {kind: re.compile(pattern) for kind, pattern in KINDS.items()}
-_ANY = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()))
-_KNOWN = re.compile("|".join(KNOWN))
+_ANY = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items())
+_KNOWN = "|".join(KNOWN)
 
 
 @dataclass(frozen=True)
@@ -138,18 +138,25 @@ class RankFiles:
         return self.kinds.get(kind, [])
 
 
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern, compiled when a name is first compared with it: most commands read no classic profile."""
+    return re.compile(pattern)
+
+
 def kind_of(name: str) -> tuple[str, int | None] | None:
     """Kind and number of a file by its name relative to the profile; None if it is none of a profile's."""
-    match = _ANY.fullmatch(name)
-    if match is None or match.lastgroup is None:
+    match = _compiled(_ANY).fullmatch(name)
+    if match is None or match.lastgroup is None or match.lastindex is None:
         return None
-    number = match[match.lastindex + 1] if match.lastindex and _KINDS[match.lastgroup].groups else None
+    inner = match.lastindex + 1  # the group of the number, or of the next kind, which has matched nothing
+    number = match[inner] if inner <= match.re.groups else None
     return match.lastgroup, None if number is None else int(number)
 
 
 def is_known(name: str) -> bool:
     """Whether a file belongs to a profile without saying anything that the others do not."""
-    return _KNOWN.fullmatch(name) is not None
+    return _compiled(_KNOWN).fullmatch(name) is not None
 
 
 def sort_files(files: Iterable[tuple[str, Path]]) -> dict[int, list[tuple[str, Path]]]:
