@@ -29,7 +29,7 @@ _WORTH_PROCESSES_BYTES = 512 << 20
 it, of sixteen most would stand idle."""
 _LEAST_PROCESS_BYTES = 32 << 20
 """Text that takes a process about as long to read as to start."""
-_FILE_BYTES = 1 << 19
+_FILE_BYTES = 1 << 18
 """Overhead of a small file, as the amount of text that takes as long to read: a classic profile has dozens a rank."""
 _WORTH_THREADS_BYTES = 64 << 20
 """Text of one input among others that is worth a thread more; for less, handing chunks over costs more CPU time."""
