@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
-from stepscope.analysis.methods.operator_lists import kernel_rows, operator_rows
+from stepscope.analysis.methods.operator_lists import kernel_batches, operator_batches
 from stepscope.analysis.methods.statistics import duration_sums, rounded
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.errors import Unavailable
@@ -17,6 +19,9 @@ OPERATOR = ["rank", "unit", "type", "name", "full_name"]
 
 _EXECUTION = [*OPERATOR, "step", "input_shapes", "duration_ns"]
 
+
+_SHAPE = [*OPERATOR, "input_shapes"]
+_TIMED = [*_EXECUTION, "start_ns"]
 
 NO_SHAPES = "executions were recorded by step, but without shapes"
 
@@ -39,14 +44,24 @@ def shape_executions(
     parts = [OPERATOR_STEPS.or_empty(operator_steps).select(_EXECUTION).collect()]
     stated = parts[0]["rank"].unique().to_list()
     seen: set[tuple[int, int]] = set()
-    recorded = [] if kernels is None else [kernel_rows(kernels, ranks)]
-    recorded += [] if operators is None else [operator_rows(operators, kernels)]
-    for rows in recorded:
-        known = rows.drop_nulls(["step", "input_shapes"]).filter(~pl.col("rank").is_in(stated))
-        found = known.select(*_EXECUTION, "start_ns").collect()
-        seen.update(found.select("rank", "step").unique().iter_rows())
-        in_order = _changing(found).sort("rank", "start_ns", "duration_ns", *OPERATOR[1:], "input_shapes")
-        parts.append(in_order.select(_EXECUTION))
+    sources: list[Callable[[], Iterable[pl.DataFrame]]] = []
+    if kernels is not None:
+        sources.append(lambda: kernel_batches(kernels, ranks, _TIMED))
+    if operators is not None:
+        sources.append(lambda: operator_batches(operators, kernels, _TIMED))
+    for read in sources:
+        shapes = _Shapes()
+        for batch in read():
+            shapes.add(_with_shapes(batch, stated))
+        seen |= shapes.steps()
+        changing = shapes.changing()
+        if changing.height:
+            kept = [
+                _with_shapes(batch, stated).join(changing, on=OPERATOR, how="semi", nulls_equal=True)
+                for batch in read()
+            ]
+            in_order = pl.concat(kept).sort("rank", "start_ns", "duration_ns", *OPERATOR[1:], "input_shapes")
+            parts.append(in_order.select(_EXECUTION))
     found = pl.concat(parts)
     if found.is_empty():
         reasons: dict[str, list[int]] = {}
@@ -65,11 +80,42 @@ def _why_none(steps: int) -> str:
     return f"{recorded}, so there are no dynamic shapes to show"
 
 
-def _changing(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of operators whose set of shapes differs between the steps in which they run."""
-    sets = rows.group_by(*OPERATOR, "step").agg(shapes=pl.col("input_shapes").unique().sort().str.join("|"))
-    changing = sets.group_by(OPERATOR).agg(pl.col("shapes").n_unique()).filter(pl.col("shapes") > 1)
-    return rows.join(changing, on=OPERATOR, how="semi", nulls_equal=True, maintain_order="left")
+def _with_shapes(calls: pl.DataFrame, stated: list[int]) -> pl.DataFrame:
+    """Calls with known step and shapes, of ranks whose executions the source does not state."""
+    return calls.select(_TIMED).drop_nulls(["step", "input_shapes"]).filter(~pl.col("rank").is_in(stated))
+
+
+class _Shapes:
+    """With which shapes each operator ran in each step, gathered from batches of calls; texts are kept once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], int] = {}
+        self._parts = [pl.DataFrame(schema={"number": pl.Int64, "step": pl.Int32})]
+
+    def add(self, calls: pl.DataFrame) -> None:
+        """Take a batch."""
+        kinds = calls.group_by(_SHAPE).agg(pl.col("step").unique())
+        numbers = [self._known.setdefault(kind, len(self._known)) for kind in kinds.select(_SHAPE).iter_rows()]
+        numbered = kinds.select(pl.Series("number", numbers, dtype=pl.Int64), "step")
+        self._parts.append(numbered.explode("step"))
+
+    def steps(self) -> set[tuple[int, int]]:
+        """The ranks, and their steps, in which any ran."""
+        ranks = pl.Series("rank", [kind[0] for kind in self._known], dtype=pl.Int32)
+        ran = pl.concat(self._parts)
+        return {*ran.select(ranks.gather(ran["number"]), "step").unique().iter_rows()}
+
+    def changing(self) -> pl.DataFrame:
+        """The operators whose set of shapes differs between the steps in which they run."""
+        places: dict[tuple[object, ...], int] = {}
+        of = [places.setdefault(kind[:-1], len(places)) for kind in self._known]
+        schema = {"rank": pl.Int32(), **dict.fromkeys(OPERATOR[1:], pl.String())}
+        operators = pl.DataFrame(list(places), schema=schema, orient="row").with_row_index("operator")
+        numbers = pl.DataFrame({"number": range(len(of)), "operator": of}, {"number": pl.Int64, "operator": pl.UInt32})
+        ran = pl.concat(self._parts).unique().join(numbers, on="number")
+        sets = ran.group_by("operator", "step").agg(pl.col("number").sort().cast(pl.String).str.join("|"))
+        differing = sets.group_by("operator").agg(pl.col("number").n_unique()).filter(pl.col("number") > 1)
+        return operators.join(differing, on="operator", how="semi").drop("operator")
 
 
 @analysis(
@@ -109,8 +155,6 @@ def dynamic_shape_types(shape_executions: pl.DataFrame) -> pl.DataFrame:
     shapes = pl.col("input_shapes").drop_nulls().n_unique().cast(pl.Int64)
     return shape_executions.group_by(keys).agg(*duration_sums(), shapes=shapes).sort(keys)
 
-
-_SHAPE = [*OPERATOR, "input_shapes"]
 
 COLUMNS = columns(
     "rank unit type name full_name shapes",

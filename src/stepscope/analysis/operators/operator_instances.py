@@ -3,6 +3,8 @@ types of operators."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
@@ -13,11 +15,11 @@ from stepscope.analysis.methods.operator_lists import (
     PLACE,
     SHAPES,
     UNITS,
-    kernel_rows,
-    operator_rows,
+    kernel_batches,
+    operator_batches,
     stated_rows,
 )
-from stepscope.analysis.methods.statistics import grouped, per_second, rounded, row_count, share_of, sum_known
+from stepscope.analysis.methods.statistics import per_second, rounded, share_of, sum_known
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.tables.base import Column, with_schema
@@ -50,6 +52,10 @@ INSTANCE_COLUMNS = columns(
 )
 
 
+_KEYS = ("rank", "unit", *PLACE, *SHAPES)
+_USED = (*_KEYS, "duration_ns", "self_ns", "wait_ns", "activity_ns", "activities")
+
+
 @analysis("rank", INSTANCE_COLUMNS, together=True, nothing=NO_OPERATORS)
 def operator_instances(
     operator_totals: pl.LazyFrame | None,
@@ -69,9 +75,9 @@ def operator_instances(
     stated = stated_rows(operator_totals)
     parts = [stated]
     if kernels is not None:
-        parts.append(_summed(kernel_rows(_unstated(kernels, stated, DEVICE_UNITS), ranks), row_count(kernels)))
+        parts.append(_summed(kernel_batches(_unstated(kernels, stated, DEVICE_UNITS), ranks, _USED)))
     if operators is not None:
-        parts.append(_summed(operator_rows(_unstated(operators, stated, HOST_UNITS), kernels), row_count(operators)))
+        parts.append(_summed(operator_batches(_unstated(operators, stated, HOST_UNITS), kernels, _USED)))
     found = pl.concat(parts)
     if found.is_empty():
         raise Unavailable(NO_OPERATORS)
@@ -84,19 +90,23 @@ def _unstated(rows: pl.LazyFrame, stated: pl.DataFrame, units: tuple[str, ...]) 
     return rows.filter(~pl.col("rank").is_in(known)) if known else rows
 
 
-def _summed(rows: pl.LazyFrame, count: int) -> pl.DataFrame:
+def _summed(calls: Iterator[pl.DataFrame]) -> pl.DataFrame:
     """Single calls as rows of `COLUMNS`."""
-    there = set(rows.collect_schema().names())
-    keys = ["rank", "unit", *(name for name in (*PLACE, *SHAPES) if name in there)]
     duration = pl.col("duration_ns")
-    statistics = [
+    known = [sum_known(name) for name in ("self_ns", "wait_ns", "activity_ns", "activities")]
+    of_calls = [
         pl.len().cast(pl.Int64).alias("count"),
         duration.sum().alias("total_ns"),
         duration.min().alias("min_ns"),
         duration.max().alias("max_ns"),
-        *(sum_known(name) for name in ("self_ns", "wait_ns", "activity_ns", "activities")),
     ]
-    return with_schema(grouped(rows, keys, statistics, count), COLUMNS)
+    of_sums = [pl.col("count", "total_ns").sum(), pl.col("min_ns").min(), pl.col("max_ns").max()]
+    parts = []
+    for batch in calls:
+        keys = [name for name in _KEYS if name in batch.columns]
+        parts.append(batch.group_by(keys).agg(*of_calls, *known))
+    sums = parts[0] if len(parts) == 1 else pl.concat(parts).group_by(keys).agg(*of_sums, *known)
+    return with_schema(sums, COLUMNS)
 
 
 def _with_rates(rows: pl.DataFrame) -> pl.DataFrame:
