@@ -11,7 +11,7 @@ from stepscope.run.answer_cache import AnswerCache
 from stepscope.run.rank import Rank, stacked
 from stepscope.tables import RANKS, TABLES
 
-MOST_CELLS = 4_000_000
+MOST_CELLS = 8_000_000
 """A table is kept if it has up to this number of cells (about 8 bytes each), of all ranks together."""
 
 

@@ -119,12 +119,15 @@ def _with_sent(members: pl.DataFrame, links: pl.LazyFrame) -> pl.DataFrame:
         & (pl.col("source") == pl.col("rank"))
         & (pl.col("transport").fill_null("") != "LOCAL")
     )
-    with_sent = members
-    for name, which, keys in (
+    ways = (
         ("of_call", pl.col("name").is_not_null(), ["rank", "step", "name"]),
         ("of_group", pl.col("name").is_null() & pl.col("group").is_not_null(), ["rank", "step", "group", "operation"]),
-    ):
-        sums = between.filter(which).group_by(keys).agg(pl.col("size_bytes").sum().alias(name)).collect()
+    )
+    sent = pl.collect_all(
+        between.filter(which).group_by(keys).agg(pl.col("size_bytes").sum().alias(name)) for name, which, keys in ways
+    )
+    with_sent = members
+    for (name, _, keys), sums in zip(ways, sent, strict=True):
         with_sent = with_sent.join(sums, on=keys, how="left", nulls_equal=True, maintain_order="left").with_columns(
             pl.col(name) / pl.len().over(keys)  # a step may have several calls of a name or group
         )
