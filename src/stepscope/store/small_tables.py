@@ -58,7 +58,7 @@ def scan_small_table(places: Sequence[Place], schema: Mapping[str, pl.DataType])
         columns: list[str] | None, predicate: pl.Expr | None, most: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
         wanted = schema if columns is None else {name: schema[name] for name in columns}
-        found = pl.concat([_read(*place, wanted) for place in places], rechunk=True)
+        found = _read(places, wanted)
         if most is not None:
             found = found.head(most)
         yield found if predicate is None else found.filter(predicate)
@@ -68,19 +68,27 @@ def scan_small_table(places: Sequence[Place], schema: Mapping[str, pl.DataType])
 
 def read_small_table(place: Place, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """The rows of a table in one place, likewise, at once."""
-    return _read(*place, schema)
+    return _read([place], schema)
 
 
-def _read(directory: Path, part: StoredPart, number: int | None, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    file = directory / part.name
+def _read(places: Sequence[Place], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """The rows of a table in some places; what is done with all at once costs no more than for one."""
+    frames = [_stored(directory / part.name, part) for directory, part, _ in places]
+    alike = all(frame.columns == frames[0].columns for frame in frames)
+    rows = pl.concat(frames, how="vertical" if alike else "diagonal", rechunk=True)
+    if "rank" in schema:
+        numbers = pl.DataFrame({"rank": [number for *_, number in places], "rows": [frame.height for frame in frames]})
+        ranks = numbers.filter(pl.col("rows") > 0).select(pl.col("rank").cast(pl.Int32).repeat_by("rows").explode())
+        rows = rows.insert_column(0, ranks["rank"])
+    return with_schema(rows, schema)
+
+
+def _stored(file: Path, part: StoredPart) -> pl.DataFrame:
     try:
         with file.open("rb", buffering=0) as stream:
-            stored = pl.read_ipc_stream(io.BytesIO(os.pread(stream.fileno(), part.size, part.at)))
+            return pl.read_ipc_stream(io.BytesIO(os.pread(stream.fileno(), part.size, part.at)))
     except pl.exceptions.PolarsError as error:
         raise pl.exceptions.ComputeError(f"{file}: {error}") from error
-    if number is not None and "rank" in schema:
-        stored.insert_column(0, pl.repeat(number, stored.height, dtype=pl.Int32, eager=True).alias("rank"))
-    return with_schema(stored, schema)
 
 
 def _for_owner(path: str, flags: int) -> int:
