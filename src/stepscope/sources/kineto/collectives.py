@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.sources.distinct import Distinct
 from stepscope.sources.kineto import communication as comm
 from stepscope.sources.kineto import header as head
 from stepscope.sources.kineto.events import Events
@@ -77,7 +78,7 @@ def _annotations(segment: Segment, tree: HostTree) -> pl.DataFrame:
     for name in ("annotation", "operator"):
         rows = pl.int_range(tree.offsets[name], tree.offsets[name] + pl.len(), dtype=pl.Int64)
         named = segment.whole(name, [*texts, *numbers]).with_columns(row=rows)
-        found.append(named.filter(pl.col("name").str.contains(pattern)))
+        found.append(named.filter(Distinct(named["name"]).matching(pattern)))
     schema = {**dict.fromkeys(texts, pl.String()), **dict.fromkeys([*numbers, "row"], pl.Int64())}
     all_found = pl.concat([pl.DataFrame(schema=schema), *found])
     sized = [comm.tensor_bytes(*pair) for pair in all_found.select("input_shapes", "input_types").iter_rows()]

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
+from stepscope.sources.distinct import Distinct
 from stepscope.sources.kineto.events import Events
 
 _RANGES = r" \(dynamo_timed\)$|^(dynamo|entire_frame_compile|entire_backward_compile)$"
@@ -57,7 +58,7 @@ def find_compiling(events: Events) -> Compiling:
 def _named(events: Events, classes: Sequence[str], names: str) -> pl.DataFrame:
     end = pl.col("start_ns") + pl.col("duration_ns")
     parts = [
-        frame.filter(pl.col("name").str.contains(names)).select("place", "start_ns", end_ns=end)
+        frame.filter(Distinct(frame["name"]).matching(names)).select("place", "start_ns", end_ns=end)
         for name in classes
         for frame in events.frames(name, _COLUMNS)
     ]

@@ -9,7 +9,8 @@ import polars as pl
 
 from stepscope.present import plural
 from stepscope.sources.base import Sink
-from stepscope.sources.kineto.communication import IS_COMMUNICATION
+from stepscope.sources.distinct import Distinct
+from stepscope.sources.kineto.communication import is_communication
 from stepscope.sources.kineto.facts import Facts
 from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.segments import Segment
@@ -69,9 +70,9 @@ def device_work(
     if not work.height:
         _count_launches(segment, None, counts)
         return None
-    copies = pl.col("category").str.to_lowercase().str.contains("memcpy|memset")
-    others = pl.when(IS_COMMUNICATION).then(pl.lit("communication")).otherwise(pl.lit("compute"))
     work = _without_damage(work, facts, base_ns, counts)
+    copies = Distinct(work["category"]).judged(lambda some: some.str.to_lowercase().str.contains("memcpy|memset"))
+    others = pl.when(is_communication(work)).then(pl.lit("communication")).otherwise(pl.lit("compute"))
     work = work.with_columns(
         correlation=pl.when(pl.col("correlation") > 0).then("correlation"),
         kind=pl.when(copies).then(pl.lit("memory")).otherwise(others),
@@ -177,8 +178,8 @@ def _overlapping(work: pl.DataFrame) -> int:
 
 def _count_launches(segment: Segment, work: pl.DataFrame | None, counts: DeviceCounts) -> None:
     """Count the launches of a segment, and those without device work."""
-    is_launch = (pl.col("slice") >= segment.first_slice) & pl.col("name").str.contains(LAUNCH)
-    launches = segment.whole("runtime", ["name", "correlation", "slice"]).filter(is_launch)
-    made = launches["correlation"].drop_nulls().unique()
+    calls = segment.whole("runtime", ["name", "correlation", "slice"])
+    is_launch = (calls["slice"] >= segment.first_slice) & Distinct(calls["name"]).matching(LAUNCH)
+    made = calls["correlation"].filter(is_launch).drop_nulls().unique()
     counts.launches += len(made)
     counts.without_work += len(made) if work is None else first_match(made, work["correlation"]).null_count()

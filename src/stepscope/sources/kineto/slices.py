@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.sources.base import Sink
+from stepscope.sources.distinct import Distinct
 from stepscope.sources.kineto.compiling import Compiling
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.host import HostTree
@@ -56,7 +57,7 @@ class SliceWriter:
                 depth=tree.depth[place],
                 self_ns=tree.self_ns[place],
                 step=self._steps.of(frame["start_ns"]),
-                category=_category(name, self._compiling.holds(frame) if name in _TRACED else None),
+                category=_category(name, frame, self._compiling.holds(frame) if name in _TRACED else None),
             )
             if (goes_on := tree.goes_on[place]).any():
                 open_ranges[name] = frame.with_columns(spent_ns=tree.spent_ns[place]).filter(goes_on)
@@ -99,7 +100,7 @@ class SliceWriter:
     def _write_operators(self, placed: pl.DataFrame) -> None:
         self.worked.update(placed["step"].drop_nulls().unique())
         columns = [name for name in _OPERATOR_COLUMNS if name in placed.columns]
-        is_convolution = pl.col("name").str.contains("conv", literal=True)
+        is_convolution = Distinct(placed["name"]).matching("conv")
         values = pl.when(is_convolution).then("input_values")  # those of other operators are many and not needed
         shapes = [_on_one_line(name) for name in ("input_shapes", "input_types")]
         stack = self._stacks.numbers(placed["stack_text"])
@@ -113,10 +114,10 @@ def _on_one_line(column: str) -> pl.Expr:
     return pl.when(text.str.contains("\n", literal=True)).then(joined).otherwise(text).alias(column)
 
 
-def _category(name: str, compiled: pl.Series | None) -> pl.Expr:
+def _category(name: str, ranges: pl.DataFrame, compiled: pl.Series | None) -> pl.Expr:
     """The category of a class's ranges; `compile` for those of `compiled`."""
     if name == "operator":
-        among = pl.col("name").str.contains(_ANNOTATION_NAMES)
+        among = Distinct(ranges["name"]).matching(_ANNOTATION_NAMES)
         own = pl.when(among).then(pl.lit("annotation")).otherwise(pl.lit("operator"))
     elif name == "other":
         own = pl.col("category").str.to_lowercase().replace_strict(_OTHER, default="other")

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 PATH = Path(__file__).with_name("_native.so")
-_VERSION = 12
+_VERSION = 13
 
 _new_capsule: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
@@ -70,6 +70,7 @@ def load(path: Path = PATH) -> ctypes.CDLL:
                                 pointer]),
         "ss_match": (number, [pointer, long, pointer, long, pointer, pointer]),
         "ss_hold": (number, [pointer, long, pointer, pointer, long, pointer, pointer]),
+        "ss_distinct": (number, [pointer, long, pointer, pointer, pointer, pointer]),
         "ss_pages": (pointer, [pointer, long, pointer]),
         "ss_free_bytes": (None, [pointer]),
         "ss_drop": (None, [pointer, pointer]),

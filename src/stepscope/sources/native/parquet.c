@@ -4,13 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arrow.h"
+#include "distinct.h"
 
 #define MOST_ROWS (1 << 24)
-#define MOST_DISTINCT (1 << 14)
-#define SLOTS (4 * MOST_DISTINCT)
-#define MOST_TEXT_BYTES (1 << 18) /* of a dictionary; longer ones are worth compressing */
-#define SPREAD 0x9e3779b97f4a7c15ull
 #define LZ4_BITS 12
 #define LEAST_MATCH 4
 #define LAST_MATCH 12 /* before the end, no match begins */
@@ -213,148 +209,6 @@ static void put_page(output *o, enum page kind, const output *body, int64_t leng
     put(o, body->bytes, body->length);
 }
 
-/* A text of a column: at most 12 bytes, or 4 and where all are. */
-typedef struct {
-    uint32_t length;
-    uint8_t first[4];
-    int32_t buffer, offset;
-} view;
-
-/* The values of a column that are not null, and the distinct ones among them. */
-typedef struct {
-    struct ArrowArray held;
-    char format; /* as of the Arrow interface; 'v' for texts */
-    int64_t rows, count;
-    const int64_t *values; /* numbers; floats by their bits */
-    const view *views;     /* of a column of texts */
-    void *copied;          /* what has to be freed of them */
-    uint32_t *codes;       /* of each value the number of the distinct one */
-    int64_t *firsts;       /* of each distinct value the first place */
-    int64_t distinct;      /* 0 if there are too many */
-} column;
-
-static int take(struct ArrowArrayStream *stream, int64_t rows, column *c) {
-    struct ArrowSchema schema;
-    if (stream->get_schema(stream, &schema)) return 0;
-    c->format = !strcmp(schema.format, "vu") ? 'v' : strlen(schema.format) == 1 ? schema.format[0] : 0;
-    schema.release(&schema);
-    if (!c->format || !strchr("vlisgb", c->format)) return 0;
-    if (stream->get_next(stream, &c->held)) {
-        c->held.release = NULL;
-        return 0;
-    }
-    if (!c->held.release || c->held.length != rows) return 0;
-    return c->format == 'v' ? c->held.n_buffers >= 2 : c->held.n_buffers == 2;
-}
-
-/* Find the values, and copy them if there are nulls between them or they are not as wide; 0 if there is no memory. */
-static int read_values(column *c) {
-    const struct ArrowArray *held = &c->held;
-    const void *from = held->buffers[1];
-    int is_plain = !has_nulls(held);
-    c->count = c->rows;
-    if (c->format == 'v' && is_plain) {
-        c->views = (const view *)from + held->offset;
-        return 1;
-    }
-    if ((c->format == 'l' || c->format == 'g') && is_plain) {
-        c->values = (const int64_t *)from + held->offset;
-        return 1;
-    }
-    if (!(c->copied = malloc((size_t)c->rows * (c->format == 'v' ? sizeof *c->views : sizeof *c->values)))) return 0;
-    view *views = c->copied;
-    int64_t *values = c->copied;
-    c->count = 0;
-    if (c->format == 'v') c->views = views;
-    else c->values = values;
-    for (int64_t i = 0; i < c->rows; i++) {
-        int64_t at = i + held->offset;
-        if (!is_plain && !is_known(held, i)) continue;
-        switch (c->format) {
-        case 'v': views[c->count++] = ((const view *)from)[at]; break;
-        case 'i': values[c->count++] = ((const int32_t *)from)[at]; break;
-        case 's': values[c->count++] = ((const int16_t *)from)[at]; break;
-        case 'b': values[c->count++] = ((const uint8_t *)from)[at >> 3] >> (at & 7) & 1; break;
-        default: values[c->count++] = ((const int64_t *)from)[at];
-        }
-    }
-    return 1;
-}
-
-static const uint8_t *text_of(const column *c, const view *v) {
-    return v->length <= 12 ? v->first : (const uint8_t *)c->held.buffers[2 + v->buffer] + v->offset;
-}
-
-/* The first 8 bytes of a view, and the others. */
-static uint64_t half(const view *v, int second) {
-    uint64_t word;
-    memcpy(&word, (const uint8_t *)v + 8 * second, 8);
-    return word;
-}
-
-static uint64_t hash_of(const column *c, int64_t place, int is_text) {
-    const view *v = c->views + place;
-    uint64_t hash, word;
-    if (!is_text) return (uint64_t)c->values[place] * SPREAD;
-    hash = half(v, 0) * SPREAD;
-    if (v->length <= 12) return ((hash ^ hash >> 32) ^ half(v, 1)) * SPREAD;
-    const uint8_t *text = text_of(c, v), *end = text + v->length;
-    for (text += 4; end - text > 8; text += 8) {
-        memcpy(&word, text, 8);
-        hash = ((hash ^ hash >> 32) ^ word) * SPREAD;
-    }
-    memcpy(&word, end - 8, 8);
-    return ((hash ^ hash >> 32) ^ word) * SPREAD;
-}
-
-static int is_same(const column *c, int64_t a, int64_t b, int is_text) {
-    const view *v = c->views + a, *w = c->views + b;
-    if (!is_text) return c->values[a] == c->values[b];
-    if (half(v, 0) != half(w, 0)) return 0;
-    if (half(v, 1) == half(w, 1)) return 1;
-    return v->length > 12 && !memcmp(text_of(c, v), text_of(c, w), v->length);
-}
-
-/* Number the distinct values, of which there are at most `most`. */
-static inline void number_values(column *c, int32_t *slots, int64_t most, int is_text) {
-    int64_t bytes = 0;
-    for (int64_t i = 0; i < c->count; i++) {
-        uint64_t hash;
-        if (i && is_same(c, i, i - 1, is_text)) {
-            c->codes[i] = c->codes[i - 1];
-            continue;
-        }
-        hash = hash_of(c, i, is_text);
-        hash = (hash ^ hash >> 32) * SPREAD >> 40 & (SLOTS - 1);
-        while (slots[hash] >= 0 && !is_same(c, i, c->firsts[slots[hash]], is_text)) hash = (hash + 1) & (SLOTS - 1);
-        if (slots[hash] < 0) {
-            bytes += is_text ? c->views[i].length : 0;
-            if (c->distinct == most || bytes > MOST_TEXT_BYTES) {
-                c->distinct = 0;
-                return;
-            }
-            c->firsts[c->distinct] = i;
-            slots[hash] = (int32_t)c->distinct++;
-        }
-        c->codes[i] = (uint32_t)slots[hash];
-    }
-}
-
-/* Find the distinct values; 0 if there is no memory. */
-static int find_distinct(column *c) {
-    int64_t most = c->count / 3 + 64 < MOST_DISTINCT ? c->count / 3 + 64 : MOST_DISTINCT;
-    int32_t *slots = malloc(SLOTS * sizeof *slots);
-    c->codes = malloc((size_t)c->count * sizeof *c->codes);
-    c->firsts = malloc((size_t)most * sizeof *c->firsts);
-    if (slots && c->codes && c->firsts) {
-        memset(slots, 0xff, SLOTS * sizeof *slots);
-        if (c->views) number_values(c, slots, most, 1);
-        else number_values(c, slots, most, 0);
-    }
-    free(slots);
-    return slots && c->codes && c->firsts;
-}
-
 static void put_value(output *o, const column *c, int64_t place) {
     if (c->views) {
         put_little(o, c->views[place].length, 4);
@@ -428,7 +282,7 @@ EXPORT uint8_t *ss_pages(struct ArrowArrayStream *stream, int64_t rows, int64_t 
     column c = {.rows = rows};
     output data = {0}, dictionary = {0}, packed[2] = {{0}, {0}}, all = {0};
     int encoding = REFUSED, codec = UNCOMPRESSED;
-    if (rows < 1 || rows > MOST_ROWS || !take(stream, rows, &c) || !read_values(&c)) goto done;
+    if (rows < 1 || rows > MOST_ROWS || !take_values(stream, rows, &c)) goto done;
     if (c.format != 'b' && c.count && !find_distinct(&c)) goto done;
     if (!put_levels(&data, &c)) goto done;
     encoding = put_values(&data, &dictionary, &c);
@@ -449,8 +303,7 @@ EXPORT uint8_t *ss_pages(struct ArrowArrayStream *stream, int64_t rows, int64_t 
     facts[3] = codec;
     if (codec) facts[4] += data.length + dictionary.length - packed[0].length - packed[1].length;
 done:
-    if (c.held.release) c.held.release(&c.held);
-    free(c.copied), free(c.codes), free(c.firsts);
+    release_values(&c);
     free(data.bytes), free(dictionary.bytes), free(packed[0].bytes), free(packed[1].bytes);
     if (!all.failed && all.length) return all.bytes;
     free(all.bytes);
