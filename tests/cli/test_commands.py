@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +64,18 @@ def test_the_cache_is_listed_and_cleared(capfd) -> None:
     assert len(json.loads(printed(capfd, "cache", "list", "-f", "json"))) == 4
 
     assert printed(capfd, "cache", "clear").startswith("removed 4 entries")
+
+
+def test_cached_answers_are_listed_and_cleared(capfd, computed) -> None:
+    computed.undo()
+    main(["analyze", EXAMPLE, "-q"])
+    capfd.readouterr()
+
+    listed = json.loads(printed(capfd, "cache", "list", "-f", "json"))
+    assert [row["input"] for row in listed if row["source"] == "answers"] == [str(Path(EXAMPLE).absolute())]
+
+    assert printed(capfd, "cache", "clear").startswith("removed 4 entries")
+    assert json.loads(printed(capfd, "cache", "list", "-f", "json")) == []
 
 
 @pytest.mark.parametrize("command", ["list", "clear"])
