@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 from stepscope.analysis import ANALYSES
 from stepscope.errors import Unavailable
-from stepscope.run import Run
+from stepscope.run import Run, Threads
 from stepscope.tables import TABLES
 from tests.analysis.inputs import batches, events, pipeline, samples, steps, usage_of
 
@@ -198,6 +198,26 @@ def test_asked_together_or_alone(question: str) -> None:
             answered += together.height > 0
 
     assert answered
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_threads_that_ask_one_rank_at_a_time_get_the_answers_of_all_ranks_at_once(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run in (RUNS[name] for name in ("phases", "memory", "python", "device")):
+        expected = {question: answer_of(run, question) for question in TOGETHER}
+        with monkeypatch.context() as changed:
+            changed.setattr("stepscope.run.supply.TOGETHER_ROWS", 0)
+            other = Run(run.name, run.path, run.ranks, engine=Threads(threads))
+            for question, answer in expected.items():
+                again = answer_of(other, question)
+                assert (again is None) == (answer is None)
+                if again is not None and answer is not None:
+                    assert_frame_equal(again, answer, check_exact=True)
+
+
+def test_all_questions_about_ranks_may_be_asked_together() -> None:
+    assert [name for name, one in ANALYSES.items() if one.scope == "rank" and name not in TOGETHER] == []
 
 
 @pytest.mark.parametrize("whole_recording", [False, True])
