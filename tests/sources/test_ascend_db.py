@@ -74,3 +74,19 @@ def test_with_both_exports_the_database_is_read_and_that_is_told(tmp_path: Path)
 
     assert tables["kernels"].height == 2
     assert "holds both a text and a database export" in tables["issues"]["problem"][0]
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-journal"])
+def test_changes_that_are_not_in_the_file_yet_are_reported(tmp_path: Path, ending: str) -> None:
+    output = rank_directory(tmp_path)
+    path = write_database(output)
+    beside = path.with_name(path.name + ending)
+    for content in (b"", b"anything"):
+        beside.write_bytes(content)
+
+        tables = read_db(output.parent)
+
+        problems = tables["issues"]["problem"].to_list() if "issues" in tables else []
+        assert any(beside.name in problem for problem in problems) == bool(content)
+        assert tables["kernels"].height == 2
+        assert beside.read_bytes() == content

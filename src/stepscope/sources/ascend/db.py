@@ -10,7 +10,7 @@ from stepscope.sources.ascend import db_counters, db_device, db_extras, db_host
 from stepscope.sources.ascend.assemble import write_tables
 from stepscope.sources.ascend.checks import report_lost_device
 from stepscope.sources.ascend.database import DATABASE_ERRORS, REMEDY, Database, open_database
-from stepscope.sources.ascend.db_checks import check_events, is_usable
+from stepscope.sources.ascend.db_checks import check_events, is_usable, report_unfinished
 from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.framework_files import cpu_executions, take_framework, write_data_preparation
 from stepscope.sources.ascend.rank_files import ExportFiles, sort_files
@@ -72,6 +72,7 @@ def _with(path: Path | None, take: Callable[[Database], None], sink: Sink, holds
         return False
     try:
         with open_database(path, sink) as database:
+            report_unfinished(path, sink)
             if not is_usable(database, sink, holds):
                 return False
             take(database)

@@ -36,6 +36,15 @@ def is_usable(database: Database, sink: Sink, place: str) -> bool:
     return False
 
 
+def report_unfinished(path: Path, sink: Sink) -> None:
+    """Report changes that a program has not yet put into the database: files are read as they stand."""
+    for ending in ("-wal", "-journal"):
+        beside = path.with_name(path.name + ending)
+        if beside.is_file() and beside.stat().st_size:
+            problem = f"changes in {beside.name} are not part of it yet and are not read; rows may be missing or old"
+            sink.issue("warning", path, problem, "Let the program that writes it finish, or export the profile again.")
+
+
 def check_events(database: Database, recording: ExportedRank, *, has_marks: bool = False) -> None:
     """Report missing or empty tables, and what is unknown without them (`has_marks`: see `take_database`)."""
     identity = recording.identity
