@@ -43,6 +43,9 @@ NO_BLOCKS = "changes of memory were recorded, but not the blocks that they belon
 INSTEAD_OF = {"step_totals": "steps", "operator_totals": "operators"}
 """Totals from sources without events; they are not missing if the events were recorded."""
 
+DETAILS = ("kernel_resources", "synchronizations", "threads")
+"""Tables of details, of which no page says that they are missing."""
+
 ANSWERS = {
     "breakdown": "time by step",
     "idle": "causes of idle time",
@@ -97,7 +100,7 @@ def missing_data(run: Run) -> list[str]:
     for table in TABLES:
         lacking = [rank.rank for rank in run.ranks if not rank.has(table)]
         needless = table in (RANKS.name, ISSUES.name) or (table in INSTEAD_OF and run.has(INSTEAD_OF[table]))
-        needless |= table == STACKS.name and _has_functions(run)
+        needless |= table in DETAILS or (table == STACKS.name and _has_functions(run))
         readers = [_reader(rank) for rank in run.ranks if rank.rank in lacking]
         needless |= table in of_few and not any(reader and table in reader.own_tables for reader in readers)
         if needless or not lacking:

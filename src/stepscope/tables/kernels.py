@@ -38,6 +38,19 @@ KERNELS = Table(
     ),
 )
 
+KERNEL_RESOURCES = Table(
+    name="kernel_resources",
+    doc="What a kernel used of the multiprocessors of its device, if recorded; apart from `kernels` as it is rarely asked.",
+    key=("kernel",),
+    columns=(
+        Column("kernel", "int64", "Row of `kernels`.", nullable=False),
+        Column("blocks_per_sm", "float64", "Blocks of its launch for each multiprocessor."),
+        Column("warps_per_sm", "float64", "Warps of its launch for each multiprocessor."),
+        Column("registers_per_thread", "int64", "Registers of each thread."),
+        Column("shared_memory_bytes", "int64", "Shared memory of each block."),
+    ),
+)
+
 EITHER = ("", "aic_", "aiv_")
 """Prefixes: none on older devices; newer ones separate the cube (aic) and vector (aiv) cores."""
 CUBE = ("", "aic_")

@@ -57,3 +57,36 @@ STACKS = Table(
         Column("text", "string", "Frames, one per line, innermost first.", nullable=False),
     ),
 )
+
+SYNCHRONIZATIONS = Table(
+    name="synchronizations",
+    doc="One row per recorded wait of the host or of a stream for a stream, an event or a device.",
+    key=("slice",),
+    columns=(
+        Column("slice", "int64", "Row of `slices`.", nullable=False),
+        Column("start_ns", "int64", "Start, ns since the epoch.", nullable=False),
+        Column("duration_ns", "int64", "Duration.", nullable=False),
+        Column("name", "string", "Kind of wait, e.g. `Stream Wait Event`.", nullable=False),
+        Column("device", "int32", "Device index."),
+        Column("stream", "int32", "Stream that waited, or that the host waited for."),
+        Column("correlation", "int64", "Id shared with the host call that made it wait."),
+        Column("waited_stream", "int32", "Stream in which the event that it waited for was recorded."),
+        Column("waited_correlation", "int64", "Id of the host call that recorded this event."),
+        Column("waited_event", "int64", "Number of this event."),
+    ),
+)
+
+THREADS = Table(
+    name="threads",
+    doc="One row per host thread or track of a trace that it names; threads are those of `slices`.",
+    key=("process", "thread"),
+    columns=(
+        Column("process", "string", "Process id or label."),
+        Column("thread", "string", "Thread id or label; null where only its process is named."),
+        Column("thread_name", "string", "Name of the thread."),
+        Column("thread_sort_index", "int64", "Place of the thread among those of its process when they are shown."),
+        Column("process_name", "string", "Name of the process."),
+        Column("process_labels", "string", "What else the trace says of the process, e.g. `CPU` or `GPU 0`."),
+        Column("process_sort_index", "int64", "Place of the process when they are shown."),
+    ),
+)

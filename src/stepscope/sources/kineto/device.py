@@ -11,6 +11,7 @@ from stepscope.present import plural
 from stepscope.sources.base import Sink
 from stepscope.sources.distinct import Distinct
 from stepscope.sources.kineto.communication import is_communication
+from stepscope.sources.kineto.details import write_resources
 from stepscope.sources.kineto.facts import Facts
 from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.segments import Segment
@@ -88,10 +89,11 @@ def device_work(
 
 
 def write_kernels(work: pl.DataFrame, sink: Sink) -> None:
-    """Write the rows of `kernels`."""
+    """Write the rows of `kernels`, and of `kernel_resources`."""
     occupancy = (pl.col("occupancy_percent") / 100).clip(0, 1)
     wanted = {c.name for c in KERNELS.columns} & set(work.columns)
     sink.write(KERNELS, work.select(*sorted(wanted), occupancy_ratio=occupancy))
+    write_resources(work, sink)
 
 
 def _launches(correlations: pl.Series, segment: Segment, tree: HostTree) -> list[pl.Series]:

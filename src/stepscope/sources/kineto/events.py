@@ -7,8 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
-from stepscope.sources.kineto.layout import COLUMNS
-from stepscope.sources.spool import EventSpool, Part
+from stepscope.sources.kineto.layout import COLUMNS, LABELS
+from stepscope.sources.spool import EventSpool, Part, Spool
 from stepscope.sources.stacks import OWN_FRAME, OWN_THREAD
 from stepscope.sources.trace_events.base import BASE, Place
 
@@ -18,6 +18,7 @@ class Events:
 
     def __init__(self, scratch: Callable[[], Path]) -> None:
         self._spool = EventSpool(scratch)
+        self._labels: Spool[str] = Spool(scratch)
         self.places: dict[Place, int] = {}
         """Process and thread of each number in `place`."""
         self.base_ns = 0
@@ -30,7 +31,7 @@ class Events:
         if tuple(frame.columns) != COLUMNS[name]:
             more = [column for column in frame.columns if column not in {*COLUMNS[name], *BASE}]
             frame = frame.select(*COLUMNS[name], *more)
-        self._spool.add(name, frame)
+        (self._labels if name == LABELS else self._spool).add(name, frame)
 
     def _placed(self, frame: pl.DataFrame) -> pl.Series:
         """The place of each row."""
@@ -42,6 +43,11 @@ class Events:
         processes = pl.Series("process", [process for process, _ in self.places], dtype=pl.String)
         threads = pl.Series("thread", [thread for _, thread in self.places], dtype=pl.String)
         return frame.drop("place").with_columns(processes.gather(frame["place"]), threads.gather(frame["place"]))
+
+    def labels(self) -> pl.DataFrame | None:
+        """What the trace calls its processes and threads; None if nothing."""
+        whole = self._labels.whole(LABELS)
+        return None if whole is None else self.located(whole)
 
     def drop_strays(self) -> int:
         """Leave out what starts far from the rest of the recording; how many events that were."""

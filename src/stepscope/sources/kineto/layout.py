@@ -54,7 +54,28 @@ _DEVICE_ARGS = (
     Arg("grid", "grid", "json"),
     Arg("block", "block", "json"),
     Arg("est. achieved occupancy %", "occupancy_percent", "float"),
+    Arg("blocks per SM", "blocks_per_sm", "float"),
+    Arg("warps per SM", "warps_per_sm", "float"),
+    Arg("registers per thread", "registers_per_thread", "int"),
+    Arg("shared memory", "shared_memory_bytes", "int"),
 )
+
+# not named like columns of `slices`, which such ranges leave empty
+_SYNC_ARGS = (
+    *(Arg(name, f"sync_{name}", "small") for name in ("device", "stream")),
+    Arg("correlation", "sync_correlation", "int"),
+    Arg("wait_on_stream", "waited_stream", "small"),
+    Arg("wait_on_cuda_event_record_corr_id", "waited_correlation", "int"),
+    Arg("wait_on_cuda_event_id", "waited_event", "int"),
+)
+
+_LABEL_ARGS = (
+    Arg("name", "label", "text"),
+    Arg("labels", "labels", "text"),
+    Arg("sort_index", "sort_index", "text"),  # also the largest of 64 bits
+)
+LABELS = "labels"
+"""Class of what the trace calls its processes and threads; it has no times."""
 
 _MEMORY_ARGS = (
     Arg("Addr", "address", "int"),
@@ -125,7 +146,17 @@ LAYOUT = Layout(
             frozenset({"fwdbwd", "forward_backward"}),
             base=("phase", "id", "start_ns", "place"),
         ),
-        EventClass("other", RANGE, None, base=("category", *_RANGE)),
+        EventClass(
+            LABELS,
+            frozenset({"M"}),
+            None,
+            _LABEL_ARGS,
+            names=frozenset(
+                f"{of}_{what}" for of in ("process", "thread") for what in ("name", "labels", "sort_index")
+            ),
+            base=("name", "place"),
+        ),
+        EventClass("other", RANGE, None, _SYNC_ARGS, base=("category", *_RANGE)),
     )
 )
 

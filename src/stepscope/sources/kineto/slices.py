@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.distinct import Distinct
 from stepscope.sources.kineto.compiling import Compiling
+from stepscope.sources.kineto.details import write_waits
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.layout import HOST_CLASSES
@@ -63,6 +64,8 @@ class SliceWriter:
                 open_ranges[name] = frame.with_columns(spent_ns=tree.spent_ns[place]).filter(goes_on)
                 placed = placed.filter(~goes_on)
             self._write(placed)
+            if name == "other":
+                write_waits(frame.filter(~goes_on), self._sink)
             if name in ("operator", "call"):
                 self.traced += int((placed["category"] == "compile").sum())
                 self._write_operators(placed.filter(pl.col("category") == "operator"))

@@ -15,6 +15,7 @@ from stepscope.sources.flows import matched_flows
 from stepscope.sources.kineto.collectives import Calls, group_rows, numbered
 from stepscope.sources.kineto.compiling import report_traced
 from stepscope.sources.kineto.counter_ranges import write_counter_ranges
+from stepscope.sources.kineto.details import write_threads
 from stepscope.sources.kineto.device import DeviceCounts, device_work, report, write_kernels
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.facts import Facts, gather_facts
@@ -91,6 +92,7 @@ def _write_tables(path: Path, events: Events, sink: Sink, supplement: TraceSuppl
     if groups is not None:
         sink.write(GROUPS, groups)
     _write_flows(events, sink)
+    write_threads(events, sink)
     phases = supplement.phases(facts.steps, events)
     counts, calls = DeviceCounts(ranges=write_counter_ranges(events, path, sink)), Calls(supplement.groups, facts.steps)
     slices, memory = SliceWriter(events, facts.steps, facts.compiling, sink), MemoryWriter(sink)

@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.header import BASE, base_ns
-from stepscope.sources.kineto.layout import LAYOUT
+from stepscope.sources.kineto.layout import LABELS, LAYOUT
 from stepscope.sources.kineto.steps import STEP_PREFIX
 from stepscope.sources.plausible import FIRST_EPOCH_NS
 from stepscope.sources.recording.windows import Window
@@ -53,6 +53,9 @@ class KinetoWindows:
         ids, starts = [0], []
         for batch in decoded:
             for name, frame in batch.items():
+                if name == LABELS:
+                    self._events.add(name, frame)
+                    continue
                 waiting.add(name, frame)
                 starts.append(frame.select(pl.min("start_ns")).item())
                 ids += [frame.select(pl.max(column)).item() or 0 for column in _IDS if column in frame.columns]
