@@ -19,6 +19,8 @@ from stepscope import Run, open_runs
 from stepscope.advice import advise
 from stepscope.analysis import ANALYSES
 from stepscope.errors import NothingReadable, Unavailable
+from stepscope.ingest.inputs import worker_count
+from stepscope.run import Threads
 
 DIGITS = 9
 """A sum of fractions differs in its last digit by the order in which they are added."""
@@ -57,7 +59,7 @@ def plain(value: Any) -> Any:
 def opened(path: Path) -> list[Run]:
     """The runs below a path, read anew; none where nothing can be read."""
     try:
-        return open_runs(path, use_store=False)
+        return open_runs(path, use_store=False, engine=Threads(worker_count()))
     except NothingReadable:
         return []
 

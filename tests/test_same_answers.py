@@ -21,11 +21,11 @@ EVERYTHING = "STEPSCOPE_TEST_EVERY_RECORDING"
 """Set this variable to ask about all recordings beside the repository."""
 
 SEEDS = (1, 2)
-PROCESSES: tuple[Mapping[str, str], ...] = (
-    {"PYTHONHASHSEED": "0", "POLARS_MAX_THREADS": "1"},
-    {"PYTHONHASHSEED": "1", "POLARS_MAX_THREADS": "2"},
-    {"PYTHONHASHSEED": "77", "POLARS_MAX_THREADS": "7"},
+PROCESSES: tuple[Mapping[str, str], ...] = tuple(
+    {"PYTHONHASHSEED": seed, "POLARS_MAX_THREADS": threads, "STEPSCOPE_WORKERS": threads}
+    for seed, threads in (("0", "1"), ("1", "2"), ("77", "8"))
 )
+"""Reading uses as many threads as Polars, and so does answering (`asking.py`)."""
 
 IN_ORDER: Mapping[str, tuple[str, ...]] = {
     "memory_curve": ("time_ns", "component", "device"),  # what an allocator did at one moment, it did in this order

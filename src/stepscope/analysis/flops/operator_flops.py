@@ -140,7 +140,8 @@ def _by_kernels(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.DataFra
 
 def _by_operators(flops: pl.DataFrame, operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
     """From the shapes of operators; calls without shapes are listed too, to show what is unknown."""
-    calls = operator_rows(countable(operators).with_columns(called="name"), kernels).collect()
+    used = [*_PLACE, "called", "input_values", "step", "thread", "slice", "start_ns", "duration_ns"]
+    calls = operator_rows(countable(operators).with_columns(called="name"), kernels).select(used).collect()
     timed = with_device_time(calls, operators, kernels)
     each = flops.select("rank", *KEYS, "flops").rename({"name": "called"})
     joined = timed.join(each, on=["rank", "called", *KEYS[1:]], how="left", nulls_equal=True)
