@@ -9,9 +9,9 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.distinct import Distinct
-from stepscope.sources.kineto.events import Events
+from stepscope.sources.kineto.events import Framed
 
-_RANGES = r" \(dynamo_timed\)$|^(dynamo|entire_frame_compile|entire_backward_compile)$"
+RANGES = r" \(dynamo_timed\)$|^(dynamo|entire_frame_compile|entire_backward_compile)$"
 """Names of torch.compile's compiler stages; the first form is used by all versions."""
 
 _FRAMES = r"torch/_dynamo/convert_frame\.py\(\d+\): (__call__|_convert_frame|_compile)$"
@@ -49,13 +49,13 @@ class Compiling:
         return last.sort("index").select(inside).to_series()
 
 
-def find_compiling(events: Events) -> Compiling:
+def find_compiling(events: Framed) -> Compiling:
     """The compiler's ranges of a trace."""
-    found = _named(events, ("operator", "annotation"), _RANGES)
+    found = _named(events, ("operator", "annotation"), RANGES)
     return Compiling(found if found.height else _named(events, ("python",), _FRAMES))
 
 
-def _named(events: Events, classes: Sequence[str], names: str) -> pl.DataFrame:
+def _named(events: Framed, classes: Sequence[str], names: str) -> pl.DataFrame:
     end = pl.col("start_ns") + pl.col("duration_ns")
     parts = [
         frame.filter(Distinct(frame["name"]).matching(names)).select("place", "start_ns", end_ns=end)

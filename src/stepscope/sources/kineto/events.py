@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import polars as pl
 
@@ -11,6 +12,14 @@ from stepscope.sources.kineto.layout import COLUMNS, LABELS
 from stepscope.sources.spool import EventSpool, Part, Spool
 from stepscope.sources.stacks import OWN_FRAME, OWN_THREAD
 from stepscope.sources.trace_events.base import BASE, Place
+
+
+class Framed(Protocol):
+    """What has events, class by class."""
+
+    def frames(self, name: str, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
+        """The frames of a class, in order, with times since the epoch."""
+        ...
 
 
 class Events:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from stepscope.json_values import whole_number
-from stepscope.sources.kineto.compiling import Compiling, find_compiling
+from stepscope.sources.distinct import Distinct
+from stepscope.sources.kineto.compiling import RANGES, Compiling, find_compiling
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import HOST_CLASSES
-from stepscope.sources.kineto.steps import Steps, find_steps
+from stepscope.sources.kineto.steps import STEP_PREFIX, Steps, find_steps
 from stepscope.sources.windows import around, span_of
+
+_MARKING = ("operator", "annotation")
+_MARKS = f"^{STEP_PREFIX}|{RANGES}"
 
 
 @dataclass(frozen=True)
@@ -37,16 +42,38 @@ class Facts:
     """When a compiler ran."""
 
 
+class _Marked:
+    """Events, of operators and annotations only those that mark steps or compiling."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._kept: dict[str, list[pl.DataFrame]] = {name: [] for name in _MARKING}
+
+    def add(self, name: str, frame: pl.DataFrame) -> None:
+        """Look through a frame of a class that has marks."""
+        self._kept[name].append(frame.filter(Distinct(frame["name"]).matching(_MARKS)))
+
+    def frames(self, name: str, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
+        """As `Events.frames`."""
+        if name not in self._kept:
+            return self._events.frames(name, columns)
+        return (frame.select(columns or pl.all()) for frame in self._kept[name])
+
+
 def gather_facts(events: Events) -> Facts:
     """Look through all events once."""
     own = pl.col("category").str.to_lowercase() == "trace"
     spans = []
     recorded = []
+    marked = _Marked(events)
     for name in HOST_CLASSES:
-        for frame in events.frames(name, ["start_ns", "duration_ns", *(["category"] if name == "other" else [])]):
+        more = ["category"] if name == "other" else ["name", "place"] if name in _MARKING else []
+        for frame in events.frames(name, ["start_ns", "duration_ns", *more]):
+            if name in _MARKING:
+                marked.add(name, frame)
             spans.append(span_of(frame))
             recorded.append(span_of(frame.filter(~own.fill_null(False))) if name == "other" else spans[-1])
-    steps, overlapping = find_steps(events)
+    steps, overlapping = find_steps(marked)
     return Facts(
         steps=steps,
         overlapping_steps=overlapping,
@@ -56,7 +83,7 @@ def gather_facts(events: Events) -> Facts:
         has_launches=any((f["correlation"] > 0).any() for f in events.frames("runtime", ["start_ns", "correlation"])),
         ids_are_correlations=_ids_are_correlations(events),
         process=_process(events),
-        compiling=find_compiling(events),
+        compiling=find_compiling(marked),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
-from stepscope.sources.kineto.events import Events
+from stepscope.sources.kineto.events import Framed
 from stepscope.sources.matching import holding
 from stepscope.sources.windows import device_windows, own_spans
 from stepscope.tables.steps import WHOLE_RECORDING
@@ -33,7 +33,7 @@ class Steps:
         return self.ranges["step"].gather(holding(times, self.ranges))
 
 
-def find_steps(events: Events) -> tuple[Steps, int]:
+def find_steps(events: Framed) -> tuple[Steps, int]:
     """Steps from the host's `ProfilerStep#N` ranges, and how many of these overlapped and were cut.
 
     Ranges of that name on the device are spans of its work, not steps, and are not looked at.
