@@ -10,7 +10,7 @@ import pytest
 import asking
 from every_format import FORMATS
 from stepscope.analysis.methods import batches as module
-from stepscope.analysis.methods.batches import batches
+from stepscope.analysis.methods.batches import batches, batches_by_time
 from test_same_answers import differing
 
 
@@ -28,6 +28,15 @@ def test_a_table_without_rows_is_one_empty_batch() -> None:
     (part,) = batches(pl.LazyFrame(schema={"n": pl.Int64}))
 
     assert (part.height, part.schema) == (0, {"n": pl.Int64()})
+
+
+def test_batches_by_time_keep_equal_times_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH_ROWS", 2)
+    rows = pl.DataFrame({"time_ns": [5, 1, 1, 4, 1, 9], "n": range(6)})
+
+    parts = list(batches_by_time(rows.lazy(), "time_ns"))
+
+    assert [part.rows() for part in parts] == [[(1, 1), (1, 2), (4, 3), (1, 4)], [(5, 0), (9, 5)]]
 
 
 @pytest.mark.parametrize("name", FORMATS)

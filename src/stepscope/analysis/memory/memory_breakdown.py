@@ -70,8 +70,11 @@ def memory_breakdown(
             that exist.
     """
     tables = (graph_tensors, graph_nodes, allocations, memory_peak, memory_usage)
+    numbers = ranks_of(RANKS.or_empty(ranks))
+    # the blocks of one rank may be millions, of which few are listed
+    shares = [(numbers[0], tables)] if len(numbers) == 1 else each_rank(numbers, *tables)
     parts: dict[int, pl.DataFrame | None] = {}
-    for rank, (tensors, nodes, blocks, peak, usage) in each_rank(ranks_of(RANKS.or_empty(ranks)), *tables):
+    for rank, (tensors, nodes, blocks, peak, usage) in shares:
         recorded = [None if rows is None else rows.lazy() for rows in (tensors, nodes, blocks)]
         parts[rank] = _of_rank(*recorded, peak=peak, usage=usage, graph=graph, node=node, at_ns=at_ns)
     found = [part for part in parts.values() if part is not None]
@@ -145,7 +148,8 @@ def _totals(
     if graph is not None:
         found = usage.filter((pl.col("graph") == graph) & (pl.col("node") == node))
     else:
-        before = usage.filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)) & (pl.col("time_ns") <= at_ns))
+        is_before = pl.col("device").eq_missing(pl.lit(device, pl.Int32)) & (pl.col("time_ns") <= at_ns)
+        before = usage.lazy().filter(is_before).select("component", "total_bytes").collect()
         own = before.filter(pl.col("component").eq_missing(pl.lit(component, pl.String)))
         found = (own if own.height else before).group_by("component", maintain_order=True).last()
     return found["total_bytes"].drop_nulls().to_list()

@@ -185,7 +185,7 @@ def _of_curves(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
         )
         .with_columns(allocated_bytes="peak_bytes", change_bytes=pl.lit(None, pl.Int64))
     )
-    return of_times(peaks, steps)
+    return of_times(peaks.collect().lazy(), steps)
 
 
 def _stated(rank_figures: pl.LazyFrame | None) -> pl.DataFrame:

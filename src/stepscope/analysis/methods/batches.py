@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
 import polars as pl
 
@@ -21,3 +22,22 @@ def batches(table: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         yield batch
     if empty:
         yield table.head(0).collect()
+
+
+def batches_by_time(table: pl.LazyFrame, column: str) -> Iterator[pl.DataFrame]:
+    """The rows of a table, about `BATCH_ROWS` at a time, each batch with later times than the one before; at least one
+    frame, which may be empty. Rows of one batch are in the order of the table.
+
+    Args:
+        table: Rows of which only those of one batch are in memory, so its query is run for each of them.
+        column: The time, never null.
+    """
+    times = table.select(column).collect().to_series()
+    if len(times) <= BATCH_ROWS:
+        yield table.collect()
+        return
+    cuts = times.sort().gather_every(BATCH_ROWS).unique(maintain_order=True).to_list()
+    del times
+    for start, end in zip_longest(cuts, cuts[1:]):
+        is_inside = pl.col(column) >= start
+        yield table.filter(is_inside if end is None else is_inside & (pl.col(column) < end)).collect()

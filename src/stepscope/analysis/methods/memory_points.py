@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.methods.batches import batches_by_time
 from stepscope.analysis.methods.intervals import with_last
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.selection import Choice, parse_selection
@@ -49,25 +50,42 @@ def during(curve: pl.LazyFrame, steps: pl.LazyFrame | None, chosen: Choice) -> p
     in_force = next_ranges.filter((time >= start) | lasts_until_start).with_columns(
         time_ns=pl.max_horizontal(time, start), change_bytes=pl.when(time >= start).then("change_bytes")
     )
-    return in_force.select(curve.collect_schema().names())
+    return in_force.select(curve.collect_schema().names()).collect().lazy()
 
 
 def of_times(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
     """Changes of an allocator with `size_bytes`, `total_bytes`, `step`, `phase` and `mark`, in order of time."""
-    rows = (
-        curve.sort("rank", "time_ns", "component", "device", maintain_order=True)
-        .with_columns(size_bytes=pl.col("change_bytes"), total_bytes=pl.col("allocated_bytes"))
-        .collect()
-    )
     ranges = STEPS.or_empty(steps).sort("end_ns", "step").collect()
+    parts: list[pl.DataFrame] = []
+    known = None  # where marks were found, as a step may go on in the next batch
+    for batch in batches_by_time(curve, "time_ns"):
+        placed = _placed(batch, ranges)
+        firsts = placed.filter(pl.col("phase").is_in([TURN, "tail"])).unique(_MARKED, keep="first", maintain_order=True)
+        if known is not None:
+            firsts = firsts.join(known, on=_MARKED, how="anti", nulls_equal=True)
+        places = firsts.select(_MARKED)
+        known = places if known is None else pl.concat([known, places])
+        is_first = pl.col("row").is_in(firsts["row"].implode())
+        marks = {FORWARD_START: pl.col("phase") == TURN, BACKWARD_END: pl.col("phase") == "tail"}
+        parts.append(placed.with_columns(mark=pl.when(is_first).then(first_label(marks))).drop("row"))
+    return pl.concat(parts)
+
+
+_MARKED = ["rank", "step", "phase", "component", "device"]
+"""Columns of which the first row of each value may have a mark."""
+
+
+def _placed(changes: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
+    """Changes in order of time, numbered (`row`), with the step and phase in which they are."""
+    rows = changes.sort("rank", "time_ns", "component", "device", maintain_order=True)
+    rows = rows.with_columns(size_bytes=pl.col("change_bytes"), total_bytes=pl.col("allocated_bytes"))
     found = with_last(rows, ranges, "step", "forward_start_ns", "backward_end_ns", at="time_ns")
     time, ended = pl.col("time_ns"), pl.col("backward_end_ns")
     phases = {"interval": time < pl.col("forward_start_ns"), TURN: time <= ended, "tail": time > ended}
     inside = time <= pl.col("until_ns")
-    first = pl.int_range(pl.len()).over("rank", "step", "phase", "component", "device") == 0
-    marks = {FORWARD_START: first & (pl.col("phase") == TURN), BACKWARD_END: first & (pl.col("phase") == "tail")}
+    used = [*rows.columns, *_MARKED[1:3]]
     placed = found.with_columns(step=pl.when(inside).then("step"), phase=pl.when(inside).then(first_label(phases)))
-    return placed.with_columns(mark=first_label(marks))
+    return placed.select(used).with_row_index("row")
 
 
 WHOLE, FROM_START, TO_END = "LifeLongGraphAll", "LifeLongGraphStart", "LifeLongGraphEnd"
