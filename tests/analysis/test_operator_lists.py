@@ -248,3 +248,14 @@ def test_the_mean_of_what_never_ran_is_unknown(question: str) -> None:
 
     assert set(found.filter(pl.col("count") == 0)["mean_ns"]) == {None}
     assert found.filter(pl.col("count") > 0)["mean_ns"].null_count() == 0
+
+
+def test_a_recorded_type_and_that_of_a_name_are_one_operator() -> None:
+    place = "Default/fc-Dense/MatMul-op3"
+    calls = operators([(place, 0, 2), (place, 2, 5)], type=["MatMul", None])
+
+    found = Run.from_frames({0: {"operators": calls}}).analyse("operator_instances")
+
+    assert found.select("type", "name", "full_name", "count", "total_ns", "min_ns", "max_ns").rows() == [
+        ("MatMul", "MatMul-op3", place, 2, 5 * US, 2 * US, 3 * US)
+    ]

@@ -23,6 +23,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.flop_convolutions import Call
 from stepscope.analysis.methods.flop_formulas import COUNTED, counts
+from stepscope.analysis.methods.names import named
 from stepscope.analysis.methods.shapes import tensors, values
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column
@@ -72,7 +73,7 @@ def countable(operators: pl.LazyFrame) -> pl.LazyFrame:
     known = pl.col("input_shapes").is_not_null()
     reach = pl.when(known).then(end).cum_max().forward_fill().shift(1).over(place)
     within = (end <= reach) & pl.col("thread").is_not_null() & (pl.col("duration_ns") > 0)
-    ordered = operators.filter(KIND.is_in(list(COUNTED))).sort(
+    ordered = operators.filter(named(operators, counted=KIND.is_in(list(COUNTED)))["counted"]).sort(
         *place, "start_ns", "duration_ns", "slice", descending=[False, False, False, True, False]
     )
     return ordered.filter(~within.fill_null(False))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import polars as pl
 
-from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.launched_work import launched_directly
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.tables import KERNELS, OPERATOR_TOTALS, RANKS
@@ -76,47 +73,27 @@ def kernel_rows(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFra
 
 def operator_rows(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.LazyFrame:
     """Host operators with the kernels that each launched directly (by external id)."""
-    kernels = KERNELS.or_empty(kernels)
-    return _with_launched(operators, launched_directly(kernels), kernels.select("rank").unique())
+    return named_operators(with_launched(operators, kernels), kernels)
 
 
-def _with_launched(operators: pl.LazyFrame, launched: pl.LazyFrame, with_device: pl.LazyFrame) -> pl.LazyFrame:
-    """`operator_rows`, given the kernels by external id and the ranks that have any."""
-    work = launched.rename({"device_ns": "activity_ns"})
-    on_host = with_device.with_columns(unit=pl.lit("HOST_CPU"))
-    rows = operators.join(work, on=["rank", "external_id"], how="left").join(on_host, on="rank", how="left")
-    return rows.with_columns(
+def with_launched(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.LazyFrame:
+    """Host operators with `activity_ns` and `activities`, of the kernels that each launched directly."""
+    if kernels is None:
+        return operators.with_columns(**dict.fromkeys(("activity_ns", "activities"), pl.lit(None, pl.Int64)))
+    work = launched_directly(kernels).rename({"device_ns": "activity_ns"})
+    return operators.join(work, on=["rank", "external_id"], how="left")
+
+
+def named_operators(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.LazyFrame:
+    """Host operators with the list to which they belong and their short names; `kernels` show who has a device."""
+    on_host = KERNELS.or_empty(kernels).select("rank").unique().with_columns(unit=pl.lit("HOST_CPU"))
+    return operators.join(on_host, on="rank", how="left").with_columns(
         pl.col("unit").fill_null("CPU"),
         type=pl.coalesce("type", short("name").str.replace(INSTANCE, "")),
         name=short("name"),
         full_name=full("name"),
         wait_ns=pl.lit(None, pl.Int64),
     )
-
-
-def kernel_batches(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None, wanted: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Those of some columns that `kernel_rows` has, a batch of rows at a time."""
-    known = RANKS.or_empty(ranks).select("rank", "device_kind").collect().lazy()
-    for batch in batches(_of(kernels, "core", "kind", *wanted)):
-        yield _of(kernel_rows(batch.lazy(), known), *wanted).collect()
-
-
-def operator_batches(
-    operators: pl.LazyFrame, kernels: pl.LazyFrame | None, wanted: Sequence[str]
-) -> Iterator[pl.DataFrame]:
-    """Those of some columns that `operator_rows` has, a batch of rows at a time."""
-    launched = launched_directly(KERNELS.or_empty(kernels)).collect(engine="streaming")
-    with_device = launched.lazy().select("rank") if kernels is None else kernels.select("rank")
-    ranks = with_device.unique().collect(engine="streaming").lazy()
-    for batch in batches(_of(operators, "external_id", *wanted)):
-        ids = batch["external_id"]
-        near = launched.lazy().filter(pl.col("external_id").is_between(ids.min(), ids.max()))
-        yield _of(_with_launched(batch.lazy(), near, ranks), *wanted).collect()
-
-
-def _of(rows: pl.LazyFrame, *names: str) -> pl.LazyFrame:
-    """Those columns that the rows have; `rank`, `name` and `type` in any case, which others are made of."""
-    return rows.select(name for name in rows.collect_schema().names() if name in {"rank", "name", "type", *names})
 
 
 def short(name: str) -> pl.Expr:

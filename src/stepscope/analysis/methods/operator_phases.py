@@ -11,6 +11,7 @@ import polars as pl
 
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END, outside, starting_in, union
+from stepscope.analysis.methods.names import named
 from stepscope.tables import KERNELS, RANKS
 from stepscope.tables.operators import BACKWARD, OPTIMIZER_SCOPE
 
@@ -113,11 +114,13 @@ def phases_by_operators(operators: pl.LazyFrame, turns: pl.DataFrame) -> pl.Data
     Returns:
         `rank`, `step`, `phase`, `start_ns`, `end_ns`.
     """
-    named = {phase: pl.col("name").str.contains(words) for phase, words in OPERATORS.items()}
-    rows = operators.filter(pl.any_horizontal(*named.values(), pl.col("name").str.contains(OWN_GRADIENT)))
-    timed = rows.select("rank", "step", "start_ns", "name", end_ns=END)
-    known = in_turns(timed.collect(), turns).with_columns(**named)
-    known = known.sort("rank", "start_ns", "end_ns", "name").with_columns(pl.col("backward") | _second_runs())
+    patterns = {**OPERATORS, "own": OWN_GRADIENT}
+    asked = named(operators, **{phase: pl.col("name").str.contains(words) for phase, words in patterns.items()})
+    rows = operators.filter(pl.any_horizontal(*asked.values()))
+    timed = rows.select("rank", "step", "start_ns", "name", end_ns=END, **asked)
+    known = in_turns(timed.collect(), turns).sort("rank", "start_ns", "end_ns", "name")
+    if known["own"].any():
+        known = known.with_columns(pl.col("backward") | _second_runs())
     runs = known.with_columns(run=pl.col("backward").cum_sum().over(_TURN))
     span = {"start_ns": pl.col("start_ns").min(), "end_ns": pl.col("end_ns").max()}
     found = {
@@ -129,11 +132,11 @@ def phases_by_operators(operators: pl.LazyFrame, turns: pl.DataFrame) -> pl.Data
 
 
 def _second_runs() -> pl.Expr:
-    """The later half of the runs of an operator that computes its own gradient, in turns with backward."""
+    """The later half of the runs of an operator that computes its own gradient (`own`), in turns with backward."""
     keys = [*_TURN, "name"]
     count, place = pl.len().over(keys), pl.int_range(pl.len()).over(keys)
     is_later = (count % 2 == 0) & (2 * place >= count)
-    return pl.col("name").str.contains(OWN_GRADIENT) & is_later & pl.col("backward").any().over(_TURN)
+    return pl.col("own") & is_later & pl.col("backward").any().over(_TURN)
 
 
 def marks_launches(ranks: pl.LazyFrame | None, kernels: pl.LazyFrame | None) -> list[int]:

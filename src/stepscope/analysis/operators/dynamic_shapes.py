@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
-from stepscope.analysis.methods.operator_lists import kernel_batches, operator_batches
+from stepscope.analysis.methods.operator_lists import kernel_rows, named_operators
 from stepscope.analysis.methods.statistics import duration_sums, rounded
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.errors import Unavailable
@@ -21,7 +21,10 @@ _EXECUTION = [*OPERATOR, "step", "input_shapes", "duration_ns"]
 
 
 _SHAPE = [*OPERATOR, "input_shapes"]
-_TIMED = [*_EXECUTION, "start_ns"]
+_RECORDED = ("rank", "type", "name", "core", "kind")
+"""What names operators, as recorded."""
+
+_CALL = ("step", "input_shapes", "start_ns", "duration_ns")
 
 NO_SHAPES = "executions were recorded by step, but without shapes"
 
@@ -44,24 +47,12 @@ def shape_executions(
     parts = [OPERATOR_STEPS.or_empty(operator_steps).select(_EXECUTION).collect()]
     stated = parts[0]["rank"].unique().to_list()
     seen: set[tuple[int, int]] = set()
-    sources: list[Callable[[], Iterable[pl.DataFrame]]] = []
     if kernels is not None:
-        sources.append(lambda: kernel_batches(kernels, ranks, _TIMED))
+        rows, named = _with_shapes(kernels, stated), lambda calls: kernel_rows(calls, ranks)
+        parts.append(_executions(rows, named, seen))
     if operators is not None:
-        sources.append(lambda: operator_batches(operators, kernels, _TIMED))
-    for read in sources:
-        shapes = _Shapes()
-        for batch in read():
-            shapes.add(_with_shapes(batch, stated))
-        seen |= shapes.steps()
-        changing = shapes.changing()
-        if changing.height:
-            kept = [
-                _with_shapes(batch, stated).join(changing, on=OPERATOR, how="semi", nulls_equal=True)
-                for batch in read()
-            ]
-            in_order = pl.concat(kept).sort("rank", "start_ns", "duration_ns", *OPERATOR[1:], "input_shapes")
-            parts.append(in_order.select(_EXECUTION))
+        rows, named = _with_shapes(operators, stated), lambda calls: named_operators(calls, kernels)
+        parts.append(_executions(rows, named, seen))
     found = pl.concat(parts)
     if found.is_empty():
         reasons: dict[str, list[int]] = {}
@@ -80,42 +71,51 @@ def _why_none(steps: int) -> str:
     return f"{recorded}, so there are no dynamic shapes to show"
 
 
-def _with_shapes(calls: pl.DataFrame, stated: list[int]) -> pl.DataFrame:
+def _with_shapes(calls: pl.LazyFrame, stated: list[int]) -> pl.LazyFrame:
     """Calls with known step and shapes, of ranks whose executions the source does not state."""
-    return calls.select(_TIMED).drop_nulls(["step", "input_shapes"]).filter(~pl.col("rank").is_in(stated))
+    there = calls.collect_schema().names()
+    recorded = calls.select(name for name in (*_RECORDED, *_CALL) if name in there)
+    return recorded.drop_nulls(["step", "input_shapes"]).filter(~pl.col("rank").is_in(stated))
 
 
-class _Shapes:
-    """With which shapes each operator ran in each step, gathered from batches of calls; texts are kept once."""
+def _executions(
+    calls: pl.LazyFrame, named: Callable[[pl.LazyFrame], pl.LazyFrame], seen: set[tuple[int, int]]
+) -> pl.DataFrame:
+    """The calls of operators whose set of shapes differs between steps, in order.
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], int] = {}
-        self._parts = [pl.DataFrame(schema={"number": pl.Int64, "step": pl.Int32})]
+    Args:
+        calls: Calls with known step and shapes.
+        named: Adds the columns of `OPERATOR`.
+        seen: Takes the ranks, and their steps, in which any ran.
+    """
+    recorded = [name for name in calls.collect_schema().names() if name not in _CALL]
+    kinds = calls.group_by(*recorded, "input_shapes").agg(pl.col("step").unique()).collect(engine="streaming")
+    seen |= {*kinds.select("rank", "step").explode("step").unique().iter_rows()}
+    unlisted = kinds.select(recorded).unique().with_row_index("recorded")
+    listed = named(unlisted.lazy()).select("recorded", *OPERATOR).collect()
+    changing = _changing(
+        kinds.join(unlisted, on=recorded, nulls_equal=True).select("recorded", "input_shapes", "step"), listed
+    )
+    wanted = unlisted.join(changing, on="recorded", how="semi")
+    kept = (
+        calls.join(wanted.lazy(), on=recorded, nulls_equal=True).select("recorded", *_CALL).collect(engine="streaming")
+    )
+    rows = kept.join(changing, on="recorded")
+    return rows.sort("rank", "start_ns", "duration_ns", *OPERATOR[1:], "input_shapes").select(_EXECUTION)
 
-    def add(self, calls: pl.DataFrame) -> None:
-        """Take a batch."""
-        kinds = calls.group_by(_SHAPE).agg(pl.col("step").unique())
-        numbers = [self._known.setdefault(kind, len(self._known)) for kind in kinds.select(_SHAPE).iter_rows()]
-        numbered = kinds.select(pl.Series("number", numbers, dtype=pl.Int64), "step")
-        self._parts.append(numbered.explode("step"))
 
-    def steps(self) -> set[tuple[int, int]]:
-        """The ranks, and their steps, in which any ran."""
-        ranks = pl.Series("rank", [kind[0] for kind in self._known], dtype=pl.Int32)
-        ran = pl.concat(self._parts)
-        return {*ran.select(ranks.gather(ran["number"]), "step").unique().iter_rows()}
-
-    def changing(self) -> pl.DataFrame:
-        """The operators whose set of shapes differs between the steps in which they run."""
-        places: dict[tuple[object, ...], int] = {}
-        of = [places.setdefault(kind[:-1], len(places)) for kind in self._known]
-        schema = {"rank": pl.Int32(), **dict.fromkeys(OPERATOR[1:], pl.String())}
-        operators = pl.DataFrame(list(places), schema=schema, orient="row").with_row_index("operator")
-        numbers = pl.DataFrame({"number": range(len(of)), "operator": of}, {"number": pl.Int64, "operator": pl.UInt32})
-        ran = pl.concat(self._parts).unique().join(numbers, on="number")
-        sets = ran.group_by("operator", "step").agg(pl.col("number").sort().cast(pl.String).str.join("|"))
-        differing = sets.group_by("operator").agg(pl.col("number").n_unique()).filter(pl.col("number") > 1)
-        return operators.join(differing, on="operator", how="semi").drop("operator")
+def _changing(kinds: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `listed` (`recorded`, `OPERATOR`) of the operators whose set of shapes differs between the steps in
+    which they run; `kinds` has the shapes and lists of steps of each."""
+    numbered = listed.select(OPERATOR).unique().with_row_index("operator").join(listed, on=OPERATOR, nulls_equal=True)
+    shapes = kinds.join(numbered.select("recorded", "operator"), on="recorded").select(
+        "operator", "step", shape=pl.col("input_shapes").rank("dense")
+    )
+    several = shapes.filter(pl.col("shape").n_unique().over("operator") > 1)
+    ran = several.explode("step").unique()
+    sets = ran.group_by("operator", "step").agg(pl.col("shape").sort().cast(pl.String).str.join("|"))
+    differing = sets.group_by("operator").agg(pl.col("shape").n_unique()).filter(pl.col("shape") > 1)
+    return numbered.join(differing, on="operator", how="semi").drop("operator")
 
 
 @analysis(

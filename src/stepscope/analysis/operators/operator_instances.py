@@ -3,8 +3,6 @@ types of operators."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
@@ -15,9 +13,10 @@ from stepscope.analysis.methods.operator_lists import (
     PLACE,
     SHAPES,
     UNITS,
-    kernel_batches,
-    operator_batches,
+    kernel_rows,
+    named_operators,
     stated_rows,
+    with_launched,
 )
 from stepscope.analysis.methods.statistics import per_second, rounded, share_of, sum_known
 from stepscope.analysis.registry import analysis
@@ -53,7 +52,8 @@ INSTANCE_COLUMNS = columns(
 
 
 _KEYS = ("rank", "unit", *PLACE, *SHAPES)
-_USED = (*_KEYS, "duration_ns", "self_ns", "wait_ns", "activity_ns", "activities")
+
+_KNOWN = ("self_ns", "wait_ns", "activity_ns", "activities")
 
 
 @analysis("rank", INSTANCE_COLUMNS, together=True, nothing=NO_OPERATORS)
@@ -75,9 +75,10 @@ def operator_instances(
     stated = stated_rows(operator_totals)
     parts = [stated]
     if kernels is not None:
-        parts.append(_summed(kernel_batches(_unstated(kernels, stated, DEVICE_UNITS), ranks, _USED)))
+        parts.append(_summed(kernel_rows(_alike(_unstated(kernels, stated, DEVICE_UNITS)), ranks)))
     if operators is not None:
-        parts.append(_summed(operator_batches(_unstated(operators, stated, HOST_UNITS), kernels, _USED)))
+        calls = with_launched(_unstated(operators, stated, HOST_UNITS), kernels)
+        parts.append(_summed(named_operators(_alike(calls), kernels)))
     found = pl.concat(parts)
     if found.is_empty():
         raise Unavailable(NO_OPERATORS)
@@ -90,23 +91,29 @@ def _unstated(rows: pl.LazyFrame, stated: pl.DataFrame, units: tuple[str, ...]) 
     return rows.filter(~pl.col("rank").is_in(known)) if known else rows
 
 
-def _summed(calls: Iterator[pl.DataFrame]) -> pl.DataFrame:
-    """Single calls as rows of `COLUMNS`."""
-    duration = pl.col("duration_ns")
-    known = [sum_known(name) for name in ("self_ns", "wait_ns", "activity_ns", "activities")]
-    of_calls = [
+def _alike(calls: pl.LazyFrame) -> pl.LazyFrame:
+    """Single calls summed where names, shapes and all else that identifies an operator are recorded alike."""
+    duration, there = pl.col("duration_ns"), calls.collect_schema().names()
+    rows = calls.group_by(name for name in _KEYS if name in there).agg(
         pl.len().cast(pl.Int64).alias("count"),
         duration.sum().alias("total_ns"),
         duration.min().alias("min_ns"),
         duration.max().alias("max_ns"),
-    ]
-    of_sums = [pl.col("count", "total_ns").sum(), pl.col("min_ns").min(), pl.col("max_ns").max()]
-    parts = []
-    for batch in calls:
-        keys = [name for name in _KEYS if name in batch.columns]
-        parts.append(batch.group_by(keys).agg(*of_calls, *known))
-    sums = parts[0] if len(parts) == 1 else pl.concat(parts).group_by(keys).agg(*of_sums, *known)
-    return with_schema(sums, COLUMNS)
+        *(sum_known(name) for name in _KNOWN if name in there),
+    )
+    return rows.collect(engine="streaming").lazy()
+
+
+def _summed(alike: pl.LazyFrame) -> pl.DataFrame:
+    """Sums of calls as rows of `COLUMNS`: names that are recorded differently may be of one operator."""
+    there = alike.collect_schema().names()
+    sums = alike.group_by(name for name in _KEYS if name in there).agg(
+        pl.col("count", "total_ns").sum(),
+        pl.col("min_ns").min(),
+        pl.col("max_ns").max(),
+        *(sum_known(name) for name in _KNOWN if name in there),
+    )
+    return with_schema(sums.collect(), COLUMNS)
 
 
 def _with_rates(rows: pl.DataFrame) -> pl.DataFrame:

@@ -13,6 +13,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END, pieces
+from stepscope.analysis.methods.names import named
 from stepscope.analysis.registry import analysis, ranks_of, without_rows
 from stepscope.analysis.step.marked_steps import LIMITS, Limits, phases_of_unrecorded
 from stepscope.analysis.step.marks import KINDS as MARKS
@@ -104,7 +105,7 @@ def _device_work(kernels: pl.LazyFrame) -> tuple[pl.DataFrame, set[int]]:
 def _host_work(operators: pl.LazyFrame, calls: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
     """Ranges of the host's operators by kind, without garbage collections inside them."""
     garbage = _garbage(slices)
-    is_call = pl.col("name").str.contains(COMMUNICATION_CALL)
+    is_call = named(operators, call=pl.col("name").str.contains(COMMUNICATION_CALL))["call"]
     what = pl.when(is_call).then(pl.lit("communication")).otherwise(pl.lit("computing"))
     parts: list[pl.DataFrame] = []
     for batch in batches(operators.select("rank", "name", "start_ns", "duration_ns", "thread")):

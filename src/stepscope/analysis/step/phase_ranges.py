@@ -8,6 +8,7 @@ from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END, outside, pieces, starting_in, union
 from stepscope.analysis.methods.launched_work import launch_times, launched_within
+from stepscope.analysis.methods.names import named
 from stepscope.analysis.methods.operator_phases import (
     ENGINE,
     OPERATORS,
@@ -126,7 +127,7 @@ def _unmarked(marked: pl.DataFrame, slices: pl.LazyFrame | None, operators: pl.L
         return []
     rows = operators.filter(pl.col("step").is_not_null())
     turns = turn_starts(
-        rows.with_columns(forward=~pl.col("name").str.contains(OPERATORS["backward"])),
+        rows.with_columns(**named(rows, forward=~pl.col("name").str.contains(OPERATORS["backward"]))),
         marked,
         _annotated(slices, RESETS),
         union(_annotated(slices, NO_FORWARD), by=["rank"]),
