@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stepscope.sources.csv_files import decoding
-from stepscope.sources.csv_files.layout import Field
+from stepscope.sources.csv_files.layout import Field, Kind
 from stepscope.sources.native.columns import read_table
 from stepscope.sources.native.library import Refused, is_available
 from stepscope.sources.trace_events.base import Arg, EventClass, Layout
@@ -85,6 +85,25 @@ def test_a_table_is_the_same_or_left_to_polars(tmp_path: Path, value: bytes, at:
 
     if compiled is not None:
         assert compiled.rows() == decoding._scan(path.read_bytes(), 6, FIELDS).collect().rows()
+
+
+@pytest.mark.parametrize("kind", ["int", "small", "float", "duration", "ms", "kib", "mib", "gib", "device"])
+@pytest.mark.parametrize(
+    "value",
+    ["0.5", "2.5", "-1.5", "-0", "0.0005", "0.0015", "123456.7895", "2147483647", "2147483648", "-2147483648.9",
+     "9007199254740993", "9223372036854774", "9223372036854775807", "-9223372036854775808", "1e19", "1e300", "1e999",
+     "NPU:3", "007", "99999999999", "N/A"],
+)  # fmt: skip
+def test_numbers_of_a_table_are_the_same_or_left_to_polars(kind: Kind, value: str) -> None:
+    text = f"a,b\n1,2\n{value},2\n".encode()
+    fields = {0: Field("a", kind, ("a",)), 1: Field("b", "int", ("b",))}
+
+    compiled = decoding._plain(text, 2, fields)
+
+    polars = decoding._scan(text, 2, fields).collect()
+    assert compiled is None or compiled.equals(polars, null_equal=True)
+    assert compiled is None or compiled.schema == polars.schema
+    assert compiled is not None or (kind != "device" and value in ("NPU:3", "1e999", "007"))
 
 
 def test_a_plain_table_is_not_left_to_polars(tmp_path: Path) -> None:

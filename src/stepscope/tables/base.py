@@ -172,7 +172,7 @@ class Table:
             ValueError: For an unknown column.
         """
         cells, strays = self._cells(frame)
-        return cells.with_columns(frame[name] for name in strays)
+        return cells.with_columns(frame[name] for name in strays) if strays else cells.clone()
 
     def fitting(self, frame: pl.DataFrame) -> Fitting:
         """The rows of `frame` with values that fit their types, and no null in a column that is not nullable.

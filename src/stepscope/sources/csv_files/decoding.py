@@ -10,19 +10,6 @@ from stepscope.sources.native.columns import TableColumn, read_table
 from stepscope.sources.native.library import Refused, is_available
 from stepscope.tables.base import frame_of
 
-_PLAIN: dict[Kind, TableColumn] = {
-    "device": "raw",
-    "text": "text",
-    "shape": "shape",
-    "time": "time",
-    "time_ns": "time_ns",
-    "ticks": "ticks",
-    "time_ms": "time_ms",
-}
-"""How the compiled decoder reads a kind; all others as numbers."""
-_WHOLE: frozenset[Kind] = frozenset(_PLAIN) - {"device"}
-"""Kinds that it reads in our unit."""
-
 
 def decode(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame:
     """The rows of a text.
@@ -43,15 +30,27 @@ def _plain(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame | 
     """The rows as the compiled decoder reads them, in a quarter of the time; None if it refuses them."""
     if not is_available():
         return None
-    kinds = [_PLAIN.get(chosen[at].kind, "number") if at in chosen else None for at in range(width)]
+    kinds: list[TableColumn | None] = [_read_as(chosen[at].kind) if at in chosen else None for at in range(width)]
     try:
         columns = read_table(text, kinds)
     except Refused:
         return None
     read = {chosen[at].column: column for at, column in zip(sorted(chosen), columns, strict=True)}
-    frame = frame_of([read[field.column].alias(field.column) for field in chosen.values()])
-    others = [in_our_unit(pl.col(field.column), field) for field in chosen.values() if field.kind not in _WHOLE]
-    return frame.with_columns(others) if others else frame
+    return frame_of([_finished(read[field.column], field).alias(field.column) for field in chosen.values()])
+
+
+def _read_as(kind: Kind) -> TableColumn:
+    return "raw" if kind == "device" else kind
+
+
+def _finished(column: pl.Series, field: Field) -> pl.Series:
+    """A column of the compiled decoder as values of its field: all but devices are that already."""
+    if field.kind != "device":
+        return column
+    number: pl.Series = column.cast(pl.Int32, strict=False)
+    if number.null_count() == column.null_count() and not (number < 0).any():  # usually there is no text around it
+        return number
+    return column.to_frame("0").select(in_our_unit(pl.col("0"), field)).to_series()
 
 
 def unreadable_cells(

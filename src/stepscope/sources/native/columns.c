@@ -16,8 +16,19 @@ enum column {
     COLUMN_DURATION,
     COLUMN_TIME_NS,
     COLUMN_TICKS,
-    COLUMN_TIME_MS
+    COLUMN_TIME_MS,
+    COLUMN_FINITE,
+    COLUMN_CUT,
+    COLUMN_CUT_SMALL,
+    COLUMN_US,
+    COLUMN_MS,
+    COLUMN_KIB,
+    COLUMN_MIB,
+    COLUMN_GIB
 };
+
+/* What numbers of a CSV table are multiplied by before they are rounded to whole ones, from `COLUMN_US` on. */
+static const double FACTORS[] = {1e3, 1e6, 0x1p10, 0x1p20, 0x1p30};
 
 #define LONGEST_US 604800e6 /* a week: `trace_events/columns.py` says why */
 
@@ -45,6 +56,18 @@ static int duration_ns(const uint8_t *p, uint32_t length, int64_t *out) {
     double us;
     if (!float_number(p, length, &us) || !(us >= 0 && us <= LONGEST_US)) return 0;
     *out = (int64_t)rint(us * 1000);
+    return 1;
+}
+
+/* A number of a CSV table as its column keeps it; null for what does not fit. As `in_our_unit` of `csv_files/values.py`. */
+static int table_number(double number, int column, void *out) {
+    if (column == COLUMN_FINITE) {
+        memcpy(out, &number, sizeof number);
+        return isfinite(number) != 0;
+    }
+    number = column >= COLUMN_US ? rint(number * FACTORS[column - COLUMN_US]) : trunc(number);
+    if (!(number >= -0x1p63 && number < 0x1p63)) return 0;
+    *(int64_t *)out = (int64_t)number;
     return 1;
 }
 
@@ -78,7 +101,8 @@ static int fixed_value(const uint8_t *text, span s, int column, void *out) {
     if (places >= 0) return exact_time(p, LENGTH(s), places, out) ? 1 : REFUSED;
     if (column == COLUMN_INT || column == COLUMN_SMALL) return int_value(p, s, out);
     if (column == COLUMN_DURATION) return KIND(s) == NUMBER && duration_ns(p, LENGTH(s), out) ? 1 : REFUSED;
-    return KIND(s) == NUMBER && float_number(p, LENGTH(s), out) ? 1 : REFUSED;
+    if (KIND(s) != NUMBER || !float_number(p, LENGTH(s), out)) return REFUSED;
+    return column >= COLUMN_FINITE ? table_number(*(double *)out, column, out) : 1;
 }
 
 /* As int32, in the same room: what does not fit becomes null, in addition to `nulls`. */
@@ -94,6 +118,8 @@ static int64_t narrow(int64_t *values, uint8_t *validity, int64_t rows, int64_t 
     }
     return nulls;
 }
+
+static int is_small(int32_t column) { return column == COLUMN_SMALL || column == COLUMN_CUT_SMALL; }
 
 static int32_t fixed_column(const scan *s, const uint8_t *text, int32_t field, const int32_t *order, int64_t rows,
                             int32_t column, struct ArrowArray *array) {
@@ -111,7 +137,7 @@ static int32_t fixed_column(const scan *s, const uint8_t *text, int32_t field, c
         if (status) set_valid(validity, i);
         else nulls++, values[i].whole = 0;
     }
-    if (column == COLUMN_SMALL) nulls = narrow(&values->whole, validity, rows, nulls);
+    if (is_small(column)) nulls = narrow(&values->whole, validity, rows, nulls);
     return give_column(array, rows, nulls, 2, (void *[]){validity, values});
 fail:
     free(validity), free(values);
@@ -125,6 +151,7 @@ EXPORT int32_t ss_column(const scan *s, const uint8_t *text, int32_t field, int6
     int is_text = column == COLUMN_TEXT || column == COLUMN_JSON;
     int32_t status = is_text ? text_column(s, text, field, order, rows, column == COLUMN_JSON, array)
                              : fixed_column(s, text, field, order, rows, column, array);
-    if (status == DONE) describe(schema, is_text ? "vu" : column == COLUMN_FLOAT ? "g" : column == COLUMN_SMALL ? "i" : "l");
+    int is_decimal = column == COLUMN_FLOAT || column == COLUMN_FINITE;
+    if (status == DONE) describe(schema, is_text ? "vu" : is_decimal ? "g" : is_small(column) ? "i" : "l");
     return status;
 }

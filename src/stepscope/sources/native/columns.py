@@ -10,22 +10,75 @@ import polars as pl
 
 from stepscope.sources.native.library import NewColumn, Refused, int32s, loaded
 
-ColumnKind = Literal["text", "json", "int", "float", "time", "small", "duration", "time_ns", "ticks", "time_ms"]
+ColumnKind = Literal[
+    "text",
+    "json",
+    "int",
+    "float",
+    "time",
+    "small",
+    "duration",
+    "time_ns",
+    "ticks",
+    "time_ms",
+    "finite",
+    "cut",
+    "cut_small",
+    "us",
+    "ms",
+    "kib",
+    "mib",
+    "gib",
+]
 """Strings; JSON as it is written; int64; float64; decimal us as exact int64 ns; int32, null if it does not fit; us from
-0 to a week as int64 ns; ns, 10 ns and ms as exact int64 ns."""
+0 to a week as int64 ns; ns, 10 ns and ms as exact int64 ns. From `finite` on for numbers of CSV tables, null if they do
+not fit: float64; int64 and int32 without decimals; us and ms as the nearest int64 ns; sizes as the nearest int64 bytes.
+"""
 _KINDS: dict[ColumnKind, int] = {kind: code for code, kind in enumerate(get_args(ColumnKind))}
 
 _MOST_PLACES = 2048
 """Of a chunk."""
 
-TableColumn = Literal["raw", "text", "shape", "time", "time_ns", "ticks", "time_ms", "number"]
+TableColumn = Literal[
+    "raw",
+    "text",
+    "shape",
+    "time",
+    "time_ns",
+    "ticks",
+    "time_ms",
+    "float",
+    "int",
+    "small",
+    "duration",
+    "ms",
+    "kib",
+    "mib",
+    "gib",
+]
 """How a field of a CSV table is kept: as it is written, without spaces around it, without quotes around it, as exact ns
-(from decimal us, ns, 10 ns or ms), or as float64."""
-_TIMES: tuple[TableColumn, ...] = ("time", "time_ns", "ticks", "time_ms")
-_CODES: dict[TableColumn | None, int] = {
-    **{None: 0, "raw": 1, "text": 2, "shape": 3, "number": 5},
-    **dict.fromkeys(_TIMES, 4),
+(from decimal us, ns, 10 ns or ms), or as a number: float64, int64 or int32 without decimals, the nearest ns (from us or
+ms) or bytes."""
+_TIME, _NUMBER = 4, 5
+_READ: dict[TableColumn | None, tuple[int, ColumnKind]] = {
+    None: (0, "text"),
+    "raw": (1, "text"),
+    "text": (2, "text"),
+    "shape": (3, "text"),
+    "time": (_TIME, "time"),
+    "time_ns": (_TIME, "time_ns"),
+    "ticks": (_TIME, "ticks"),
+    "time_ms": (_TIME, "time_ms"),
+    "float": (_NUMBER, "finite"),
+    "int": (_NUMBER, "cut"),
+    "small": (_NUMBER, "cut_small"),
+    "duration": (_NUMBER, "us"),
+    "ms": (_NUMBER, "ms"),
+    "kib": (_NUMBER, "kib"),
+    "mib": (_NUMBER, "mib"),
+    "gib": (_NUMBER, "gib"),
 }
+"""How the field is looked up in the text, and how its column is made."""
 
 
 def read_column(
@@ -76,22 +129,12 @@ def read_table(text: bytes, columns: Sequence[TableColumn | None]) -> list[pl.Se
         Refused: If the table has anything but whole lines of plain fields.
     """
     native = loaded()
-    scan = native.ss_table(text, len(text), int32s([_CODES[column] for column in columns]), len(columns))
+    scan = native.ss_table(text, len(text), int32s([_READ[column][0] for column in columns]), len(columns))
     if not scan:
         raise Refused
     try:
         rows = native.ss_count(scan)
-        kept = [column for column in columns if column is not None]
-        return [read_column(scan, text, n, _read_as(column), 0, rows) for n, column in enumerate(kept)]
+        kinds = [_READ[column][1] for column in columns if column is not None]
+        return [read_column(scan, text, n, kind, 0, rows) for n, kind in enumerate(kinds)]
     finally:
         native.ss_free(scan)
-
-
-def _read_as(column: TableColumn) -> ColumnKind:
-    match column:
-        case "number":
-            return "float"
-        case "time" | "time_ns" | "ticks" | "time_ms":
-            return column
-        case _:
-            return "text"

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 PATH = Path(__file__).with_name("_native.so")
-_VERSION = 13
+_VERSION = 14
 
 _new_capsule: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
