@@ -100,12 +100,11 @@ def seen(decoded: Decoded) -> object:
     return repr(frames), problems, decoded.ended, decoded.rest
 
 
-def located(decoded: Decoded, frame: pl.DataFrame) -> list[tuple[object, ...]]:
-    """Rows with process and thread in place of the numbers, which are those of one chunk."""
-    if "place" not in frame.columns:
-        return frame.rows()
+def located(decoded: Decoded, frame: pl.DataFrame) -> list[dict[str, object]]:
+    """What is known of each row, with process and thread in place of the numbers, which are those of one chunk."""
     places = list(decoded.places)
-    return [(*row, places[-1 - place]) for *row, place in frame.select(pl.exclude("place"), "place").rows()]
+    known = [{name: value for name, value in row.items() if value is not None} for row in frame.rows(named=True)]
+    return [{**row, "place": places[-1 - row["place"]]} if "place" in row else row for row in known]
 
 
 @cache

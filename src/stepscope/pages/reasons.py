@@ -43,7 +43,10 @@ NO_BLOCKS = "changes of memory were recorded, but not the blocks that they belon
 INSTEAD_OF = {"step_totals": "steps", "operator_totals": "operators"}
 """Totals from sources without events; they are not missing if the events were recorded."""
 
-DETAILS = ("kernel_resources", "synchronizations", "threads")
+DETAILS = (
+    *("kernel_resources", "synchronizations", "threads"),
+    *("operator_details", "collective_splits", "python_calls"),
+)
 """Tables of details, of which no page says that they are missing."""
 
 ANSWERS = {

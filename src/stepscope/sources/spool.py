@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -76,7 +76,7 @@ class Spool(Generic[Key]):
         self._has_room = True
 
     def add(self, key: Key, frame: pl.DataFrame) -> None:
-        """Keep one more frame under a key; all frames of a key have the same columns."""
+        """Keep one more frame under a key; a column that some of its frames lack is null there."""
         self._in_memory.setdefault(key, []).append(frame)
         size = int(frame.estimated_size())
         self._held_bytes[key] = self._held_bytes.get(key, 0) + size
@@ -108,7 +108,7 @@ class Spool(Generic[Key]):
             if self._directory is None:
                 self._directory = self._make_scratch()
             file = self._directory / f"spool-{self._files}.arrow"
-            pl.concat(frames, rechunk=False).write_ipc(file, compression="uncompressed")
+            stacked(frames).write_ipc(file, compression="uncompressed")
         except (OSError, pl.exceptions.PolarsError):
             return None
         self._files += 1
@@ -132,14 +132,14 @@ class Spool(Generic[Key]):
         parts = list(self._in_files.get(key, ()))
         if held := self._in_memory.get(key):
             if len(held) > 1:  # queries cost by the frame
-                held[:] = [pl.concat(held, rechunk=False)]
+                held[:] = [stacked(held)]
             parts.append(Part(held[0].height, held[0]))
         return parts
 
     def whole(self, key: Key) -> pl.DataFrame | None:
         """All rows of a key in one frame; None if there are none."""
         frames = list(self.frames(key))
-        return pl.concat(frames) if frames else None
+        return stacked(frames, rechunk=True) if frames else None
 
     def taken(self, key: Key) -> Iterator[pl.DataFrame]:
         """The frames of a key, in order, each forgotten as soon as it is given."""
@@ -163,10 +163,10 @@ class Spool(Generic[Key]):
             held.append(frame)
             size += int(frame.estimated_size())
             if size >= MEMORY_BYTES:
-                yield pl.concat(held)
+                yield stacked(held, rechunk=True)
                 held, size = [], 0
         if held:
-            yield pl.concat(held)
+            yield stacked(held, rechunk=True)
 
     def keep_only(self, wanted: pl.Expr) -> dict[Key, int]:
         """Forget the other rows; how many of each key that were."""
@@ -207,6 +207,13 @@ def quantiles(frames: Iterable[pl.DataFrame], column: str, count: int) -> pl.Ser
     places = [len(sample) * k // count for k in range(1, count)]
     cuts: pl.Series = sample.gather([p for p in places if 0 < p < len(sample)]).unique().sort()
     return cuts
+
+
+def stacked(frames: Sequence[pl.DataFrame], *, rechunk: bool = False) -> pl.DataFrame:
+    """Frames below each other; a column that some of them lack is null there."""
+    columns = frames[0].columns
+    same = all(frame.columns == columns for frame in frames)
+    return pl.concat(frames, how="vertical" if same else "diagonal", rechunk=rechunk)
 
 
 def share_out(frame: pl.DataFrame, number: pl.Series, name: Name, spool: Spool[tuple[int, Name]]) -> None:

@@ -11,10 +11,12 @@ from stepscope.tables.communication import GROUPS as GROUPS
 from stepscope.tables.steps import STEPS as STEPS
 from stepscope.tables.slices import SLICES as SLICES
 from stepscope.tables.operators import OPERATORS as OPERATORS
+from stepscope.tables.operators import OPERATOR_DETAILS as OPERATOR_DETAILS
 from stepscope.tables.kernels import KERNELS as KERNELS
 from stepscope.tables.kernels import KERNEL_COUNTERS as KERNEL_COUNTERS
 from stepscope.tables.kernels import KERNEL_RESOURCES as KERNEL_RESOURCES
 from stepscope.tables.communication import COLLECTIVES as COLLECTIVES
+from stepscope.tables.communication import COLLECTIVE_SPLITS as COLLECTIVE_SPLITS
 from stepscope.tables.communication import COMMUNICATION_TASKS as COMMUNICATION_TASKS
 from stepscope.tables.communication import LINKS as LINKS
 from stepscope.tables.communication import TRANSPORTS as TRANSPORTS
@@ -23,6 +25,7 @@ from stepscope.tables.memory import MEMORY_CURVE as MEMORY_CURVE
 from stepscope.tables.slices import FLOWS as FLOWS
 from stepscope.tables.slices import SYNCHRONIZATIONS as SYNCHRONIZATIONS
 from stepscope.tables.slices import THREADS as THREADS
+from stepscope.tables.slices import PYTHON_CALLS as PYTHON_CALLS
 from stepscope.tables.steps import STEP_TOTALS as STEP_TOTALS
 from stepscope.tables.operators import OPERATOR_TOTALS as OPERATOR_TOTALS
 from stepscope.tables.host import COUNTERS as COUNTERS

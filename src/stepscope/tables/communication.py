@@ -55,6 +55,17 @@ COLLECTIVES = Table(
     ),
 )
 
+COLLECTIVE_SPLITS = Table(
+    name="collective_splits",
+    doc="How calls (all-to-all) split their payload among the ranks of the group; only calls of which that is recorded.",
+    key=("collective",),
+    columns=(
+        Column("collective", "int64", "Row of `collectives`.", nullable=False),
+        Column("input_splits", "string", "Elements for each rank, in group order, as recorded."),
+        Column("output_splits", "string", "Elements from each rank, in group order, as recorded."),
+    ),
+)
+
 COMMUNICATION_TASKS = Table(
     name="communication_tasks",
     doc="One row per task of a communication call on the device: what it moved, from where to where.",

@@ -53,6 +53,29 @@ OPERATORS = Table(
     ),
 )
 
+OPERATOR_DETAILS = Table(
+    name="operator_details",
+    doc="What some operators have in addition: strides, and how a compiled kernel was launched; apart from `operators` as it is rarely asked.",
+    key=("slice",),
+    columns=(
+        Column("slice", "int64", "Row of `operators`.", nullable=False),
+        Column("input_strides", "string", "Strides of the inputs, as recorded."),
+        Column("kernel_name", "string", "Name of the compiled kernel (Triton)."),
+        Column("kernel_file", "string", "File with its code."),
+        Column("kernel_hash", "string", "Hash of its code."),
+        Column("kernel_backend", "string", "What compiled it, e.g. `triton`."),
+        Column("kernel_kwargs", "string", "Its compile-time arguments, e.g. `XBLOCK=16`."),
+        Column("kernel_grid", "string", "Launch grid, as recorded, e.g. `grid(100,)`."),
+        Column(
+            "kernel_stream", "int64", "Handle of the stream that it is launched on, as recorded; 0 is the default one."
+        ),
+        Column("kernel_warps", "int32", "Warps of each block."),
+        Column("kernel_stages", "int32", "Stages of its software pipeline."),
+        Column("kernel_moved_gb", "float64", "Gigabytes that it moves, as the compiler estimates."),
+        Column("kernel_flops", "float64", "Floating-point operations, as the compiler counts them."),
+    ),
+)
+
 OPERATOR_TOTALS = Table(
     name="operator_totals",
     doc="Totals of operators, kernels or API calls, if the source has only totals.",

@@ -76,6 +76,18 @@ SYNCHRONIZATIONS = Table(
     ),
 )
 
+PYTHON_CALLS = Table(
+    name="python_calls",
+    doc="Numbers of Python function calls, if recorded; apart from `slices` as they are rarely asked.",
+    key=("slice",),
+    columns=(
+        Column("slice", "int64", "Row of `slices`.", nullable=False),
+        Column("python_id", "int64", "Number of the call, unique in its trace."),
+        Column("python_parent_id", "int64", "That of the call which made it, also where that one is not recorded."),
+        Column("python_module_id", "int64", "Number of the `nn.Module` among those of its class."),
+    ),
+)
+
 THREADS = Table(
     name="threads",
     doc="One row per host thread or track of a trace that it names; threads are those of `slices`.",

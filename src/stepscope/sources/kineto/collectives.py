@@ -12,7 +12,7 @@ from stepscope.sources.kineto import communication as comm
 from stepscope.sources.kineto import header as head
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.host import HostTree
-from stepscope.sources.kineto.layout import COMM_COLUMNS
+from stepscope.sources.kineto.layout import COMM_COLUMNS, COMM_SPLITS
 from stepscope.sources.kineto.segments import Segment
 from stepscope.sources.kineto.steps import Steps
 from stepscope.tables.communication import POINT_TO_POINT
@@ -37,7 +37,7 @@ class Calls:
         identified = pl.concat([self._by_id, calls.drop("call_row").drop_nulls("call_id")])
         self._by_id = identified.unique("call_id", keep="first", maintain_order=True)
         if work is not None:
-            kernels = work.filter(pl.col("kind") == "communication")
+            kernels = _with_splits(work.filter(pl.col("kind") == "communication"))
             self._parts.append(_device_calls(kernels, tree, calls, self._by_id, annotations, self._only_group))
 
     def found(self) -> pl.DataFrame:
@@ -130,7 +130,8 @@ def _device_calls(
     )
     enclosed = pl.col("call_row").is_not_null()
     rows = rows.with_columns(
-        pl.coalesce(c, pl.when(enclosed).then(f"{c}_call").otherwise(f"{c}_id")).alias(c) for c in COMM_COLUMNS
+        pl.coalesce(c, pl.when(enclosed).then(f"{c}_call").otherwise(f"{c}_id")).alias(c)
+        for c in (*COMM_COLUMNS, *COMM_SPLITS)
     )
     sizes = [comm.size_bytes(*row) for row in rows.select("comm_in", "comm_out", "comm_type").iter_rows()]
     operation = comm.operation_of(pl.coalesce("comm_name", "mark", "name"))
@@ -150,14 +151,23 @@ def _device_calls(
         .when(pl.col("operation") == "recv")
         .then("comm_source"),
         on_device=pl.lit(True),
+        input_splits="comm_input_splits",
+        output_splits="comm_output_splits",
     )
+
+
+def _with_splits(calls: pl.DataFrame) -> pl.DataFrame:
+    """Calls with columns for their splits, which are null if none has them."""
+    missing = [name for name in COMM_SPLITS if name not in calls.columns]
+    return calls.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
 
 
 def _recorded_calls(segment: Segment, first_row: int) -> pl.DataFrame:
     """The framework's records of calls (`record_param_comms`) in a segment, whose rows begin at `first_row`."""
-    calls = segment.whole("call", ["external_id", *COMM_COLUMNS])
+    calls = _with_splits(segment.whole("call"))
     return calls.select(
         *COMM_COLUMNS,
+        *COMM_SPLITS,
         call_id="external_id",
         call_row=pl.int_range(first_row, first_row + calls.height, dtype=pl.Int64),
     )

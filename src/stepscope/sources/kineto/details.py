@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.events import Events
-from stepscope.tables import KERNEL_RESOURCES, SYNCHRONIZATIONS, THREADS
+from stepscope.sources.kineto.layout import OPERATOR_DETAILS as DETAILS_OF_OPERATORS
+from stepscope.sources.kineto.layout import PYTHON_IDS
+from stepscope.tables import (
+    COLLECTIVE_SPLITS,
+    KERNEL_RESOURCES,
+    OPERATOR_DETAILS,
+    PYTHON_CALLS,
+    SYNCHRONIZATIONS,
+    THREADS,
+    Table,
+)
 
 _SYNC = "cuda_sync"
 _RESOURCES = ("blocks_per_sm", "warps_per_sm", "registers_per_thread", "shared_memory_bytes")
@@ -50,7 +62,30 @@ def write_waits(rows: pl.DataFrame, sink: Sink) -> None:
 
 def write_resources(work: pl.DataFrame, sink: Sink) -> None:
     """Write what each kernel used of its multiprocessors, if that is recorded."""
-    known = [name for name in _RESOURCES if work[name].null_count() < work.height]
+    _write_known(work, KERNEL_RESOURCES, _RESOURCES, sink)
+
+
+def write_python_calls(rows: pl.DataFrame, sink: Sink) -> None:
+    """Write the numbers of Python functions, if they have some."""
+    _write_known(rows, PYTHON_CALLS, PYTHON_IDS, sink)
+
+
+def write_operator_details(rows: pl.DataFrame, sink: Sink) -> None:
+    """Write strides of operators and what is known of compiled kernels, if that is recorded."""
+    _write_known(rows, OPERATOR_DETAILS, DETAILS_OF_OPERATORS, sink)
+
+
+def write_splits(calls: pl.DataFrame, sink: Sink) -> None:
+    """Write how collective calls split their payload, if that is recorded; an empty list says that parts are equal."""
+    said = [name for name in ("input_splits", "output_splits") if name in calls.columns]
+    rows = calls.with_columns(pl.when(pl.col(name) != "[]").then(name).alias(name) for name in said)
+    _write_known(rows, COLLECTIVE_SPLITS, said, sink)
+
+
+def _write_known(rows: pl.DataFrame, table: Table, columns: Sequence[str], sink: Sink) -> None:
+    """Write those rows of a table of details in which one of its columns is known."""
+    known = [name for name in columns if name in rows.columns and rows[name].null_count() < rows.height]
     if known:
-        rows = work.select("kernel", *known)
-        sink.write(KERNEL_RESOURCES, rows.filter(pl.any_horizontal(pl.col(known).is_not_null())))
+        found = rows.select(*(table.key or ()), *known)
+        whole = any(not found[name].null_count() for name in known)
+        sink.write(table, found if whole else found.filter(pl.any_horizontal(pl.col(known).is_not_null())))

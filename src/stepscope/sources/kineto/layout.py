@@ -23,6 +23,22 @@ _OPERATOR_ARGS = (
     Arg("Concrete Inputs", "input_values", "json"),
 )
 
+# not named like columns of `slices` and `operators`, which are about something else
+_TRITON_ARGS = (
+    *(
+        Arg(key, key, "json", rare=True)
+        for key in ("kernel_name", "kernel_file", "kernel_hash", "kernel_backend", "kernel_kwargs")
+    ),
+    Arg("kernel_num_gb", "kernel_moved_gb", "float", rare=True),
+    Arg("kernel_flop", "kernel_flops", "float", rare=True),
+    Arg("grid", "kernel_grid", "json", rare=True),
+    Arg("stream", "kernel_stream", "int", rare=True),
+    Arg("num_warps", "kernel_warps", "small", rare=True),
+    Arg("num_stages", "kernel_stages", "small", rare=True),
+)
+_OPERATOR_DETAILS = (Arg("Input Strides", "input_strides", "json", rare=True), *_TRITON_ARGS)
+OPERATOR_DETAILS = tuple(arg.column for arg in _OPERATOR_DETAILS)
+
 _COMM_ARGS = (
     Arg("Collective name", "comm_name", "text"),
     Arg("Process Group Name", "comm_group", "text"),
@@ -37,6 +53,12 @@ _COMM_ARGS = (
     Arg("Src Rank", "comm_source", "small"),
     Arg("Dst Rank", "comm_destination", "small"),
 )
+
+_SPLIT_ARGS = (
+    Arg("In split size", "comm_input_splits", "json", rare=True),
+    Arg("Out split size", "comm_output_splits", "json", rare=True),
+)
+COMM_SPLITS = tuple(arg.column for arg in _SPLIT_ARGS)
 
 COMM_COLUMNS = tuple(dict.fromkeys(arg.column for arg in _COMM_ARGS))
 
@@ -59,6 +81,12 @@ _DEVICE_ARGS = (
     Arg("registers per thread", "registers_per_thread", "int"),
     Arg("shared memory", "shared_memory_bytes", "int"),
 )
+
+_PYTHON_ARGS = tuple(
+    Arg(f"Python {what}", f"python_{what.replace(' ', '_')}", "int", rare=True)
+    for what in ("id", "parent id", "module id")
+)
+PYTHON_IDS = tuple(arg.column for arg in _PYTHON_ARGS)
 
 # not named like columns of `slices`, which such ranges leave empty
 _SYNC_ARGS = (
@@ -105,11 +133,16 @@ _RANGE = ("name", "start_ns", "duration_ns", "place")
 LAYOUT = Layout(
     (
         EventClass(
-            "call", RANGE, _OPERATOR_CATEGORIES, _OPERATOR_ARGS + _COMM_ARGS, names=frozenset({COMM_CALL}), base=_RANGE
+            "call",
+            RANGE,
+            _OPERATOR_CATEGORIES,
+            _OPERATOR_ARGS + _COMM_ARGS + _SPLIT_ARGS + _OPERATOR_DETAILS[:1],
+            names=frozenset({COMM_CALL}),
+            base=_RANGE,
         ),
-        EventClass("operator", RANGE, _OPERATOR_CATEGORIES, _OPERATOR_ARGS, base=_RANGE),
+        EventClass("operator", RANGE, _OPERATOR_CATEGORIES, _OPERATOR_ARGS + _OPERATOR_DETAILS, base=_RANGE),
         EventClass("annotation", RANGE, frozenset({"user_annotation"}), _OPERATOR_ARGS[:3], base=_RANGE),
-        EventClass("python", RANGE, frozenset({"python_function", "python"}), base=_RANGE),
+        EventClass("python", RANGE, frozenset({"python_function", "python"}), _PYTHON_ARGS, base=_RANGE),
         EventClass(
             "runtime",
             RANGE,
@@ -127,7 +160,7 @@ LAYOUT = Layout(
                 {"kernel", "memcpy", "memset", "gpu_memcpy", "gpu_memset", "concurrent_kernel"}
                 | {"mtia_ccp_events", "hpu_op"}
             ),
-            _DEVICE_ARGS + _COMM_ARGS,
+            _DEVICE_ARGS + _COMM_ARGS + _SPLIT_ARGS,
             base=("category", *_RANGE),
         ),
         EventClass("counter_range", RANGE, frozenset({"cuda_profiler_range"}), _COUNTER_ARGS, base=_RANGE),
@@ -165,15 +198,18 @@ HOST_CLASSES = ("operator", "call", "annotation", "python", "runtime", "other")
 
 DEVICE_CLASSES = ("device", "device_annotation")
 
-COLUMNS = {cls.name: tuple(dict.fromkeys((*cls.base, *(arg.column for arg in cls.args)))) for cls in LAYOUT.classes}
-"""Columns of each class, without what it implies."""
+COLUMNS = {
+    cls.name: tuple(dict.fromkeys((*cls.base, *(arg.column for arg in cls.args if not arg.rare))))
+    for cls in LAYOUT.classes
+}
+"""Columns that each class always has, without what it implies."""
 
 _KINDS = {"int": pl.Int64, "small": pl.Int32, "float": pl.Float64, "text": pl.String, "json": pl.String}
 
 
 def event_frame(name: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """Events of a class, from the columns that are known of them; the others are null."""
-    args = next(cls.args for cls in LAYOUT.classes if cls.name == name)
+    """Events of a class, from the columns that are known of them; the others are null, or missing if they are rare."""
+    args = [arg for cls in LAYOUT.classes if cls.name == name for arg in cls.args if not arg.rare]
     schema: dict[str, type[pl.DataType]] = dict.fromkeys(BASE, pl.String)
     schema |= {arg.column: _KINDS[arg.kind] for arg in args}
     return with_schema(frame, {**schema, "start_ns": pl.Int64, "duration_ns": pl.Int64})

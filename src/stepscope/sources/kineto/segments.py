@@ -17,7 +17,7 @@ from stepscope.sources.cutting import Bounds, Chunks
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import HOST_CLASSES, event_frame
 from stepscope.sources.matching import first_match
-from stepscope.sources.spool import compacted, quantiles
+from stepscope.sources.spool import compacted, quantiles, stacked
 
 SEGMENT_ROWS = 200_000
 """About as many events make a segment; its tree and rows take some 100 MB."""
@@ -61,7 +61,7 @@ class Segment:
                 numbers = pl.int_range(first, self.next_slice, dtype=pl.Int64, eager=True).alias("slice")
                 spent = pl.zeros(frame.height, dtype=pl.Int64, eager=True).alias("spent_ns")
                 frames.append(frame.hstack([numbers, spent]))
-            self.parts[name] = [pl.concat(frames, rechunk=True)] if frames else []
+            self.parts[name] = [stacked(frames, rechunk=True)] if frames else []
 
     def rows(self, name: str) -> int:
         """How many rows a class has, with those carried over."""
@@ -75,7 +75,7 @@ class Segment:
             )
             return none.select(columns or pl.all())
         frames = [frame if columns is None else frame.select(columns) for frame in self.parts[name]]
-        return pl.concat(frames, rechunk=True)
+        return stacked(frames, rechunk=True)
 
 
 def segments(events: Events, scratch: Callable[[], Path]) -> Iterator[Segment]:
@@ -117,7 +117,7 @@ def _bounds(cuts: pl.Series, first_ns: int | None, last_ns: int | None, has_othe
 def _joined(frames: Iterable[pl.DataFrame]) -> list[pl.DataFrame]:
     """All rows in one frame, if there are any."""
     found = list(frames)
-    return [pl.concat(found, rechunk=False)] if found else []
+    return [stacked(found)] if found else []
 
 
 def _numbers(cuts: pl.Series, times: pl.Series) -> pl.Series:

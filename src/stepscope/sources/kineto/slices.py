@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.distinct import Distinct
 from stepscope.sources.kineto.compiling import Compiling
-from stepscope.sources.kineto.details import write_waits
+from stepscope.sources.kineto.details import write_operator_details, write_python_calls, write_waits
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.layout import HOST_CLASSES
@@ -66,6 +66,8 @@ class SliceWriter:
             self._write(placed)
             if name == "other":
                 write_waits(frame.filter(~goes_on), self._sink)
+            if name == "python":
+                write_python_calls(placed, self._sink)
             if name in ("operator", "call"):
                 self.traced += int((placed["category"] == "compile").sum())
                 self._write_operators(placed.filter(pl.col("category") == "operator"))
@@ -107,6 +109,7 @@ class SliceWriter:
         values = pl.when(is_convolution).then("input_values")  # those of other operators are many and not needed
         shapes = [_on_one_line(name) for name in ("input_shapes", "input_types")]
         stack = self._stacks.numbers(placed["stack_text"])
+        write_operator_details(placed, self._sink)
         self._sink.write(OPERATORS, placed.select(*columns, *shapes, input_values=values, stack=stack))
 
 

@@ -15,7 +15,7 @@ from stepscope.sources.flows import matched_flows
 from stepscope.sources.kineto.collectives import Calls, group_rows, numbered
 from stepscope.sources.kineto.compiling import report_traced
 from stepscope.sources.kineto.counter_ranges import write_counter_ranges
-from stepscope.sources.kineto.details import write_threads
+from stepscope.sources.kineto.details import write_splits, write_threads
 from stepscope.sources.kineto.device import DeviceCounts, device_work, report, write_kernels
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.facts import Facts, gather_facts
@@ -115,7 +115,9 @@ def _write_tables(path: Path, events: Events, sink: Sink, supplement: TraceSuppl
     report(counts, sink, path)
     report_traced(slices.traced, path, sink)
     if (rows := supplement.calls(calls.found(), facts.steps)).height:
-        sink.write(COLLECTIVES, numbered(rows))
+        rows = numbered(rows)
+        write_splits(rows, sink)
+        sink.write(COLLECTIVES, rows.drop("input_splits", "output_splits", strict=False))
     recording = around(recorded)
     if recording is not None and with_steps:
         of_windows = supplement.recorded(facts.steps)

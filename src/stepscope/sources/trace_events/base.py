@@ -38,11 +38,20 @@ BASE = ("phase", "name", "category", "process", "thread", "start_ns", "duration_
 
 @dataclass(frozen=True)
 class Arg:
-    """One entry of an event's `args` that becomes a column. A value of another kind becomes null."""
+    """One entry of an event's `args` that becomes a column. A value of another kind becomes null.
+
+    Args:
+        key: Its key.
+        column: Name of the column.
+        kind: How it is kept.
+        rare: Frames in which no event has a value are without the column, so that what few traces have costs the others
+            nothing.
+    """
 
     key: str
     column: str
     kind: ArgKind
+    rare: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,7 +62,7 @@ class EventClass:
     `start_ns` (int64, exact, without the trace's base; null if absent), `duration_ns` (int64, null if absent), `id`
     (string: flow or async id), or those of them that its class wants, and a column for each `Arg` of its class. A class
     may also want `place` (int32): a number for process and thread, see `TraceEvents.places`. Complete events (phase X)
-    without a usable start and duration are left out.
+    without a usable start and duration are left out. Columns of rare arguments come last.
 
     Args:
         name: Key of its frames.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from math import isfinite, isnan
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from stepscope.sources.trace_events.base import Problem
+from stepscope.sources.trace_events.base import Arg, Problem
 
 _MAX_WHOLE_US = 9_000_000_000_000_000  # x 1000 still fits int64
 _PLAIN_US = r"^-?[0-9]{1,16}(?:\.[0-9]*)?$"
@@ -101,6 +101,13 @@ def _decoded(name: str, raw: Sequence[bytes]) -> pl.Series:
     except pl.exceptions.PolarsError:
         text = pl.Series(name, [value.decode("utf-8", "replace") for value in raw], dtype=pl.String)
     return text
+
+
+def arguments(made: Mapping[str, pl.Series], wanted: Iterable[Arg]) -> list[pl.Series]:
+    """Columns of arguments, without those of rare ones that have no value; rare ones come last."""
+    rare = {arg.column for arg in wanted if arg.rare}
+    found = [column for name, column in made.items() if name in rare and column.null_count() < len(column)]
+    return [*(column for name, column in made.items() if name not in rare), *found]
 
 
 def usable(frame: pl.DataFrame, phases: frozenset[str], problems: dict[str, Problem]) -> pl.DataFrame:

@@ -14,6 +14,7 @@ import polars as pl
 from stepscope.sources.native.columns import ColumnKind, read_column, read_places
 from stepscope.sources.native.library import Refused, int32s, loaded
 from stepscope.sources.trace_events.base import EventClass, Layout, NewPlaces
+from stepscope.sources.trace_events.columns import arguments
 
 _MOST_PAIRS = 512
 _ABSENT, _NUMBER, _STRING, _ESCAPED = range(4)
@@ -140,13 +141,13 @@ class _Reader:
             column = made.get(arg.column)
             field = self._fields[arg.key]
             if not loaded().ss_met(self._scan, field):
-                if column is None:
+                if column is None and not arg.rare:
                     made[arg.column] = self._constant(arg.column, None, _TYPES[arg.kind])
             elif column is None or column.null_count() == self._count:
                 made[arg.column] = self._column(field, arg.kind, arg.column)
             elif column.null_count():
                 made[arg.column] = column.fill_null(self._column(field, arg.kind, arg.column))
-        return pl.DataFrame([*base, *made.values()])
+        return pl.DataFrame([*base, *arguments(made, cls.args)])
 
     def _base(self, name: str, cls: EventClass, places: pl.Series) -> pl.Series:
         if name == "place":

@@ -168,7 +168,7 @@ class EventDecoder:
         for arg in wanted:
             one = _COLUMNS[arg.kind](arg.column, _each(self._fields[arg.key], args))
             made[arg.column] = made[arg.column].fill_null(one) if arg.column in made else one
-        return made.values()
+        return columns.arguments(made, wanted)
 
 
 def _each(field: str, objects: list[Any]) -> list[Any]:
