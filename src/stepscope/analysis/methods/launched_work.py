@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END, starting_in
 from stepscope.tables import KERNELS
 
@@ -46,13 +47,29 @@ def launch_times(kernels: pl.LazyFrame, operators: pl.LazyFrame | None) -> pl.Da
     Returns:
         `rank`, `at_ns`, `start_ns`, `end_ns` of each kernel with a known request, in order of `at_ns`.
     """
-    asked = kernels.select("rank", "external_id", "start_ns", end_ns=END, at_ns="launch_start_ns")
-    if operators is not None:
-        known = operators.filter(pl.col("external_id").is_not_null())
-        began = known.group_by("rank", "external_id").agg(operator_ns=pl.col("start_ns").min())
-        joined = asked.join(began, on=["rank", "external_id"], how="left")
-        asked = joined.with_columns(at_ns=pl.coalesce("operator_ns", "at_ns"))
-    return asked.select("rank", "at_ns", "start_ns", "end_ns").drop_nulls().sort("at_ns").collect()
+    began = None if operators is None else _launching(operators, kernels)
+    parts = []
+    for batch in batches(kernels.select("rank", "external_id", "start_ns", end_ns=END, at_ns="launch_start_ns")):
+        asked = batch
+        if began is not None:
+            near = _near(began, asked).group_by("rank", "external_id").agg(operator_ns=pl.col("start_ns").min())
+            joined = asked.join(near, on=["rank", "external_id"], how="left")
+            asked = joined.with_columns(at_ns=pl.coalesce("operator_ns", "at_ns"))
+        parts.append(asked.select("rank", "at_ns", "start_ns", "end_ns").drop_nulls())
+    return pl.concat(parts).sort("at_ns")
+
+
+def _launching(operators: pl.LazyFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
+    """When the operators that launched kernels began, which may be few of all: `rank`, `external_id`, `start_ns`."""
+    ids = kernels.select("rank", "external_id").drop_nulls().collect()
+    known = operators.filter(pl.col("external_id").is_not_null()).select("rank", "external_id", "start_ns")
+    return pl.concat(batch.join(_near(ids, batch), on=["rank", "external_id"], how="semi") for batch in batches(known))
+
+
+def _near(rows: pl.DataFrame, batch: pl.DataFrame) -> pl.DataFrame:
+    """The rows that may have an external id of a batch; ids are given in about the order of time."""
+    ids = batch["external_id"]
+    return rows.filter(pl.col("external_id").is_between(ids.min(), ids.max()))
 
 
 def launched_within(ranges: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
