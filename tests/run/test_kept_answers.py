@@ -197,6 +197,17 @@ def test_an_answer_about_a_rank_is_taken_from_that_of_all(job: Path, calls: list
     assert not calls
 
 
+def test_answers_that_another_question_needs_are_kept(job: Path, calls: list[str]) -> None:
+    open_run(job).analyse("operator_types")
+    assert calls == ["operator_types", "operator_instances"]
+    calls.clear()
+
+    found = open_run(job).analyse("operator_instances")
+
+    assert not calls
+    assert_frame_equal(found, open_run(job, use_store=False).analyse("operator_instances"))
+
+
 def test_one_more_rank_costs_one_rank(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     last = sorted(job.rglob("*.json"))[-1]
     content = last.read_bytes()

@@ -188,8 +188,21 @@ class Supplier:
         if known is not None:
             return known
         groups = [group for group in self._groups(analysis) if not {*group}.isdisjoint(ranks)]
+        if groups == [self._numbers] and self.kept is not None:
+            return self._kept_part(analysis, options)
         parts = [self.ask_part(analysis, options, group) for group in groups]
         return parts[0] if len(parts) == 1 else PartAnswer.joined(parts)
+
+    def _kept_part(self, analysis: Analysis, options: Mapping[str, Any]) -> PartAnswer:
+        """The answers of all ranks, which are one group, for another question: also kept as if they were asked."""
+
+        def compute() -> PartAnswer:
+            return self.ask_part(analysis, options, self._numbers)
+
+        key = self._key(analysis, options, None)
+        answers: PartAnswer = self.cache.get(key, lambda: self._kept_or(analysis, options, compute))
+        self.cache.forget([self._key(analysis, options, self._numbers)])
+        return answers
 
     def _known(self, analysis: Analysis, options: Mapping[str, Any]) -> PartAnswer | None:
         """The answers of all ranks, if they are known and those of some ranks are the same without the others."""
