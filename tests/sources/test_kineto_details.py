@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from stepscope.sources import spool
 from stepscope.sources.kineto import reading, segments
 from stepscope.sources.kineto.layout import COLUMNS, LAYOUT
 from stepscope.sources.native import library
-from tests.sources.test_kineto import Trace
+from tests.sources.test_kineto import Tables, Trace
 
 
 def labelled(trace: Trace, what: str, pid: int | str, tid: int | str, **args: Any) -> None:
@@ -113,6 +114,19 @@ def test_operators_have_strides_and_the_launch_of_a_compiled_kernel(tmp_path: Pa
         (2, None, "triton_poi_0", "/tmp/a.py", "a1", "triton", "XBLOCK=16", "grid(100,)", 2**40, 4, 1, 0.5, 2000.0),
     ]
     assert tables["slices"].filter(name="triton_poi_0")["stream"].to_list() == [None]
+
+
+def test_lists_of_an_indented_trace_are_as_those_of_any_other(tmp_path: Path) -> None:
+    trace = Trace().add("cpu_op", "aten::mm", 0, 5, Input__Strides=[[4, 1], []], dims=[[2, 4], []])
+    plain = trace.read(tmp_path)
+    path = tmp_path / "indented.json"
+    path.write_text(json.dumps({**trace.header, "traceEvents": trace.events}, indent=2))
+
+    tables = Tables(path)
+
+    assert tables["operator_details"]["input_strides"].to_list() == ["[[4, 1], []]"]
+    for name in ("operator_details", "operators"):
+        assert tables[name].rows() == plain[name].rows()
 
 
 def test_python_functions_have_their_numbers(tmp_path: Path) -> None:

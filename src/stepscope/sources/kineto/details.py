@@ -72,14 +72,27 @@ def write_python_calls(rows: pl.DataFrame, sink: Sink) -> None:
 
 def write_operator_details(rows: pl.DataFrame, sink: Sink) -> None:
     """Write strides of operators and what is known of compiled kernels, if that is recorded."""
+    if "input_strides" in rows.columns:
+        rows = rows.with_columns(on_one_line(rows["input_strides"]))
     _write_known(rows, OPERATOR_DETAILS, DETAILS_OF_OPERATORS, sink)
 
 
 def write_splits(calls: pl.DataFrame, sink: Sink) -> None:
     """Write how collective calls split their payload, if that is recorded; an empty list says that parts are equal."""
     said = [name for name in ("input_splits", "output_splits") if name in calls.columns]
-    rows = calls.with_columns(pl.when(pl.col(name) != "[]").then(name).alias(name) for name in said)
+    rows = calls.with_columns(on_one_line(calls[name]) for name in said)
+    rows = rows.with_columns(pl.when(pl.col(name) != "[]").then(name).alias(name) for name in said)
     _write_known(rows, COLLECTIVE_SPLITS, said, sink)
+
+
+def on_one_line(texts: pl.Series) -> pl.Series:
+    """Lists of a trace that was indented as those of any other, so that equal ones are equal texts."""
+    has_lines = texts.str.contains("\n", literal=True)
+    if not has_lines.any():
+        return texts
+    joined = texts.str.replace_all(r"\s*\n\s*", "").str.replace_all(",", ", ", literal=True)
+    whole: pl.Series = joined.zip_with(has_lines.fill_null(False), texts)
+    return whole
 
 
 def _write_known(rows: pl.DataFrame, table: Table, columns: Sequence[str], sink: Sink) -> None:

@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.distinct import Distinct
 from stepscope.sources.kineto.compiling import Compiling
-from stepscope.sources.kineto.details import write_operator_details, write_python_calls, write_waits
+from stepscope.sources.kineto.details import on_one_line, write_operator_details, write_python_calls, write_waits
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.layout import HOST_CLASSES
@@ -107,17 +107,10 @@ class SliceWriter:
         columns = [name for name in _OPERATOR_COLUMNS if name in placed.columns]
         is_convolution = Distinct(placed["name"]).matching("conv")
         values = pl.when(is_convolution).then("input_values")  # those of other operators are many and not needed
-        shapes = [_on_one_line(name) for name in ("input_shapes", "input_types")]
+        shapes = [on_one_line(placed[name]) for name in ("input_shapes", "input_types")]
         stack = self._stacks.numbers(placed["stack_text"])
         write_operator_details(placed, self._sink)
         self._sink.write(OPERATORS, placed.select(*columns, *shapes, input_values=values, stack=stack))
-
-
-def _on_one_line(column: str) -> pl.Expr:
-    """Lists of a trace that was indented as those of any other, so that equal shapes are equal texts."""
-    text = pl.col(column)
-    joined = text.str.replace_all(r"\s*\n\s*", "").str.replace_all(",", ", ", literal=True)
-    return pl.when(text.str.contains("\n", literal=True)).then(joined).otherwise(text).alias(column)
 
 
 def _category(name: str, ranges: pl.DataFrame, compiled: pl.Series | None) -> pl.Expr:
