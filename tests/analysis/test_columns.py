@@ -114,7 +114,24 @@ def test_the_unit_is_the_end_of_the_name(name: str, unit: str) -> None:
 def test_a_result_as_declared_is_taken_as_it_is() -> None:
     result = frame()
 
-    assert DECLARED.checked(result) is result
+    assert DECLARED.checked(result).equals(result)
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [
+        ([0.1, 0.1 - 1.4e-17], [0.1, 0.1]),
+        ([1.865, 1.8650000000000002], [1.865, 1.865]),
+        ([1 / 3, -2e5 / 3], [0.333333333333, -66666.6666667]),
+        ([5e-7 * (1 + 3e-16), None], [5e-7, None]),
+        ([123456789012345.0, 2.0**60], [123456789012345.0, 2.0**60]),
+        ([1e-300, float("inf")], [1e-300, float("inf")]),
+    ],
+)
+def test_fractions_keep_the_digits_that_any_order_of_adding_gives(
+    values: list[float | None], kept: list[float | None]
+) -> None:
+    assert DECLARED.checked(frame(share_ratio=values))["share_ratio"].to_list() == kept
 
 
 @pytest.mark.parametrize(

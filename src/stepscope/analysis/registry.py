@@ -28,6 +28,14 @@ Scope = Literal["rank", "job"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+DIGITS = 12
+"""Significant digits of fractions in an answer, chosen by us: more than any measurement has. The last of a float's 16
+depend on the order in which Polars adds and on how rows are cut into blocks, so they would differ between calls."""
+
+_CUT = (1e-9, 1e15)
+"""Fractions of this size are cut; powers of ten are exact for them."""
+
+
 @dataclass(frozen=True)
 class Analysis:
     """A registered analysis.
@@ -95,7 +103,7 @@ class Analysis:
         if not isinstance(result, pl.DataFrame):
             raise TypeError(f"analysis {self.name} returned a {type(result).__name__}, not a frame")
         if result.schema == self.schema:
-            return result
+            return self._with_certain_digits(result)
         if result.columns != list(self.schema):
             missing = [name for name in self.schema if name not in result.columns]
             more = [name for name in result.columns if name not in self.schema]
@@ -103,7 +111,15 @@ class Analysis:
             raise TypeError(
                 f"the result of analysis {self.name} {what}. Its columns are declared as {list(self.schema)}"
             )
-        return pl.DataFrame([self._cast(column) for column in result.get_columns()])
+        return self._with_certain_digits(pl.DataFrame([self._cast(column) for column in result.get_columns()]))
+
+    def _with_certain_digits(self, result: pl.DataFrame) -> pl.DataFrame:
+        """The result with its fractions cut to `DIGITS` digits."""
+        return result.with_columns(self._fractions) if self._fractions and result.height else result
+
+    @cached_property
+    def _fractions(self) -> list[pl.Expr]:
+        return [_certain(name) for name, dtype in self.schema.items() if dtype == pl.Float64]
 
     def _cast(self, column: pl.Series) -> pl.Series:
         dtype = self.schema[column.name]
@@ -263,3 +279,10 @@ def _check(added: Analysis) -> None:
     for option in added.passes:
         if not any(option in other.options for other in added.others):
             raise StepscopeError(f"{added.name}: it passes option `{option}` on, which no analysis that it needs has")
+
+
+def _certain(name: str) -> pl.Expr:
+    """A column's fractions cut to `DIGITS` digits; whole numbers stay as they are."""
+    value = pl.col(name)
+    is_fraction = value.abs().is_between(*_CUT) & (value != value.floor())
+    return pl.when(is_fraction).then(value.round_sig_figs(DIGITS)).otherwise(value).alias(name)
