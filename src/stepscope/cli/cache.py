@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stepscope.store import Store
 
 cache = typer.Typer(
-    help="List or clear the cache of parsed inputs and of answers about them.",
+    help="List or clear the cache of parsed inputs and answers.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
