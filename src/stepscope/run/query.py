@@ -10,6 +10,7 @@ import difflib
 import itertools
 import re
 from collections.abc import Mapping
+from functools import cache
 
 import polars as pl
 
@@ -65,14 +66,19 @@ def query(tables: Mapping[str, pl.LazyFrame], text: str) -> pl.DataFrame:
             run, or fails.
     """
     confined = _confined(text)
-    empty = {name: pl.LazyFrame(schema=table.schema) for name, table in TABLES.items() if name not in tables}
-    context = pl.SQLContext({**empty, **tables})
+    context = pl.SQLContext({**_empty(), **tables})
     try:
         return context.execute(confined, eager=True)
     except pl.exceptions.PolarsError as error:
         raise StepscopeError(f"the query failed: {_first_line(error)}.{_meant(str(error))} {_hint(text)}") from error
     except pl.exceptions.PanicException as error:  # a bug in Polars itself
         raise StepscopeError(f"the query failed inside Polars: {_first_line(error)}. Try a simpler query") from error
+
+
+@cache
+def _empty() -> dict[str, pl.LazyFrame]:
+    """All tables, without rows; made once, as making them takes longer than many a query."""
+    return {name: pl.LazyFrame(schema=table.schema) for name, table in TABLES.items()}
 
 
 def _confined(text: str) -> str:
