@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import with_last
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
@@ -136,23 +137,42 @@ def _fragmented(peaks: pl.DataFrame, curve: pl.LazyFrame, limits: Limits) -> pl.
 
 def _forced(curve: pl.LazyFrame) -> pl.DataFrame:
     """What each allocator reserved although at least the requested amount was free."""
-    both = curve.filter(pl.col("reserved_bytes").is_not_null() & pl.col("allocated_bytes").is_not_null())
-    before = {name: pl.col(name).shift(1).over(_CURVE) for name in ("reserved_bytes", "allocated_bytes")}
-    free = before["reserved_bytes"] - before["allocated_bytes"]
-    asked = pl.col("allocated_bytes") - before["allocated_bytes"]
-    further = pl.col("reserved_bytes") - before["reserved_bytes"]
-    forced = pl.when((further > 0) & (asked > 0) & (asked <= free)).then(further).otherwise(0)
-    ordered = both.select(*_CURVE, "time_ns", *before).sort("time_ns", maintain_order=True)
-    return ordered.with_columns(forced_bytes=forced).group_by(_CURVE).agg(pl.col("forced_bytes").sum()).collect()
+    sizes = pl.col("reserved_bytes"), pl.col("allocated_bytes")
+    both = curve.filter(column.is_not_null() for column in sizes).select(*_CURVE, *sizes)
+    reserved, allocated = sizes
+    before_reserved, before_allocated = (column.shift(1).over(_CURVE) for column in sizes)
+    further, asked = reserved - before_reserved, allocated - before_allocated
+    is_free = asked <= before_reserved - before_allocated
+    forced = pl.when((further > 0) & (asked > 0) & is_free).then(further).otherwise(0)
+    parts: list[pl.DataFrame] = []
+    lasts = None  # of each curve, so that the first of the next batch has one before it
+    for batch in batches(both):
+        rows = batch if lasts is None else pl.concat([lasts, batch])
+        parts.append(rows.with_columns(forced_bytes=forced).group_by(_CURVE).agg(pl.col("forced_bytes").sum()))
+        lasts = rows.unique(_CURVE, keep="last")
+    return pl.concat(parts).group_by(_CURVE).agg(pl.col("forced_bytes").sum())
 
 
 def _growing(curve: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[dict[str, Any]]:
     """Memory curves whose low level rises from step to step."""
     known = curve.filter(pl.col("allocated_bytes").is_not_null()).select(*_CURVE, "time_ns", "allocated_bytes")
-    last = with_last(known, steps.sort("end_ns", "step"), "step", at="time_ns")
-    rows = last.filter(pl.col("time_ns") <= pl.col("until_ns")).collect()
-    low = pl.col("allocated_bytes").quantile(0.25, "lower")
-    floors = rows.group_by(*_CURVE, "step").agg(low=low, peak=pl.col("allocated_bytes").max()).sort(*_CURVE, "step")
+    ranges = steps.sort("end_ns", "step").select("rank", "step", "start_ns", "end_ns").collect()
+    level = pl.col("allocated_bytes")
+    # a step may go on in the next batch, so its levels are kept: 8 bytes for each
+    parts = [
+        with_last(batch, ranges, "step", at="time_ns")
+        .filter(pl.col("time_ns") <= pl.col("until_ns"))
+        .group_by(*_CURVE, "step")
+        .agg(level)
+        for batch in batches(known)
+    ]
+    levels = level.explode()
+    floors = (
+        pl.concat(parts)
+        .group_by(*_CURVE, "step")
+        .agg(low=levels.quantile(0.25, "lower"), peak=levels.max())
+        .sort(*_CURVE, "step")
+    )
     curves = floors.group_by(_CURVE, maintain_order=True).agg("step", "low", pl.col("peak").max())
     found = []
     for *key, numbers, floor, peak in curves.iter_rows():

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.memory_points import PLACE, during, of_nodes, of_times
 from stepscope.analysis.methods.statistics import sum_known
 from stepscope.analysis.registry import analysis, ranks_of, without_rows
@@ -171,21 +172,30 @@ def _of_graphs(nodes: pl.DataFrame) -> pl.DataFrame:
 
 def _of_curves(curve: pl.LazyFrame, steps: pl.LazyFrame | None) -> pl.DataFrame:
     """The first time each allocator reaches its peak, with the step (looked up for this time only)."""
-    place = [name for name in PLACE if name != "graph"]
-    at, changes = pl.col("allocated_bytes").arg_max(), pl.col("change_bytes")
-    peaks = (
-        curve.sort("time_ns", maintain_order=True)
-        .group_by(place, maintain_order=True)
-        .agg(
-            peak_bytes=pl.col("allocated_bytes").max(),
-            allocated_peak_bytes=pl.col("allocated_bytes").max(),
-            time_ns=pl.col("time_ns").get(at),
-            reserved_peak_bytes=pl.col("reserved_bytes").max(),
-            allocations=pl.when(changes.count() > 0).then((changes > 0).sum()),
-        )
-        .with_columns(allocated_bytes="peak_bytes", change_bytes=pl.lit(None, pl.Int64))
+    is_allocation = (pl.col("change_bytes") > 0).cast(pl.Int64)
+    rows = curve.select(*_ALLOCATOR, "time_ns", "allocated_bytes", "reserved_bytes", allocations=is_allocation)
+    peaks = _highest(pl.concat(map(_highest, batches(rows)))).select(
+        *_ALLOCATOR,
+        "allocated_bytes",
+        "time_ns",
+        "allocations",
+        peak_bytes="allocated_bytes",
+        allocated_peak_bytes="allocated_bytes",
+        reserved_peak_bytes="reserved_bytes",
+        change_bytes=pl.lit(None, pl.Int64),
     )
-    return of_times(peaks.collect().lazy(), steps)
+    return of_times(peaks.lazy(), steps)
+
+
+_ALLOCATOR = [name for name in PLACE if name != "graph"]
+
+
+def _highest(rows: pl.DataFrame) -> pl.DataFrame:
+    """The peak of each allocator, when it is first reached, and the number of `allocations`, if any is known."""
+    allocated = pl.col("allocated_bytes")
+    first = pl.col("time_ns").filter(allocated == allocated.max()).min()
+    most = allocated.max(), pl.col("reserved_bytes").max()
+    return rows.group_by(_ALLOCATOR, maintain_order=True).agg(*most, sum_known("allocations"), time_ns=first)
 
 
 def _stated(rank_figures: pl.LazyFrame | None) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
+from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.operator_lists import kernel_rows, named_operators
 from stepscope.analysis.methods.statistics import duration_sums, rounded
 from stepscope.analysis.registry import analysis, ranks_of
@@ -44,8 +45,9 @@ def shape_executions(
     Raises:
         Unavailable: If shapes were not recorded or never change.
     """
-    parts = [OPERATOR_STEPS.or_empty(operator_steps).select(_EXECUTION).collect()]
-    stated = parts[0]["rank"].unique().to_list()
+    given = OPERATOR_STEPS.or_empty(operator_steps).select(_EXECUTION).collect()
+    stated = given["rank"].unique().to_list()
+    parts: list[pl.DataFrame | None] = [given]
     seen: set[tuple[int, int]] = set()
     if kernels is not None:
         rows, named = _with_shapes(kernels, stated), lambda calls: kernel_rows(calls, ranks)
@@ -53,7 +55,7 @@ def shape_executions(
     if operators is not None:
         rows, named = _with_shapes(operators, stated), lambda calls: named_operators(calls, kernels)
         parts.append(_executions(rows, named, seen))
-    found = pl.concat(parts)
+    found = pl.concat(part for part in parts if part is not None)
     if found.is_empty():
         reasons: dict[str, list[int]] = {}
         for rank in ranks_of(RANKS.or_empty(ranks)):
@@ -80,26 +82,30 @@ def _with_shapes(calls: pl.LazyFrame, stated: list[int]) -> pl.LazyFrame:
 
 def _executions(
     calls: pl.LazyFrame, named: Callable[[pl.LazyFrame], pl.LazyFrame], seen: set[tuple[int, int]]
-) -> pl.DataFrame:
-    """The calls of operators whose set of shapes differs between steps, in order.
+) -> pl.DataFrame | None:
+    """The calls of operators whose set of shapes differs between steps, in order; None if there are none.
 
     Args:
         calls: Calls with known step and shapes.
         named: Adds the columns of `OPERATOR`.
-        seen: Takes the ranks, and their steps, in which any ran.
+        seen: Takes the ranks with the first and last step in which any ran.
     """
     recorded = [name for name in calls.collect_schema().names() if name not in _CALL]
-    kinds = calls.group_by(*recorded, "input_shapes").agg(pl.col("step").unique()).collect(engine="streaming")
-    seen |= {*kinds.select("rank", "step").explode("step").unique().iter_rows()}
+    steps, kind = pl.col("step"), [*recorded, "input_shapes"]
+    # Polars' streaming engine takes hundreds of MB for such lists
+    parts = [rows.group_by(kind).agg(steps.unique()) for rows in batches(calls.select(*kind, "step"))]
+    kinds = pl.concat(parts).group_by(kind).agg(steps.explode().unique())
+    ends = kinds.select("rank", first=steps.list.min(), last=steps.list.max()).unique()
+    seen |= {(rank, step) for rank, *of_rank in ends.iter_rows() for step in of_rank}
     unlisted = kinds.select(recorded).unique().with_row_index("recorded")
     listed = named(unlisted.lazy()).select("recorded", *OPERATOR).collect()
     changing = _changing(
         kinds.join(unlisted, on=recorded, nulls_equal=True).select("recorded", "input_shapes", "step"), listed
     )
-    wanted = unlisted.join(changing, on="recorded", how="semi")
-    kept = (
-        calls.join(wanted.lazy(), on=recorded, nulls_equal=True).select("recorded", *_CALL).collect(engine="streaming")
-    )
+    if changing.is_empty():
+        return None
+    wanted = unlisted.join(changing, on="recorded", how="semi").lazy()
+    kept = calls.join(wanted, on=recorded, nulls_equal=True).select("recorded", *_CALL).collect(engine="streaming")
     rows = kept.join(changing, on="recorded")
     return rows.sort("rank", "start_ns", "duration_ns", *OPERATOR[1:], "input_shapes").select(_EXECUTION)
 
@@ -107,15 +113,13 @@ def _executions(
 def _changing(kinds: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
     """The rows of `listed` (`recorded`, `OPERATOR`) of the operators whose set of shapes differs between the steps in
     which they run; `kinds` has the shapes and lists of steps of each."""
+    steps = pl.col("step")
     numbered = listed.select(OPERATOR).unique().with_row_index("operator").join(listed, on=OPERATOR, nulls_equal=True)
-    shapes = kinds.join(numbered.select("recorded", "operator"), on="recorded").select(
-        "operator", "step", shape=pl.col("input_shapes").rank("dense")
-    )
-    several = shapes.filter(pl.col("shape").n_unique().over("operator") > 1)
-    ran = several.explode("step").unique()
-    sets = ran.group_by("operator", "step").agg(pl.col("shape").sort().cast(pl.String).str.join("|"))
-    differing = sets.group_by("operator").agg(pl.col("shape").n_unique()).filter(pl.col("shape") > 1)
-    return numbered.join(differing, on="operator", how="semi").drop("operator")
+    of_operators = kinds.join(numbered.select("recorded", "operator"), on="recorded")
+    shapes = of_operators.group_by("operator", "input_shapes").agg(steps.explode().unique())
+    # the sets are equal if each shape is in all steps of its operator
+    ran = shapes.group_by("operator").agg(steps.explode().n_unique(), least=steps.list.len().min())
+    return numbered.join(ran.filter(pl.col("least") < steps), on="operator", how="semi").drop("operator")
 
 
 @analysis(
