@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.registry import analysis, ranks_of
-from stepscope.analysis.step.activity import SPLIT, split
+from stepscope.analysis.step.activity import SPLIT, split_lengths
 from stepscope.tables.base import Column
 
 WORK = ("computing", "data_loading", "compile", "checkpoint", "garbage_collection", "dispatch", "memory")
@@ -71,7 +71,7 @@ def segments(
     windows = _windows(calls.filter(pl.col("members") > 1), steps)
     waits = calls.lazy().filter(pl.col("wait_ns") > 0)
     unsplit = calls.lazy().filter(pl.col("wait_ns").is_null())
-    cut = split(
+    cut = split_lengths(
         activity,
         windows.lazy().select("rank", "window", "start_ns", "end_ns"),
         (*SPLIT, "checkpoint"),
@@ -84,7 +84,6 @@ def segments(
         .agg(
             pl.col("duration_ns").filter(pl.col("doing") == kind).sum().alias(f"{kind}_ns") for kind in (*KINDS, "wait")
         )
-        .collect()
     )
     own = pl.sum_horizontal(f"{kind}_ns" for kind in KINDS)
     unknown = steps.filter(~pl.col("recorded")).select("rank", "step").collect()

@@ -1,17 +1,24 @@
 """Arithmetic on time ranges: how long kinds of work are active, alone and together, in each window.
 
 A single sweep computes all overlaps without joins: sort the range ends, count the open ranges of each layer, and sum
-the pieces between neighbouring ends.
+the pieces between neighbouring ends. Ranges of ranks are swept and joined by the compiled code if there is any and they
+are nearly in order, else by Polars, with the same result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from contextlib import suppress
+from typing import TypeAlias, TypeVar
 
 import polars as pl
 
+from stepscope.sources.native import sweeping
+from stepscope.sources.native.library import Refused, is_available
+
 Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
+
+Ranges: TypeAlias = pl.DataFrame | pl.LazyFrame
 
 WINDOW = "window"
 
@@ -19,7 +26,7 @@ END = pl.col("start_ns") + pl.col("duration_ns")
 """The end of a range of which start and duration are known."""
 
 
-def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame, by: Sequence[str] = ()) -> pl.LazyFrame:
+def pieces(layers: Mapping[str, Ranges], windows: Ranges, by: Sequence[str] = ()) -> pl.LazyFrame:
     """Cut the windows into pieces in which the set of active layers does not change.
 
     Args:
@@ -37,12 +44,74 @@ def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame, by: Sequen
         >>> pieces({"busy": ranges}, windows).select("duration_ns", "busy").collect().rows()
         [(2, True), (2, True), (2, True), (2, False)]
     """
+    swept = _compiled(layers, windows, by, whole=False)
+    return _swept(layers, windows, by) if swept is None else swept
+
+
+def lengths(layers: Mapping[str, Ranges], windows: Ranges, by: Sequence[str] = ()) -> pl.DataFrame:
+    """How long each set of layers is active in each window: the sums of `pieces`, in any order.
+
+    Returns:
+        `by`, `window`, `duration_ns` (above 0) and one Boolean column for each layer.
+    """
+    swept = _compiled(layers, windows, by, whole=True)
+    if swept is not None:
+        return swept.drop("start_ns").collect(engine="in-memory")
+    return _swept(layers, windows, by).group_by(*by, WINDOW, *layers).agg(pl.col("duration_ns").sum()).collect()
+
+
+def _compiled(layers: Mapping[str, Ranges], windows: Ranges, by: Sequence[str], *, whole: bool) -> pl.LazyFrame | None:
+    """`pieces`, or with `whole` their sums, by the compiled sweep; None if it cannot make them."""
+    if [*by] not in ([], ["rank"]) or not is_available():
+        return None
+    rank = pl.col("rank").cast(pl.Int64) if by else pl.lit(0, pl.Int64).alias("rank")
+    times = pl.col("start_ns", "end_ns").cast(pl.Int64)
+    ranges = {name: _eager(layer.select(rank, times)) for name, layer in layers.items()}
+    known = {name: rows for name, rows in ranges.items() if rows.height}
+    given = _eager(windows.select(*by, WINDOW, "start_ns", "end_ns"))
+    numbered = given.select(rank, times, pl.col(WINDOW).cast(pl.Int64))
+    if numbered.is_empty():
+        return None
+    try:
+        swept = sweeping.sweep([*known.values()], numbered, whole=whole)
+    except Refused:
+        in_order = _lasting(numbered).sort("rank", "start_ns", maintain_order=True)
+        try:
+            swept = sweeping.sweep([*map(_in_order, known.values())], in_order, whole=whole)
+        except Refused:
+            return None
+    active = {name: pl.col("active") & (1 << bit) != 0 for bit, name in enumerate(known)}
+    never = pl.lit(value=False)
+    return swept.lazy().select(
+        *(pl.col(name).cast(given.schema[name]) for name in by),
+        *(WINDOW, "start_ns", "duration_ns"),
+        **{name: active.get(name, never) for name in layers},
+    )
+
+
+def _in_order(ranges: pl.DataFrame) -> pl.DataFrame:
+    """The starts of a layer in order, and beside them its ends in order: a sweep only counts them."""
+    lasting = _lasting(ranges)
+    starts, ends = (lasting.select("rank", side).sort("rank", side) for side in ("start_ns", "end_ns"))
+    return starts.with_columns(ends["end_ns"])
+
+
+def _lasting(ranges: pl.DataFrame) -> pl.DataFrame:
+    return ranges.filter(pl.col("end_ns") > pl.col("start_ns"))
+
+
+def _eager(rows: Ranges) -> pl.DataFrame:
+    return rows.collect(engine="in-memory") if isinstance(rows, pl.LazyFrame) else rows
+
+
+def _swept(layers: Mapping[str, Ranges], windows: Ranges, by: Sequence[str]) -> pl.LazyFrame:
+    """`pieces` by Polars."""
     names = list(layers)
     # Each end carries the number of its layer, positive if it opens and negative if it closes; windows are numbered
     # after the layers. This keeps the sorted rows small.
     same = pl.lit(None, pl.Int64)
-    parts = [_ends(ranges, number, by, same, same) for number, ranges in enumerate(layers.values(), 1)]
-    parts.append(_ends(windows, len(names) + 1, by, pl.col(WINDOW).cast(pl.Int64), pl.lit(-1, pl.Int64)))
+    parts = [_ends(ranges.lazy(), number, by, same, same) for number, ranges in enumerate(layers.values(), 1)]
+    parts.append(_ends(windows.lazy(), len(names) + 1, by, pl.col(WINDOW).cast(pl.Int64), pl.lit(-1, pl.Int64)))
     # Among equal times, a window has to close before the next one opens, as listed in the last part; other ends may
     # come in any order. So no other sort key is needed, which would take most of the time. Where one value of `by`
     # ends, all its ranges and windows are closed, so the sums below just go on.
@@ -60,13 +129,24 @@ def pieces(layers: Mapping[str, pl.LazyFrame], windows: pl.LazyFrame, by: Sequen
     return cut.filter(inside).select(*by, WINDOW, pl.col("at").alias("start_ns"), "duration_ns", *names)
 
 
-def union(ranges: pl.LazyFrame, by: Sequence[str] = ()) -> pl.LazyFrame:
+def union(ranges: Rows, by: Sequence[str] = ()) -> Rows:
     """Merge ranges (`start_ns`, `end_ns`) that touch or overlap. The result is sorted and disjoint.
 
     Args:
         ranges: Any ranges.
         by: Columns, e.g. the rank; only ranges with equal values are merged.
     """
+    if isinstance(ranges, pl.LazyFrame):
+        return _joined(ranges, by)
+    if [*by] == ["rank"] and is_available():
+        schema = {name: ranges.schema[name] for name in ("rank", "start_ns", "end_ns")}
+        with suppress(Refused):
+            return sweeping.union(ranges.select(pl.col(*schema).cast(pl.Int64))).cast(schema)  # type: ignore[arg-type]
+    return _joined(ranges.lazy(), by).collect(engine="in-memory")
+
+
+def _joined(ranges: pl.LazyFrame, by: Sequence[str]) -> pl.LazyFrame:
+    """`union` by Polars."""
     reach = pl.col("end_ns").cum_max()
     ordered = (
         ranges.select(*by, "start_ns", "end_ns")

@@ -12,7 +12,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.batches import batches
-from stepscope.analysis.methods.intervals import END, pieces
+from stepscope.analysis.methods.intervals import END, lengths, pieces
 from stepscope.analysis.methods.names import named
 from stepscope.analysis.registry import analysis, ranks_of, without_rows
 from stepscope.analysis.step.marked_steps import LIMITS, Limits, phases_of_unrecorded
@@ -96,25 +96,35 @@ def _device_work(kernels: pl.LazyFrame) -> tuple[pl.DataFrame, set[int]]:
     computing: set[int] = set()
     for batch in batches(kernels.select("rank", "kind", "start_ns", "duration_ns")):
         computing.update(batch.filter(pl.col("kind") == "compute")["rank"].unique())
-        if parts:
-            parts[-1] = merged(parts[-1])
-        parts.append(_named(batch, pl.col("kind").replace_strict(DOING, default="computing")))
+        parts.append(merged(_named(batch, pl.col("kind").replace_strict(DOING, default="computing"))))
     return pl.concat(parts), computing
 
 
 def _host_work(operators: pl.LazyFrame, calls: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
     """Ranges of the host's operators by kind, without garbage collections inside them."""
     garbage = _garbage(slices)
-    is_call = named(operators, call=pl.col("name").str.contains(COMMUNICATION_CALL))["call"]
-    what = pl.when(is_call).then(pl.lit("communication")).otherwise(pl.lit("computing"))
+    is_call = named(operators, call=pl.col("name").str.contains(COMMUNICATION_CALL))["call"].fill_null(False)
+    where = () if garbage.is_empty() else ("thread",)
+    rows = operators.select("rank", "start_ns", "duration_ns", *where, is_call=is_call)
     parts: list[pl.DataFrame] = []
-    for batch in batches(operators.select("rank", "name", "start_ns", "duration_ns", "thread")):
-        if parts:
-            parts[-1] = merged(parts[-1])
-        # MindSpore also records a collective as an operator, in addition to its call
-        others = batch.join(calls, on=["rank", "start_ns", "duration_ns"], how="anti")
-        parts.append(_not_stopped(_named(others, what, "thread"), garbage))
+    for batch in batches(rows):
+        others = _not_among(calls, batch)
+        kinds = {"communication": others.filter("is_call"), "computing": others.filter(~pl.col("is_call"))}
+        for what, kind in kinds.items():
+            found = _named(kind, pl.lit(what), *where)
+            parts.append(merged(_not_stopped(found, garbage) if where else found))
     return pl.concat(parts)
+
+
+def _not_among(calls: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows without those of collectives: MindSpore also records one as an operator, in addition to its call."""
+    is_call = rows["start_ns"].is_in(calls["start_ns"].implode())  # which spares a join of all rows
+    places = is_call.arg_true()
+    if places.is_empty():
+        return rows
+    some = rows[places].with_columns(place=places)
+    others = some.join(calls, on=["rank", "start_ns", "duration_ns"], how="anti")["place"]
+    return rows.filter(~is_call.scatter(others, False))
 
 
 def _not_launched(slices: pl.LazyFrame | None, is_host: pl.Expr) -> None:
@@ -163,11 +173,27 @@ def split(
         compiler as compiling; if no operators were recorded, phases of the step count as computing except during
         communication and garbage collection.
     """
-    ranges = activity.lazy().select("rank", "what", "start_ns", "end_ns")
-    layers = {what: ranges.filter(pl.col("what") == what).drop("what") for what in kinds}
+    return pieces({**_layers(activity, kinds), **more}, windows, by=["rank"]).with_columns(computing=_works(activity))
+
+
+def split_lengths(
+    activity: pl.DataFrame, windows: pl.LazyFrame, kinds: Iterable[str] = SPLIT, **more: pl.LazyFrame
+) -> pl.DataFrame:
+    """The sums of `split`, as `intervals.lengths`: how long each window had which activity."""
+    found = lengths({**_layers(activity, kinds), **more}, windows, by=["rank"])
+    return found.with_columns(computing=_works(activity))
+
+
+def _layers(activity: pl.DataFrame, kinds: Iterable[str]) -> dict[str, pl.DataFrame]:
+    ranges = activity.select("rank", "what", "start_ns", "end_ns")
+    parts = {what: part for (what,), part in ranges.partition_by("what", as_dict=True, include_key=False).items()}
+    return {what: parts.get(what, ranges.clear().drop("what")) for what in kinds}
+
+
+def _works(activity: pl.DataFrame) -> pl.Expr:
+    """Whether the work of a rank counts as computing."""
     marked = pl.col("phase") & ~pl.col("communication") & ~pl.col("gc")
-    works = (pl.col("computing") | marked) & (~(pl.col("data") | pl.col("compile")) | is_on_device(activity))
-    return pieces({**layers, **more}, windows, by=["rank"]).with_columns(computing=works)
+    return (pl.col("computing") | marked) & (~(pl.col("data") | pl.col("compile")) | is_on_device(activity))
 
 
 def is_on_device(activity: pl.DataFrame) -> pl.Expr:

@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.step_windows import known_steps, numbered, step_windows
 from stepscope.analysis.registry import analysis
-from stepscope.analysis.step.activity import WORK, split
+from stepscope.analysis.step.activity import WORK, split_lengths
 from stepscope.tables import COLLECTIVES
 from stepscope.tables.base import Column
 from stepscope.tables.steps import WHOLE_RECORDING
@@ -69,10 +69,9 @@ def breakdown(
     bubbles = received.agg(bubble_ns=pl.col("duration_ns").sum()).collect()
     windows = _windows(steps, activity.filter("on_device") if whole_recording else None)
     sums = (
-        split(activity, windows.lazy())
+        split_lengths(activity, windows.lazy())
         .group_by("window")
         .agg(pl.col("duration_ns").filter(where).sum().alias(name) for name, where in SUMS.items())
-        .collect()
     )
     return (
         windows.join(sums, on="window", how="left")

@@ -59,14 +59,15 @@ def marks(slices: pl.LazyFrame) -> pl.DataFrame:
         pl.when((category == "python") & (pl.col("depth") > 1)).then(category),
         pl.when(called & name.is_in(waiting)).then(pl.lit("sync")),
     )
-    return merged(slices.select("rank", what.alias("what"), "start_ns", end_ns=END).drop_nulls("what").collect())
+    # labels of the few, not of all
+    some = slices.filter(category.is_in(["annotation", "compile", "gc", "python"]) | name.is_in(waiting))
+    found = some.select("rank", what.alias("what"), "start_ns", end_ns=END).drop_nulls("what")
+    return merged(found.collect(engine="streaming"))
 
 
 def merged(ranges: pl.DataFrame) -> pl.DataFrame:
     """Merge ranges (`rank`, `what`, `start_ns`, `end_ns`) of one rank and kind that touch or overlap."""
-    parts = ranges.sort("what").partition_by("what", as_dict=True, maintain_order=True)
-    unions = [
-        union(part.lazy(), by=["rank"]).select("rank", pl.lit(what).alias("what"), "start_ns", "end_ns")
-        for (what,), part in parts.items()
-    ]
-    return pl.concat(pl.collect_all(unions)) if unions else ranges.select("rank", "what", "start_ns", "end_ns")
+    parts = sorted(ranges.partition_by("what", as_dict=True).items())
+    columns = ("rank", "what", "start_ns", "end_ns")
+    unions = [union(part, by=["rank"]).with_columns(what=pl.lit(what)).select(columns) for (what,), part in parts]
+    return pl.concat(unions) if unions else ranges.select(columns)

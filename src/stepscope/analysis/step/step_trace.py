@@ -9,7 +9,7 @@ from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.methods.step_points import BACKWARD, FORWARD, NO_PHASES, Evidence, NamedPoints, point
 from stepscope.analysis.methods.step_windows import is_whole_recording, numbered
 from stepscope.analysis.registry import analysis
-from stepscope.analysis.step.activity import SPLIT, split
+from stepscope.analysis.step.activity import SPLIT, split_lengths
 from stepscope.analysis.step.marked_steps import marked_steps
 from stepscope.analysis.step.phase_ranges import PHASES as RANGES
 from stepscope.tables.base import Column
@@ -169,11 +169,10 @@ def _phases(
     layers = {phase: phases.lazy().filter(pl.col("phase") == phase).drop("phase") for phase in RANGES}
     windows = numbered(steps.select("rank", "start_ns", "end_ns"))
     sums = (
-        split(activity, windows.lazy(), SPLIT, **layers)
+        split_lengths(activity, windows.lazy(), SPLIT, **layers)
         .with_columns(what=first_label(CLAIMS, otherwise="other_ns"))
         .group_by("window")
         .agg(pl.col("duration_ns").filter(pl.col("what") == name).sum().alias(name) for name in PHASES)
-        .collect()
     )
     every = windows.join(sums, on="window", how="left", maintain_order="left").select(
         "rank", pl.when(steps["recorded"].fill_null(True) | steps["by_phases"]).then(pl.col(PHASES).fill_null(0))

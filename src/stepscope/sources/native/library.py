@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 PATH = Path(__file__).with_name("_native.so")
-_VERSION = 14
+_VERSION = 15
 
 _new_capsule: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
@@ -71,6 +72,8 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         "ss_match": (number, [pointer, long, pointer, long, pointer, pointer]),
         "ss_hold": (number, [pointer, long, pointer, pointer, long, pointer, pointer]),
         "ss_distinct": (number, [pointer, long, pointer, pointer, pointer, pointer]),
+        "ss_union": (number, [pointer, long, pointer, pointer]),
+        "ss_sweep": (number, [pointer, pointer, number, number, pointer, pointer]),
         "ss_pages": (pointer, [pointer, long, pointer]),
         "ss_free_bytes": (None, [pointer]),
         "ss_drop": (None, [pointer, pointer]),
@@ -132,6 +135,8 @@ class NewColumn:
         self._array, self._schema = _ArrowStruct(), _ArrowStruct()
         self.pointers = ctypes.byref(self._array), ctypes.byref(self._schema)
         """What functions of the library take."""
+        self.addresses = ctypes.addressof(self._array), ctypes.addressof(self._schema)
+        """The same for those that take several columns at once."""
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         structs = (self._schema, b"arrow_schema"), (self._array, b"arrow_array")
@@ -151,8 +156,13 @@ class GivenColumns:
 
     def __init__(self, *columns: pl.Series) -> None:
         self._streams = [column.rechunk().__arrow_c_stream__() for column in columns]
-        self.pointers = [_capsule_pointer(stream, b"arrow_array_stream") for stream in self._streams]
+        self.pointers: list[int] = [_capsule_pointer(stream, b"arrow_array_stream") for stream in self._streams]
         """What functions of the library take, as long as this object is kept."""
+
+
+def pointers(addresses: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
+    """Several pointers as one argument."""
+    return (ctypes.c_void_p * len(addresses))(*addresses)
 
 
 def int32s(values: list[int]) -> ctypes.Array[ctypes.c_int32]:
