@@ -27,7 +27,7 @@ def main(path: Path) -> None:
     """Ask every question twice of a run that was just opened, and print the milliseconds as JSON."""
     _warm_up(open_run([path]))
     found = []
-    for kind, name, ask in _questions(open_run([path])):
+    for kind, name, ask in questions(open_run([path])):
         run = open_run([path])
         found.append({"kind": kind, "name": name, "first_ms": _timed(ask, run), "again_ms": _timed(ask, run)})
     json.dump(found, sys.stdout)
@@ -46,7 +46,7 @@ def _timed(ask: Callable[[Run], object], run: Run) -> float:
     return (time.perf_counter() - begun) * 1000
 
 
-def _questions(run: Run) -> Iterator[Question]:
+def questions(run: Run) -> Iterator[Question]:
     for name in ANALYSES:
         yield "analysis", name, lambda run, name=name: run.analyse(name)  # type: ignore[misc]
     for page in (PAGE, *PAGES):

@@ -10,6 +10,8 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 from cases import COLD, OPENED, PARTS, ROWS
+from measure import Cost
+from peaks import above_limit, print_peaks
 from questions import print_times
 from table import Row, limits, rate, stages
 
@@ -46,3 +48,16 @@ def test_p95_is_one_of_the_times(capsys: pytest.CaptureFixture[str]) -> None:
     print_times("run", times, 2)
     first = capsys.readouterr().out.splitlines()[2].split()
     assert first[3:] == ["100", "first", "50.5", "95.0", "100.0", "q100", "100,", "q99", "99"]
+
+
+def test_peaks_are_listed_from_the_highest_and_compared_with_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    costs = {
+        "read": Cost(60.0, 50.0, 500_000_000, 0, ""),
+        "analysis idle": Cost(2.0, 3.0, 701_000_000, 0, ""),
+        "command host --csv": Cost(1.0, 1.0, 90_000_000, 2, "error: no\nrank has it"),
+    }
+    print_peaks("trace", costs)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-3:] for line in lines[1:3]] == [["701", "2.0", "3.0"], ["500", "60.0", "50.0"]]
+    assert lines[3].endswith("exit status 2: error: no rank has it")
+    assert above_limit(costs, 700) == ["analysis idle"]
