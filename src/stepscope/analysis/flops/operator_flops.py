@@ -9,7 +9,7 @@ from stepscope.analysis.flops.flops import KEYS, countable
 from stepscope.analysis.methods.flop_convolutions import Call
 from stepscope.analysis.methods.flop_formulas import COUNTED, counts
 from stepscope.analysis.methods.launched_work import with_device_time
-from stepscope.analysis.methods.operator_lists import kernel_rows, operator_rows
+from stepscope.analysis.methods.operator_lists import kernel_rows, named_operators
 from stepscope.analysis.methods.shapes import tensors
 from stepscope.analysis.methods.statistics import per_second, share_of
 from stepscope.analysis.registry import analysis
@@ -141,7 +141,7 @@ def _by_kernels(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.DataFra
 def _by_operators(flops: pl.DataFrame, operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
     """From the shapes of operators; calls without shapes are listed too, to show what is unknown."""
     used = [*_PLACE, "called", "input_values", "step", "thread", "slice", "start_ns", "duration_ns"]
-    calls = operator_rows(countable(operators).with_columns(called="name"), kernels).select(used).collect()
+    calls = named_operators(countable(operators).with_columns(called="name"), kernels).select(used).collect()
     timed = with_device_time(calls, operators, kernels)
     each = flops.select("rank", *KEYS, "flops").rename({"name": "called"})
     joined = timed.join(each, on=["rank", "called", *KEYS[1:]], how="left", nulls_equal=True)

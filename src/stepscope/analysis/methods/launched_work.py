@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import polars as pl
 
 from stepscope.analysis.methods.batches import batches
@@ -13,6 +15,14 @@ def launched_directly(kernels: pl.LazyFrame) -> pl.LazyFrame:
     """The kernels that each operator launched itself: `rank`, `external_id`, `device_ns`, `activities` (number)."""
     launched = kernels.filter(pl.col("external_id").is_not_null()).group_by("rank", "external_id")
     return launched.agg(device_ns=pl.col("duration_ns").sum(), activities=pl.len().cast(pl.Int64))
+
+
+def with_launched(operators: pl.LazyFrame, kernels: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """Operators in batches, with `activity_ns` and `activities` of the kernels that each launched directly."""
+    # joined in one piece, Polars holds millions of operators until it has all work
+    work = launched_directly(kernels).rename({"device_ns": "activity_ns"}).collect(engine="streaming")
+    for batch in batches(operators):
+        yield batch.join(_near(work, batch), on=["rank", "external_id"], how="left", maintain_order="left")
 
 
 def with_device_time(counted: pl.DataFrame, operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.methods.launched_work import launched_directly
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.tables import KERNELS, OPERATOR_TOTALS, RANKS
 from stepscope.tables.base import with_schema
@@ -69,19 +68,6 @@ def kernel_rows(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFra
         full_name=full("name"),
         **dict.fromkeys(("self_ns", "activity_ns", "activities"), pl.lit(None, pl.Int64)),
     )
-
-
-def operator_rows(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.LazyFrame:
-    """Host operators with the kernels that each launched directly (by external id)."""
-    return named_operators(with_launched(operators, kernels), kernels)
-
-
-def with_launched(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.LazyFrame:
-    """Host operators with `activity_ns` and `activities`, of the kernels that each launched directly."""
-    if kernels is None:
-        return operators.with_columns(**dict.fromkeys(("activity_ns", "activities"), pl.lit(None, pl.Int64)))
-    work = launched_directly(kernels).rename({"device_ns": "activity_ns"})
-    return operators.join(work, on=["rank", "external_id"], how="left")
 
 
 def named_operators(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.LazyFrame:

@@ -3,9 +3,12 @@ types of operators."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.methods.launched_work import with_launched
 from stepscope.analysis.methods.operator_lists import (
     COLUMNS,
     DEVICE_UNITS,
@@ -16,7 +19,6 @@ from stepscope.analysis.methods.operator_lists import (
     kernel_rows,
     named_operators,
     stated_rows,
-    with_launched,
 )
 from stepscope.analysis.methods.statistics import per_second, rounded, share_of, sum_known
 from stepscope.analysis.registry import analysis
@@ -55,6 +57,8 @@ _KEYS = ("rank", "unit", *PLACE, *SHAPES)
 
 _KNOWN = ("self_ns", "wait_ns", "activity_ns", "activities")
 
+_ID = "external_id"
+
 
 @analysis("rank", INSTANCE_COLUMNS, together=True, nothing=NO_OPERATORS)
 def operator_instances(
@@ -77,8 +81,9 @@ def operator_instances(
     if kernels is not None:
         parts.append(_summed(kernel_rows(_alike(_unstated(kernels, stated, DEVICE_UNITS)), ranks)))
     if operators is not None:
-        calls = with_launched(_unstated(operators, stated, HOST_UNITS), kernels)
-        parts.append(_summed(named_operators(_alike(calls), kernels)))
+        calls = _unstated(operators, stated, HOST_UNITS)
+        alike = _alike(calls) if kernels is None else _alike_with_work(calls, kernels)
+        parts.append(_summed(named_operators(alike, kernels)))
     found = pl.concat(parts)
     if found.is_empty():
         raise Unavailable(NO_OPERATORS)
@@ -93,15 +98,29 @@ def _unstated(rows: pl.LazyFrame, stated: pl.DataFrame, units: tuple[str, ...]) 
 
 def _alike(calls: pl.LazyFrame) -> pl.LazyFrame:
     """Single calls summed where names, shapes and all else that identifies an operator are recorded alike."""
-    duration, there = pl.col("duration_ns"), calls.collect_schema().names()
-    rows = calls.group_by(name for name in _KEYS if name in there).agg(
+    keys, sums = _sums(calls.collect_schema().names())
+    return calls.group_by(keys).agg(sums).collect(engine="streaming").lazy()
+
+
+def _alike_with_work(operators: pl.LazyFrame, kernels: pl.LazyFrame) -> pl.LazyFrame:
+    """Operators as `_alike` sums them, with the device work that they launched."""
+    there = [name for name in operators.collect_schema().names() if name in (*_KEYS, *_KNOWN, "duration_ns", _ID)]
+    keys, sums = _sums([*there, "activity_ns", "activities"])
+    calls = with_launched(operators.select(there), kernels)
+    return pl.concat(batch.group_by(keys).agg(sums) for batch in calls).lazy()
+
+
+def _sums(there: Sequence[str]) -> tuple[list[str], list[pl.Expr]]:
+    """The columns that identify an operator, and the sums of its calls."""
+    duration = pl.col("duration_ns")
+    sums = [
         pl.len().cast(pl.Int64).alias("count"),
         duration.sum().alias("total_ns"),
         duration.min().alias("min_ns"),
         duration.max().alias("max_ns"),
         *(sum_known(name) for name in _KNOWN if name in there),
-    )
-    return rows.collect(engine="streaming").lazy()
+    ]
+    return [name for name in _KEYS if name in there], sums
 
 
 def _summed(alike: pl.LazyFrame) -> pl.DataFrame:
