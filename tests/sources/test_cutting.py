@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 from stepscope.sources.cutting import Bounds, Chunks, ahead
-from stepscope.sources.spool import Part, Spool
+from stepscope.sources.parts import HeldPart
+from stepscope.sources.spool import Spool
 
 CHUNKS = 6
 
@@ -40,7 +41,7 @@ def test_each_row_is_in_its_chunk_and_in_order(tmp_path: Path, disorder: int, me
 
 
 def test_parts_in_no_chunk_are_left_out(tmp_path: Path) -> None:
-    parts = [Part(1, pl.DataFrame({"n": [n]})) for n in (1, 2)]
+    parts = [HeldPart(pl.DataFrame({"n": [n]})) for n in (1, 2)]
 
     chunks = Chunks(parts, [None, Bounds(1, 1)], lambda _, frame: frame["n"], lambda: tmp_path)
 

@@ -173,7 +173,7 @@ def test_what_only_some_chunks_have_is_null_in_the_others(tmp_path: Path, monkey
     monkeypatch.setattr(segments, "SEGMENT_ROWS", 100)
     monkeypatch.setattr(reading, "TraceEvents", partial(reading.TraceEvents, chunk_bytes=4096))
     monkeypatch.setattr(spool, "MEMORY_BYTES", 10_000)
-    monkeypatch.setattr(spool, "_FILE_BYTES", 5_000)
+    monkeypatch.setattr(spool, "_PART_BYTES", 5_000)
 
     cut = trace.read(tmp_path, "cut.json")
 

@@ -112,10 +112,11 @@ def test_a_spool_gives_back_what_it_took_whatever_went_to_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool, "MEMORY_BYTES", 100)
+    monkeypatch.setattr(spool, "_PACKED_BYTES", 100)
     kept: Spool[str] = Spool(lambda: tmp_path)
     for n in range(50):
         kept.add("a" if n % 2 else "b", pl.DataFrame({"n": [n, n]}))
-    assert list(tmp_path.glob("*.arrow"))
+    assert list(tmp_path.glob("spool-*"))
     assert pl.concat(kept.frames("a"))["n"].to_list() == [n for n in range(1, 50, 2) for _ in range(2)]
     assert kept.keep_only(pl.col("n") < 10) == {"a": 40, "b": 40}
     assert pl.concat(kept.taken("b"))["n"].to_list() == [0, 0, 2, 2, 4, 4, 6, 6, 8, 8]

@@ -11,12 +11,13 @@ from typing import TypeVar
 
 import polars as pl
 
-from stepscope.sources.spool import Part, Spool, share_out
+from stepscope.sources.parts import Part
+from stepscope.sources.spool import Spool, share_out
 
 Item = TypeVar("Item")
 
 _MOST_READ = 3
-"""Files are read where they are as long as that reads about this many times their rows."""
+"""Stored rows are read where they are as long as that reads about this many times as many."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Chunks:
         }
         self._read: dict[int, tuple[pl.DataFrame, pl.Series]] = {}
         self._shared: Spool[tuple[int, str]] | None = None
-        stored = [(part, bound) for part, bound in self._waiting.values() if part.file is not None]
+        stored = [(part, bound) for part, bound in self._waiting.values() if not part.is_ready]
         read = sum(part.rows * (bound.last - bound.first + 1) for part, bound in stored)
         if read > _MOST_READ * sum(part.rows for part, _ in stored):
             self._share_out(scratch)

@@ -1,4 +1,5 @@
-"""Rows on their way into tables, under keys: in memory while they are few, in scratch files when they are many.
+"""Rows on their way into tables, under keys: in memory while they are few, then packed, and in scratch files when they
+are many.
 
 `quantiles` and `share_out` cut a recording into chunks of time, so that memory holds one chunk and not the recording.
 """
@@ -6,53 +7,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import polars as pl
 
+from stepscope.sources.native.library import Refused
+from stepscope.sources.parts import FilePart, HeldPart, PackedPart, Part
 from stepscope.sources.plausible import Times, is_near
 
 MEMORY_BYTES = 8 << 20
-"""Beyond that, rows go to files, unless a spool is given more."""
+"""Beyond that, rows are packed, unless a spool is given more."""
+_PACKED_BYTES = 48 << 20
+"""Beyond that, packed rows go to files: those of a trace of half a GB stay in memory."""
 
-_FILE_BYTES = 4 << 20
-"""About as much goes into one file, so that as much is read at a time."""
+_PART_BYTES = 4 << 20
+"""About as much is packed or goes into a file together, so that as much is read at a time."""
 
 _SAMPLED = 64
 """Sample one in this many rows to find where to cut."""
 
 Key = TypeVar("Key")
 Name = TypeVar("Name")
-
-
-@dataclass
-class Part:
-    """Some rows of a spool, in memory or in a file."""
-
-    rows: int
-    held: pl.DataFrame | None
-    file: Path | None = None
-
-    def frame(self, columns: list[str] | None = None) -> pl.DataFrame:
-        """The rows."""
-        if self.held is None:
-            assert self.file is not None
-            return pl.read_ipc(self.file, columns=columns)
-        return self.held if columns is None else self.held.select(columns)
-
-    def taken(self) -> pl.DataFrame:
-        """The rows, which are forgotten."""
-        frame = self.frame()
-        self.forget()
-        return frame
-
-    def forget(self) -> None:
-        """Free the memory or the file; frames that were read stay as they are."""
-        self.held = None
-        if self.file is not None:
-            self.file.unlink(missing_ok=True)
 
 
 class Spool(Generic[Key]):
@@ -67,13 +43,15 @@ class Spool(Generic[Key]):
         self._memory_bytes = MEMORY_BYTES if memory_bytes is None else memory_bytes
         self._make_scratch = scratch
         self._directory: Path | None = None
-        self._in_files: dict[Key, list[Part]] = {}
+        self._stored: dict[Key, list[Part]] = {}
         self._in_memory: dict[Key, list[pl.DataFrame]] = {}
         self._held_bytes: dict[Key, int] = {}
         self._all_bytes = 0
+        self._packed_bytes = 0
         self._rows: dict[Key, int] = {}
         self._files = 0
         self._has_room = True
+        self._has_disk = True
 
     def add(self, key: Key, frame: pl.DataFrame) -> None:
         """Keep one more frame under a key; a column that some of its frames lack is null there."""
@@ -86,33 +64,51 @@ class Spool(Generic[Key]):
             self._store(max(self._held_bytes, key=lambda k: self._held_bytes[k]))
 
     def _store(self, key: Key) -> None:
-        """Move what is in memory under a key into files."""
+        """Pack what is in memory under a key, or move it into files."""
         held = self._in_memory[key]
         while held:
             count, size = 0, 0
-            while count < len(held) and size < _FILE_BYTES:
+            while count < len(held) and size < _PART_BYTES:
                 size += int(held[count].estimated_size())
                 count += 1
-            if (file := self._written(held[:count])) is None:
+            part = self._packed(held[:count]) or self._written(held[:count])
+            if part is None:
                 self._has_room = False
                 return
-            self._in_files.setdefault(key, []).append(Part(sum(frame.height for frame in held[:count]), None, file))
+            self._stored.setdefault(key, []).append(part)
             self._held_bytes[key] -= size
             self._all_bytes -= size
             del held[:count]
         del self._in_memory[key], self._held_bytes[key]
 
-    def _written(self, frames: list[pl.DataFrame]) -> Path | None:
+    def _packed(self, frames: list[pl.DataFrame]) -> Part | None:
+        """Some frames packed, in memory or in a file; None if they cannot be packed."""
+        try:
+            part = PackedPart(frames)
+        except Refused:
+            return None
+        if self._has_disk and self._packed_bytes + part.bytes_held > _PACKED_BYTES:
+            try:
+                part.move(self._new_file())
+            except OSError:
+                self._has_disk = False
+        self._packed_bytes += part.bytes_held
+        return part
+
+    def _written(self, frames: list[pl.DataFrame]) -> Part | None:
         """A file that holds some frames; None if the disk is full."""
         try:
-            if self._directory is None:
-                self._directory = self._make_scratch()
-            file = self._directory / f"spool-{self._files}.arrow"
+            file = self._new_file()
             stacked(frames).write_ipc(file, compression="uncompressed")
         except (OSError, pl.exceptions.PolarsError):
             return None
+        return FilePart(sum(frame.height for frame in frames), file)
+
+    def _new_file(self) -> Path:
+        if self._directory is None:
+            self._directory = self._make_scratch()
         self._files += 1
-        return file
+        return self._directory / f"spool-{self._files}"
 
     def keys(self) -> list[Key]:
         """The keys that have rows, or had some."""
@@ -129,11 +125,11 @@ class Spool(Generic[Key]):
 
     def parts(self, key: Key) -> list[Part]:
         """The rows of a key, in order, to be read when they are needed."""
-        parts = list(self._in_files.get(key, ()))
+        parts = list(self._stored.get(key, ()))
         if held := self._in_memory.get(key):
             if len(held) > 1:  # queries cost by the frame
                 held[:] = [stacked(held)]
-            parts.append(Part(held[0].height, held[0]))
+            parts.append(HeldPart(held[0]))
         return parts
 
     def whole(self, key: Key) -> pl.DataFrame | None:
@@ -149,10 +145,11 @@ class Spool(Generic[Key]):
     def taken_parts(self, key: Key) -> list[Part]:
         """Like `parts`; the spool forgets them."""
         parts = self.parts(key)
+        self._packed_bytes -= sum(part.bytes_held for part in parts if isinstance(part, PackedPart))
         self._rows.pop(key, None)
         self._all_bytes -= self._held_bytes.pop(key, 0)
         self._in_memory.pop(key, None)
-        self._in_files.pop(key, None)
+        self._stored.pop(key, None)
         return parts
 
     def batches(self, key: Key) -> Iterator[pl.DataFrame]:

@@ -9,7 +9,8 @@ from typing import Protocol
 import polars as pl
 
 from stepscope.sources.kineto.layout import COLUMNS, LABELS
-from stepscope.sources.spool import EventSpool, Part, Spool
+from stepscope.sources.parts import Part
+from stepscope.sources.spool import EventSpool, Spool
 from stepscope.sources.stacks import OWN_FRAME, OWN_THREAD
 from stepscope.sources.trace_events.base import BASE, Place
 
@@ -37,9 +38,10 @@ class Events:
         """Keep one more frame of a class, with `place` or with `process` and `thread`."""
         if "place" not in frame.columns:
             frame = frame.hstack([self._placed(frame)])
-        if tuple(frame.columns) != COLUMNS[name]:
-            more = [column for column in frame.columns if column not in {*COLUMNS[name], *BASE}]
-            frame = frame.select(*COLUMNS[name], *more)
+        wanted = COLUMNS[name]
+        more = [column for column in frame.columns if column not in {*wanted, *BASE}]
+        if frame.columns != [*wanted, *more]:
+            frame = frame[[*wanted, *more]]
         (self._labels if name == LABELS else self._spool).add(name, frame)
 
     def _placed(self, frame: pl.DataFrame) -> pl.Series:

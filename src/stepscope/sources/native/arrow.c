@@ -1,5 +1,6 @@
 #include "arrow.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,51 @@ void describe(struct ArrowSchema *schema, const char *format) {
     schema->name = "";
     schema->flags = 2; /* nullable */
     schema->release = release_schema;
+}
+
+static void release_struct_schema(struct ArrowSchema *schema) {
+    for (int64_t i = 0; i < schema->n_children; i++) {
+        if (schema->children[i]->release) schema->children[i]->release(schema->children[i]);
+    }
+    free(schema->private_data), free(schema->children);
+    schema->release = NULL;
+}
+
+static void release_struct(struct ArrowArray *array) {
+    for (int64_t i = 0; i < array->n_children; i++) {
+        if (array->children[i]->release) array->children[i]->release(array->children[i]);
+    }
+    free(array->private_data), free(array->children), free(array->buffers);
+    array->release = NULL;
+}
+
+#define NAME_BYTES 24
+
+int32_t new_struct(struct ArrowArray *array, struct ArrowSchema *schema, int64_t columns) {
+    size_t count = (size_t)columns + 1;
+    struct ArrowArray *arrays = calloc(count, sizeof *arrays), **array_children = malloc(count * sizeof *array_children);
+    struct ArrowSchema *schemas = calloc(count, sizeof *schemas + NAME_BYTES); /* and their names */
+    struct ArrowSchema **schema_children = malloc(count * sizeof *schema_children);
+    const void **buffers = calloc(1, sizeof *buffers);
+    if (!arrays || !array_children || !schemas || !schema_children || !buffers) {
+        free(arrays), free(array_children), free(schemas), free(schema_children), free(buffers);
+        return NO_MEMORY;
+    }
+    for (int64_t i = 0; i < columns; i++) array_children[i] = arrays + i, schema_children[i] = schemas + i;
+    describe(schema, "+s");
+    memset(array, 0, sizeof *array);
+    array->n_children = schema->n_children = columns;
+    array->children = array_children, schema->children = schema_children;
+    array->private_data = arrays, schema->private_data = schemas;
+    array->buffers = buffers, array->n_buffers = 1;
+    array->release = release_struct, schema->release = release_struct_schema;
+    return DONE;
+}
+
+void name_child(struct ArrowSchema *schema, int64_t column) {
+    char *names = (char *)((struct ArrowSchema *)schema->private_data + schema->n_children + 1);
+    snprintf(names + column * NAME_BYTES, NAME_BYTES, "%lld", (long long)column);
+    schema->children[column]->name = names + column * NAME_BYTES;
 }
 
 const int64_t *take_column(struct ArrowArrayStream *stream, int64_t rows, struct ArrowArray *held) {

@@ -37,6 +37,12 @@ int32_t give_column(struct ArrowArray *array, int64_t rows, int64_t nulls, int c
 /* Say what a column holds: "l" int64, "i" int32, "g" float64, "vu" texts. */
 void describe(struct ArrowSchema *schema, const char *format);
 
+/* A struct of `columns` columns, still without rows and released ones in their places. */
+int32_t new_struct(struct ArrowArray *array, struct ArrowSchema *schema, int64_t columns);
+
+/* Give a column of a struct, once it is described, its number as its name. */
+void name_child(struct ArrowSchema *schema, int64_t column);
+
 /* Values of an int64 column that comes in one chunk, which `held` keeps; null if it is anything else. */
 const int64_t *take_column(struct ArrowArrayStream *stream, int64_t rows, struct ArrowArray *held);
 

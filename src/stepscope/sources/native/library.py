@@ -75,6 +75,8 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         "ss_union": (number, [pointer, long, pointer, pointer]),
         "ss_sweep": (number, [pointer, pointer, number, number, pointer, pointer]),
         "ss_pages": (pointer, [pointer, long, pointer]),
+        "ss_pack": (pointer, [pointer, long, long, pointer]),
+        "ss_unpack": (number, [pointer, pointer, long, long, ctypes.c_char_p, pointer, pointer]),
         "ss_free_bytes": (None, [pointer]),
         "ss_drop": (None, [pointer, pointer]),
     }  # fmt: skip
@@ -149,6 +151,21 @@ class NewColumn:
             return pl.Series(self).alias(name)
         finally:  # nothing is left in it, unless Polars failed
             loaded().ss_drop(*self.pointers)
+
+    def frame(self, names: list[str]) -> pl.DataFrame:
+        """The columns of a struct, once it is filled, under these names."""
+        rows = self.series().struct.unnest()
+        rows.columns = names
+        return rows
+
+
+class GivenFrame:
+    """A frame of Polars for the library, in one chunk."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._stream = (frame.rechunk() if frame.n_chunks() > 1 else frame).__arrow_c_stream__()
+        self.pointer = _capsule_pointer(self._stream, b"arrow_array_stream")
+        """What functions of the library take, as long as this object is kept."""
 
 
 class GivenColumns:

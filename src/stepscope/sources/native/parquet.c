@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "distinct.h"
+#include "output.h"
 
 #define MOST_ROWS (1 << 24)
 #define LZ4_BITS 12
@@ -17,36 +18,6 @@
 enum codec { UNCOMPRESSED = 0, LZ4_RAW = 7 };
 enum page { DATA_PAGE = 0, DICTIONARY_PAGE = 2 };
 enum encoding { PLAIN = 0, RLE = 3, DELTA_BINARY_PACKED = 5, RLE_DICTIONARY = 8 };
-
-/* Bytes that grow; `failed` if there was no memory. */
-typedef struct {
-    uint8_t *bytes;
-    int64_t length, capacity;
-    int failed;
-} output;
-
-/* Room for `more` bytes behind the last; null if there is no memory. */
-static uint8_t *room(output *o, int64_t more) {
-    if (o->failed) return NULL;
-    if (o->capacity - o->length < more) {
-        int64_t capacity = 2 * o->capacity + more + 64;
-        uint8_t *bytes = realloc(o->bytes, (size_t)capacity);
-        if (!bytes) {
-            o->failed = 1;
-            return NULL;
-        }
-        o->bytes = bytes;
-        o->capacity = capacity;
-    }
-    return o->bytes + o->length;
-}
-
-static void put(output *o, const void *bytes, int64_t count) {
-    uint8_t *to = count ? room(o, count) : NULL;
-    if (!to) return;
-    memcpy(to, bytes, (size_t)count);
-    o->length += count;
-}
 
 static void put_little(output *o, uint64_t number, int bytes) {
     uint8_t *to = room(o, 8);
