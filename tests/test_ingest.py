@@ -74,7 +74,6 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPSCOPE_WORKERS", "2")
     monkeypatch.setattr("stepscope.sources.registry.SOURCES", [*SOURCES, *REGISTERED])
     monkeypatch.setattr("stepscope.ingest.pool._START", START)
-    monkeypatch.setattr("stepscope.ingest.inputs._WORTH_PROCESSES_BYTES", 1)
     monkeypatch.setattr("stepscope.ingest.inputs._LEAST_PROCESS_BYTES", 1)
 
 
@@ -245,7 +244,7 @@ def test_without_a_store_nothing_is_kept(cache: Path, tmp_path: Path) -> None:
 def test_an_interrupted_reading_leaves_nothing(cache: Path, tmp_path: Path) -> None:
     code = f"""if 1:
         import stepscope.ingest.inputs as i
-        i._WORTH_PROCESSES_BYTES = i._LEAST_PROCESS_BYTES = 1
+        i._LEAST_PROCESS_BYTES = 1
         import stepscope.ingest.pool as p
         from pathlib import Path
         from test_ingest import REGISTERED, SOURCES, START, read

@@ -19,6 +19,8 @@ import msgspec
 
 from stepscope._allocator import allocator_environment
 
+_STACK_BYTES = 8 << 20
+"""Stack of the threads of Polars, as large as that of a main thread: Python code runs in them (`in_polars_thread`)."""
 _LENGTH_BYTES = 8
 _MAX_BYTES = 1 << 48
 """No message is nearly as long; what claims to be is text that something printed between messages."""
@@ -48,7 +50,12 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             # A crash is reported by whoever waits for its answer; the noise of it is for those who look for the bug.
             stderr=None if os.environ.get("STEPSCOPE_DEBUG") else subprocess.DEVNULL,
-            env={**allocator_environment(), **os.environ, "POLARS_MAX_THREADS": str(threads)},
+            env={
+                **allocator_environment(),
+                "RUST_MIN_STACK": str(_STACK_BYTES),
+                **os.environ,
+                "POLARS_MAX_THREADS": str(threads),
+            },
         )
         assert self.process.stdin is not None and self.process.stdout is not None
         self.stdin, self.stdout = self.process.stdin, self.process.stdout

@@ -141,7 +141,6 @@ def test_ctrl_c_ends_any_command_with_one_line(capfd, monkeypatch, place: str, w
     if "pool" in place:
         monkeypatch.setenv("STEPSCOPE_WORKERS", "2")
         monkeypatch.setattr("stepscope.ingest.inputs._LEAST_PROCESS_BYTES", 1)
-        monkeypatch.setattr("stepscope.ingest.inputs._WORTH_PROCESSES_BYTES", 1)
 
     assert main(words) == 130
 

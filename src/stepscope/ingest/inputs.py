@@ -22,15 +22,12 @@ from stepscope.tables.issues import Issue
 Progress = Callable[[int, int, str], None]
 """Called with bytes done, bytes in all, and what was done last."""
 
-_GZIP_RATIO = 15
-"""What traces deflate by, about."""
-_WORTH_PROCESSES_BYTES = 512 << 20
-"""Text for each process that is worth its start (0.2 s of CPU time), divided by the workers: two cores gain little by
-it, of sixteen most would stand idle."""
-_LEAST_PROCESS_BYTES = 32 << 20
-"""Text that takes a process about as long to read as to start."""
-_FILE_BYTES = 1 << 18
-"""Overhead of a small file, as the amount of text that takes as long to read: a classic profile has dozens a rank."""
+_RATIOS = {".gz": 15, ".db": 2}
+"""Text that takes as long to read as one byte of a file: traces deflate by 15, about; databases are dense."""
+_INPUT_BYTES = 4 << 20
+"""Overhead of an input, as the amount of text that takes as long to read: its dozens of small tables."""
+_LEAST_PROCESS_BYTES = 64 << 20
+"""Text for each process that is worth its start: that takes as long as reading half of it."""
 _WORTH_THREADS_BYTES = 64 << 20
 """Text of one input among others that is worth a thread more; for less, handing chunks over costs more CPU time."""
 
@@ -152,8 +149,7 @@ class _Ingestion:
     def _outcomes(self, pending: Sequence[ReadTask], watch: _Watch) -> Generator[tuple[ReadTask, Outcome], None, None]:
         """Read by as many processes as pay for their start, or in this one."""
         alone: list[ReadTask] = []
-        worth_bytes = max(_LEAST_PROCESS_BYTES, _WORTH_PROCESSES_BYTES // self.workers)
-        count = min(self.workers, len(pending), sum(map(_weight, pending)) // worth_bytes)
+        count = min(self.workers, len(pending), sum(map(_weight, pending)) // _LEAST_PROCESS_BYTES)
         if self.store is None or count < 2:
             alone.extend(pending)
         else:
@@ -247,8 +243,7 @@ class _Watch:
 
 def _weight(task: ReadTask) -> int:
     """About how many bytes of text take as long to read."""
-    sizes = (size_of(file) * (_GZIP_RATIO if file.suffix == ".gz" else 1) for file in task.item.files)
-    return sum(sizes) + _FILE_BYTES * len(task.item.files)
+    return _INPUT_BYTES + sum(_RATIOS.get(file.suffix, 1) * size_of(file) for file in task.item.files)
 
 
 def _device(path: Path) -> int:

@@ -10,11 +10,12 @@ from typing import BinaryIO
 
 import msgspec
 
+from stepscope.ingest.polars_thread import in_polars_thread
 from stepscope.ingest.read import ReadTask, printable, read_into_store, throttled
 from stepscope.processes import connected, decoder, send
 from stepscope.sources.base import Input
-from stepscope.sources.registry import all_sources
-from stepscope.store import Store, StoreError
+from stepscope.sources.registry import SOURCES, all_sources
+from stepscope.store import Recording, Store, StoreError
 from stepscope.tables.issues import Issue
 
 
@@ -95,7 +96,12 @@ def _work(payload: bytes, out: BinaryIO) -> Answer:
     task = ReadTask(order.item, source, order.key, order.input_bytes)
     try:
         advance = throttled(lambda count: send(out, Advanced(count)))
-        outcome = read_into_store(task, Store(order.store), order.workers, advance)
+
+        def read() -> Recording | Issue:
+            return read_into_store(task, Store(order.store), order.workers, advance)
+
+        # readers of ours start no threads when told to use one; those of plug-ins may
+        outcome = in_polars_thread(read) if order.workers == 1 and source in SOURCES else read()
     except (StoreError, OSError) as error:
         return StoreFailed(printable(str(error)))
     return ReadRefused(outcome) if isinstance(outcome, Issue) else Stored()
