@@ -7,6 +7,8 @@ import polars as pl
 from stepscope.sources.native import matching as compiled
 from stepscope.sources.native.library import Refused
 
+_NEVER = 2**63 - 1
+
 
 def first_match(keys: pl.Series, among: pl.Series) -> pl.Series:
     """Row number of the first of `among` with each key (Int64); null for null, and if there is none.
@@ -21,6 +23,26 @@ def first_match(keys: pl.Series, among: pl.Series) -> pl.Series:
         first = among.alias("key").to_frame().with_row_index("row").unique("key", keep="first").drop_nulls("key")
         found = keys.alias("key").to_frame().join(first, on="key", how="left", maintain_order="left")["row"]
         rows: pl.Series = found.cast(pl.Int64)
+        return rows
+
+
+def last_started(times: pl.Series, starts: pl.Series) -> pl.Series:
+    """Row number of the last start at or before each time; null for null, and if there is none.
+
+    Args:
+        times: Moments in ns, Int64.
+        starts: Moments in ns, Int64, in order.
+
+    Examples:
+        >>> last_started(pl.Series([4, 5, 10, None]), pl.Series([5, 10, 10])).to_list()
+        [None, 0, 2, None]
+    """
+    try:
+        return compiled.hold(times, starts, pl.repeat(_NEVER, len(starts), dtype=pl.Int64, eager=True))
+    except Refused:
+        index = starts.search_sorted(times, side="right").cast(pl.Int64) - 1
+        known = (pl.col("row") >= 0) & times.is_not_null()
+        rows: pl.Series = index.to_frame("row").select(pl.when(known).then("row").alias("")).to_series()
         return rows
 
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import polars as pl
 
 
-def named(rows: pl.LazyFrame, **questions: pl.Expr) -> dict[str, pl.Expr]:
+def named(rows: pl.LazyFrame, names: pl.DataFrame | None = None, **questions: pl.Expr) -> dict[str, pl.Expr]:
     """Conditions on single names, e.g. patterns, as faster ones for the same rows.
 
     Args:
         rows: A table with `name`.
+        names: `names_of` the table or of one that contains it, if they are known.
         **questions: Conditions that depend on `name` only.
 
     Returns:
         By the same keys, whether the name is one of those that meet the condition; null for a null name.
     """
-    names = rows.select("name").drop_nulls().unique().collect(engine="streaming")
-    return {key: pl.col("name").is_in(names.filter(asked)["name"].implode()) for key, asked in questions.items()}
+    every = names_of(rows) if names is None else names
+    return {key: pl.col("name").is_in(every.filter(asked)["name"].implode()) for key, asked in questions.items()}
+
+
+def names_of(rows: pl.LazyFrame) -> pl.DataFrame:
+    """Each `name` of a table once."""
+    return rows.select("name").drop_nulls().unique().collect(engine="streaming")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.methods.batches import batches
-from stepscope.analysis.methods.intervals import END, outside, starting_in, union
+from stepscope.analysis.methods.intervals import END, outside, starting_in, union, with_latest
 from stepscope.analysis.methods.names import named
 from stepscope.tables import KERNELS, RANKS
 from stepscope.tables.operators import BACKWARD, OPTIMIZER_SCOPE
@@ -42,7 +42,7 @@ _BOUND = {"rank": pl.Int32, "turn_ns": pl.Int64}
 
 
 def turn_starts(
-    operators: pl.LazyFrame, marked: pl.DataFrame, resets: pl.LazyFrame, others: pl.LazyFrame
+    operators: pl.LazyFrame, marked: pl.DataFrame, resets: pl.DataFrame, others: pl.DataFrame
 ) -> pl.DataFrame:
     """Find where a new turn of forward and backward begins within steps; each step begins with its first turn.
 
@@ -69,64 +69,77 @@ def turn_starts(
     if closed.is_empty():
         return pl.DataFrame(schema=_BOUND)
     updates = marked.filter(pl.col("phase") == "optimizer").join(closed, on=["rank", "step"], how="semi")
-    backward = union(closed.lazy(), by=["rank"]).sort("rank", "start_ns").with_row_index("before").collect()
-    busy = union(pl.concat([backward.lazy().select("rank", "start_ns", "end_ns"), others]), by=["rank"])
+    backward = union(closed, by=["rank"]).with_row_index("before")
+    times = ("rank", "start_ns", "end_ns")
+    around = union(pl.concat([backward.select(times), others.select(times)]), by=["rank"])
     last = backward.select("rank", "before", "start_ns").sort("start_ns")
-    around = busy.collect()
     parts = []
     for batch in batches(_of_main_thread(operators.filter("forward")).select("rank", "start_ns")):
-        forward = outside(batch, around).join_asof(last, on="start_ns", by="rank", check_sortedness=False)
+        forward = with_latest(outside(batch, around), last)
         parts.append(_firsts(forward.drop_nulls("before")))
     after = _firsts(pl.concat(parts))
     bounds = [
         after.select("rank", turn_ns="start_ns"),
         updates.select("rank", turn_ns="end_ns"),
-        starting_in(resets.collect(), updates).select("rank", turn_ns="end_ns"),
+        starting_in(resets, updates).select("rank", turn_ns="end_ns"),
     ]
     return pl.concat(bounds).unique().sort("turn_ns", "rank")
 
 
 def _firsts(forward: pl.DataFrame) -> pl.DataFrame:
     """The first operator of forward after each range of backward."""
-    return forward.group_by("rank", "before").agg(pl.col("start_ns").min())
+    return forward.group_by("before").agg(pl.col("rank").first(), pl.col("start_ns").min())
 
 
 def in_turns(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """The rows with `turn_ns` of the turn in which they start; null before the first turn."""
-    bounds = turns.sort("turn_ns").with_columns(start_ns="turn_ns")
-    ordered = rows.sort("start_ns", maintain_order=True)
-    return ordered.join_asof(bounds, on="start_ns", by="rank", check_sortedness=False)
+    return with_latest(rows, turns.sort("turn_ns").with_columns(start_ns="turn_ns"))
 
 
 def _of_main_thread(operators: pl.LazyFrame) -> pl.LazyFrame:
     """The operators on the thread with the most; those on loaders' threads do not belong to a forward pass."""
     counts = operators.group_by("rank", "thread").len().sort("rank", "len", "thread", descending=[False, True, False])
     main = counts.group_by("rank", maintain_order=True).agg(pl.col("thread").first()).collect(engine="streaming")
+    if main.height == 1:
+        return operators.filter(pl.col("thread").eq_missing(pl.lit(main["thread"][0], main.schema["thread"])))
     return operators.join(main.lazy(), on=["rank", "thread"], how="semi", nulls_equal=True)
 
 
-def phases_by_operators(operators: pl.LazyFrame, turns: pl.DataFrame) -> pl.DataFrame:
+def phases_by_operators(operators: pl.LazyFrame, turns: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
     """The ranges of backward and optimizer in each turn (`turn_starts`) of forward and backward.
 
     Backward lasts from its first operator to its last. A graph may update a weight as soon as its gradient is ready, so
     the optimizer lasts from its first operator to its last without operators of backward in between.
 
+    Args:
+        operators: Operators of known steps.
+        turns: See `turn_starts`.
+        names: Names of the operators, perhaps with others.
+
     Returns:
         `rank`, `step`, `phase`, `start_ns`, `end_ns`.
     """
     patterns = {**OPERATORS, "own": OWN_GRADIENT}
-    asked = named(operators, **{phase: pl.col("name").str.contains(words) for phase, words in patterns.items()})
+    questions = {phase: pl.col("name").str.contains(words) for phase, words in patterns.items()}
+    asked = named(operators, names, **questions)
     rows = operators.filter(pl.any_horizontal(*asked.values()))
-    timed = rows.select("rank", "step", "start_ns", "name", end_ns=END, **asked)
-    known = in_turns(timed.collect(), turns).sort("rank", "start_ns", "end_ns", "name")
-    if known["own"].any():
-        known = known.with_columns(pl.col("backward") | _second_runs())
-    runs = known.with_columns(run=pl.col("backward").cum_sum().over(_TURN))
     span = {"start_ns": pl.col("start_ns").min(), "end_ns": pl.col("end_ns").max()}
-    found = {
-        "backward": runs.filter("backward").group_by(_TURN).agg(**span),
-        "optimizer": runs.filter("optimizer").group_by(*_TURN, "run").agg(**span),
-    }
+    if names.filter(questions["optimizer"] | questions["own"]).is_empty():  # the order of operators does not matter
+        parts = [
+            in_turns(batch, turns).group_by(_TURN).agg(**span)
+            for batch in batches(rows.select("rank", "step", "start_ns", end_ns=END))
+        ]
+        found = {"backward": pl.concat(parts).group_by(_TURN).agg(**span)}
+    else:
+        timed = rows.select("rank", "step", "start_ns", "name", end_ns=END, **asked)
+        known = in_turns(timed.collect(), turns).sort("rank", "start_ns", "end_ns", "name")
+        if known["own"].any():
+            known = known.with_columns(pl.col("backward") | _second_runs())
+        runs = known.with_columns(run=pl.col("backward").cum_sum().over(_TURN))
+        found = {
+            "backward": runs.filter("backward").group_by(_TURN).agg(**span),
+            "optimizer": runs.filter("optimizer").group_by(*_TURN, "run").agg(**span),
+        }
     columns = ("rank", "step", "phase", "start_ns", "end_ns")
     return pl.concat(rows.with_columns(phase=pl.lit(phase)).select(columns) for phase, rows in found.items())
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from stepscope.analysis.registry import ranks_of
+
 MAD_TO_SIGMA = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
 
-ROWS_AT_ONCE = 1_000_000
+ROWS_AT_ONCE = 2_000_000
 """Rows grouped at a time; percentiles need all of them in memory, about 100 bytes each."""
 
 
@@ -93,9 +95,14 @@ def row_count(table: pl.LazyFrame) -> int:
 
 
 def grouped(rows: pl.LazyFrame, keys: Sequence[str], statistics: Sequence[pl.Expr], count: int) -> pl.DataFrame:
-    """Aggregate rows by `keys`, in parts if the table is very large (`count`, about)."""
+    """Aggregate rows by `keys`, the first of them the rank, in parts if the table is very large (`count`, about)."""
+    rank, *others = keys
+    if ranks_of(rows)[1:]:
+        own, of_rank = keys, []
+    else:  # a key less takes a quarter of the time less
+        own, of_rank = others, [pl.col(rank).first()]
     parts = 1 + count // ROWS_AT_ONCE
-    if parts == 1:
-        return rows.group_by(keys).agg(statistics).collect()
-    part = pl.struct(keys).hash(seed=0) % parts
-    return pl.concat([rows.filter(part == n).group_by(keys).agg(statistics).collect() for n in range(parts)])
+    part = pl.struct(others).hash(seed=0) % parts
+    some = [rows] if parts == 1 else [rows.filter(part == number) for number in range(parts)]
+    found = [one.group_by(own).agg(*of_rank, *statistics).collect(engine="streaming") for one in some]
+    return pl.concat(found).select(*keys, pl.exclude(keys))

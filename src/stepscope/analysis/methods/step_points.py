@@ -10,8 +10,9 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.methods.batches import batches
-from stepscope.analysis.methods.intervals import END, starting_in, union
+from stepscope.analysis.methods.intervals import END, in_order, starting_in, union
 from stepscope.analysis.methods.launched_work import launch_times, launched_within
+from stepscope.analysis.methods.names import named
 from stepscope.analysis.methods.operator_phases import marks_launches
 from stepscope.analysis.methods.shapes import read_json
 from stepscope.analysis.methods.step_windows import numbered
@@ -212,7 +213,7 @@ def _standing_at(at: pl.DataFrame, known: Evidence, side: Side) -> list[str | No
     if table is None or not at["at_ns"].count():
         return [None] * at.height
     if side is FORWARD:  # a graph may run an operator of its optimizer, such as the step counter, before all others
-        table = table.filter(~pl.col("name").str.contains(OPTIMIZER_SCOPE))
+        table = table.filter(~named(table, scoped=pl.col("name").str.contains(OPTIMIZER_SCOPE))["scoped"])
     work = table.select("rank", "name", "duration_ns", at_ns=pl.col("start_ns") if side.is_start else END)
     asked = at.with_row_index("number")
     nearest = _nearest(work.select("rank", "at_ns"), asked.drop_nulls().sort("at_ns"), side)
@@ -233,7 +234,7 @@ def _nearest(times: pl.LazyFrame, asked: pl.DataFrame, side: Side) -> pl.DataFra
     nearest = pl.min_horizontal if side.is_start else pl.max_horizontal
     found = asked.with_columns(found_ns=pl.lit(None, pl.Int64))
     for batch in batches(times):
-        there = batch.drop_nulls().sort("at_ns").with_columns(other_ns="at_ns")
+        there = in_order(batch.drop_nulls(), "at_ns").with_columns(other_ns="at_ns")
         joined = found.join_asof(there, on="at_ns", by="rank", strategy=strategy, check_sortedness=False)
         found = joined.select(*asked.columns, found_ns=nearest("found_ns", "other_ns"))
     return found

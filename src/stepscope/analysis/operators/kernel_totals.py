@@ -7,7 +7,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.launched_work import launched_directly
-from stepscope.analysis.methods.statistics import duration_statistics, grouped, row_count, share, sum_known
+from stepscope.analysis.methods.statistics import duration_statistics, grouped, row_count, share
 from stepscope.analysis.registry import analysis
 from stepscope.tables import KERNELS
 from stepscope.tables.base import Column
@@ -67,13 +67,21 @@ def operator_summary(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> p
 
     Device time is that of the kernels launched by the operator itself (by external id), not by its children.
     """
-    launched = launched_directly(KERNELS.or_empty(kernels)).collect().lazy()
-    rows = operators.select("rank", "name", "duration_ns", "self_ns", "external_id").join(
-        launched, on=["rank", "external_id"], how="left"
-    )
-    statistics = [*duration_statistics(), pl.col("self_ns").sum(), sum_known("device_ns")]
+    keys = ["rank", "name"]
+    statistics = [*duration_statistics(), pl.col("self_ns").sum()]
+    rows = operators.select(*keys, "duration_ns", "self_ns")
     return (
-        grouped(rows, ["rank", "name"], statistics, row_count(operators))
+        grouped(rows, keys, statistics, row_count(operators))
+        .join(_device_times(operators, kernels), on=keys, how="left", maintain_order="left")
         .with_columns(share("self_ns"))
         .sort("rank", -pl.col("self_ns"), "name")
     )
+
+
+def _device_times(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
+    """`device_ns` by `rank` and `name` of the operators that launched any kernels."""
+    launched = launched_directly(KERNELS.or_empty(kernels)).collect()
+    launchers = operators if launched.height else operators.head(0)
+    known = launchers.filter(pl.col("external_id").is_not_null()).select("rank", "name", "external_id")
+    times = known.join(launched.lazy(), on=["rank", "external_id"]).group_by("rank", "name")
+    return times.agg(pl.col("device_ns").sum()).collect(engine="streaming")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.intervals import END
+from stepscope.analysis.methods.intervals import END, in_order
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.methods.step_windows import is_whole_recording, known_steps, step_windows
 from stepscope.analysis.registry import analysis, ranks_of
@@ -95,12 +95,9 @@ def _pieces(
 ) -> pl.DataFrame:
     """Free time within windows: `rank`, `step`, `cause`, `start_ns`, `duration_ns`."""
     cut = split(activity, windows.lazy(), KINDS)
-    free = cut.filter(~(pl.col("computing") | pl.col("communication") | pl.col("memory"))).sort("rank", "start_ns")
-    # Copies are left out: not every source records the call that starts them, and in a gap the device waits for its
-    # next real work.
-    order = ("rank", "start_ns", "launch_end_ns", "launch_start_ns")
-    tasks = KERNELS.or_empty(kernels).filter(pl.col("kind") != "memory").select(order).sort(order, nulls_last=True)
-    free = free.join_asof(tasks, on="start_ns", by="rank", strategy="forward", check_sortedness=False)
+    busy = pl.col("computing") | pl.col("communication") | pl.col("memory")
+    free = cut.filter(~busy).collect(engine="in-memory")
+    free = free.join_asof(_tasks(kernels), on="start_ns", by="rank", strategy="forward", check_sortedness=False)
     cause = first_label(
         {
             "compile": "compile",
@@ -115,13 +112,22 @@ def _pieces(
         },
         otherwise="other",
     )
-    return (
-        free.with_columns(cause=cause)
-        .join(windows.lazy().select("window", "step"), on="window")
-        .select("rank", "step", "cause", "start_ns", "duration_ns")
-        .sort("rank", "start_ns")
-        .collect()
-    )
+    step = windows["step"].gather(free["window"])
+    return free.select("rank", step, cause.alias("cause"), "start_ns", "duration_ns")
+
+
+def _tasks(kernels: pl.LazyFrame | None) -> pl.DataFrame:
+    """When device work began and its launch was over, in order of time; of work that began together, the first launch.
+
+    Copies are left out: not every source records the call that starts them, and in a gap the device waits for its next
+    real work.
+    """
+    tasks = KERNELS.or_empty(kernels).filter(pl.col("kind") != "memory").select("rank", "start_ns", "launch_end_ns")
+    ordered = in_order(tasks.collect(engine="streaming"))
+    same = (pl.col("start_ns") == pl.col("start_ns").shift(1)) & (pl.col("rank") == pl.col("rank").shift(1))
+    if not ordered.select(same.any()).item():
+        return ordered
+    return ordered.group_by("rank", "start_ns", maintain_order=True).agg(pl.col("launch_end_ns").min())
 
 
 def unbroken(pieces: pl.DataFrame, *alike: str) -> pl.DataFrame:
@@ -130,13 +136,13 @@ def unbroken(pieces: pl.DataFrame, *alike: str) -> pl.DataFrame:
     Returns:
         `rank`, those columns, `start_ns`, `duration_ns`, in order of time.
     """
-    breaks = [pl.col("start_ns") != END.shift(1).over("rank")]
-    breaks += [pl.col(name) != pl.col(name).shift(1).over("rank") for name in alike]
+    breaks = [pl.col(name) != pl.col(name).shift(1) for name in ("rank", *alike)]
+    breaks.append(pl.col("start_ns") != END.shift(1))
     return (
-        pieces.sort("rank", "start_ns")
+        in_order(pieces)
         .with_columns(pause=pl.any_horizontal(breaks).fill_null(True).cum_sum())
-        .group_by("rank", *alike, "pause", maintain_order=True)
-        .agg(pl.col("start_ns").min(), pl.col("duration_ns").sum())
+        .group_by("pause", maintain_order=True)
+        .agg(pl.col("rank", *alike, "start_ns").first(), pl.col("duration_ns").sum())
         .drop("pause")
     )
 

@@ -8,7 +8,7 @@ from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END, outside, pieces, starting_in, union
 from stepscope.analysis.methods.launched_work import launch_times, launched_within
-from stepscope.analysis.methods.names import named
+from stepscope.analysis.methods.names import named, names_of
 from stepscope.analysis.methods.operator_phases import (
     ENGINE,
     OPERATORS,
@@ -88,12 +88,13 @@ def phase_ranges(
     Raises:
         Unavailable: If no phase can be found.
     """
-    marked = as_executed(_marked(slices), operators, marks_launches(ranks, kernels))
+    annotations = _annotations(slices)
+    marked = as_executed(_marked(annotations), operators, marks_launches(ranks, kernels))
     known = _in_steps(operators, steps, marked)
-    host = pl.concat([marked, *_unmarked(marked, slices, known)])
+    host = pl.concat([marked, *_unmarked(marked, annotations, known)])
     if host.is_empty():
         raise Unavailable(NO_PHASE)
-    merged = _without_closures(union(host.lazy(), by=["rank", "phase"]).collect(), host)
+    merged = _without_closures(union(host, by=["rank", "phase"]), host)
     device, with_device = _on_device(merged, kernels, operators)
     kept = merged.filter(~pl.col("rank").is_in(with_device) | pl.col("phase").is_in(ON_HOST))
     found = pl.concat([kept.with_columns(on_device=False), device.with_columns(on_device=True)])
@@ -114,35 +115,42 @@ def _in_steps(operators: pl.LazyFrame | None, steps: pl.LazyFrame | None, marked
     return pl.concat([operators.filter(~whole), inside.filter(closes).drop("until_ns")])
 
 
-def _marked(slices: pl.LazyFrame | None) -> pl.DataFrame:
-    """The ranges that annotations mark."""
+def _annotations(slices: pl.LazyFrame | None) -> pl.DataFrame:
+    """The annotations that say anything about phases."""
     marks = SLICES.or_empty(slices).filter(pl.col("category") == "annotation")
+    says = pl.any_horizontal(pl.col("name").str.contains(words) for words in (*MARKED.values(), RESETS, NO_FORWARD))
+    rows = marks.select("rank", "step", "name", "start_ns", end_ns=END)
+    return pl.concat(batch.filter(says) for batch in batches(rows))
+
+
+def _marked(annotations: pl.DataFrame) -> pl.DataFrame:
+    """The ranges that annotations mark."""
     phase = first_label({phase: pl.col("name").str.contains(words) for phase, words in MARKED.items()})
-    return marks.select("rank", "step", phase.alias("phase"), "start_ns", end_ns=END).drop_nulls("phase").collect()
+    return annotations.select("rank", "step", phase.alias("phase"), "start_ns", "end_ns").drop_nulls("phase")
 
 
-def _unmarked(marked: pl.DataFrame, slices: pl.LazyFrame | None, operators: pl.LazyFrame | None) -> list[pl.DataFrame]:
+def _unmarked(marked: pl.DataFrame, annotations: pl.DataFrame, operators: pl.LazyFrame | None) -> list[pl.DataFrame]:
     """The phases of steps with operators but without marks of the phase."""
     if operators is None:
         return []
     rows = operators.filter(pl.col("step").is_not_null())
+    names = names_of(rows)
     turns = turn_starts(
-        rows.with_columns(**named(rows, forward=~pl.col("name").str.contains(OPERATORS["backward"]))),
+        rows.with_columns(**named(rows, names, forward=~pl.col("name").str.contains(OPERATORS["backward"]))),
         marked,
-        _annotated(slices, RESETS),
-        union(_annotated(slices, NO_FORWARD), by=["rank"]),
+        _annotated(annotations, RESETS),
+        union(_annotated(annotations, NO_FORWARD), by=["rank"]),
     )
-    found_phases = phases_by_operators(rows, turns)
+    found_phases = phases_by_operators(rows, turns, names)
     found = [_without(found_phases.filter(pl.col("phase") == phase), marked, phase) for phase in OPERATORS]
     later = pl.concat([marked, *found]).filter(pl.col("phase").is_in(["backward", "optimizer"]))
-    found.append(_without(_forward(rows, later, slices, turns), marked, "forward"))
+    found.append(_without(_forward(rows, later, annotations, turns), marked, "forward"))
     return found
 
 
-def _annotated(slices: pl.LazyFrame | None, words: str) -> pl.LazyFrame:
+def _annotated(annotations: pl.DataFrame, words: str) -> pl.DataFrame:
     """The ranges of annotations whose names match."""
-    is_named = (pl.col("category") == "annotation") & pl.col("name").str.contains(words)
-    return SLICES.or_empty(slices).filter(is_named).select("rank", "name", "start_ns", end_ns=END)
+    return annotations.filter(pl.col("name").str.contains(words)).select("rank", "name", "start_ns", "end_ns")
 
 
 def _without(ranges: pl.DataFrame, marked: pl.DataFrame, phase: str) -> pl.DataFrame:
@@ -152,32 +160,43 @@ def _without(ranges: pl.DataFrame, marked: pl.DataFrame, phase: str) -> pl.DataF
 
 
 def _forward(
-    operators: pl.LazyFrame, later: pl.DataFrame, slices: pl.LazyFrame | None, turns: pl.DataFrame
+    operators: pl.LazyFrame, later: pl.DataFrame, annotations: pl.DataFrame, turns: pl.DataFrame
 ) -> pl.DataFrame:
     """The operators of each turn before backward; in a step without backward, those before the optimizer."""
     backward = pl.col("phase") == "backward"
     keys = ["rank", "step", "turn_ns"]
     first = in_turns(later, turns).filter(backward).group_by(keys).agg(until_ns=pl.col("start_ns").min())
     without = later.group_by("rank", "step").agg(step_until_ns=pl.col("start_ns").min(), trains=backward.any())
-    others = _annotated(slices, NO_FORWARD).with_columns(updates=pl.col("name").str.contains(UPDATES))
-    around = union(_but_closures(others, later.filter(backward).lazy()), by=["rank"]).collect()
+    others = _annotated(annotations, NO_FORWARD).with_columns(updates=pl.col("name").str.contains(UPDATES))
+    around = union(_but_closures(others, later.filter(backward)), by=["rank"])
     until = pl.coalesce("until_ns", pl.when(~pl.col("trains")).then("step_until_ns"))
     trains = pl.col("trains").fill_null(False)
     parts = []
     for batch in batches(operators.select("rank", "step", "start_ns", "duration_ns")):
         rows = in_turns(outside(batch, around), turns)
-        known = rows.join(first, on=keys, how="left", nulls_equal=True).join(without, on=["rank", "step"], how="left")
-        kept = known.with_columns(until_ns=until, turn_ns=pl.when(trains).then("turn_ns")).filter(
-            (pl.col("start_ns") < pl.col("until_ns")) | (pl.col("until_ns").is_null() & ~trains)
+        # rows of one turn follow each other, so the limits of turns are looked up once for many rows
+        place = rows.select(pl.sum_horizontal(pl.col(key).rle_id() for key in keys).rle_id()).to_series()
+        changes = place.ne_missing(place.shift(1))
+        heads = rows.select(keys).filter(changes)
+        known = heads.join(first, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        limits = known.join(without, on=["rank", "step"], how="left", maintain_order="left").select(
+            *("rank", "step"),
+            until_ns=until,
+            turn_ns=pl.when(trains).then("turn_ns"),
+            is_whole=until.is_null() & ~trains,
         )
-        span = {"start_ns": pl.col("start_ns").min(), "end_ns": END.max(), "until_ns": pl.col("until_ns").first()}
-        parts.append(kept.group_by(keys).agg(**span))
+        ends, is_whole = limits["until_ns"].gather(place), limits["is_whole"].gather(place)
+        kept = (
+            rows.select("start_ns", end_ns=END).with_columns(place=place).filter((rows["start_ns"] < ends) | is_whole)
+        )
+        spans = kept.group_by("place").agg(start_ns=pl.col("start_ns").min(), end_ns=pl.col("end_ns").max())
+        parts.append(limits.drop("is_whole").with_row_index("place").join(spans, on="place").drop("place"))
     end = pl.coalesce(pl.col("until_ns").first(), pl.col("end_ns").max())
     found = pl.concat(parts).group_by(keys)
     return found.agg(start_ns=pl.col("start_ns").min(), end_ns=end, phase=pl.lit("forward"))
 
 
-def _but_closures(others: pl.LazyFrame, backward: pl.LazyFrame) -> pl.LazyFrame:
+def _but_closures(others: pl.DataFrame, backward: pl.DataFrame) -> pl.DataFrame:
     """Ranges without those of optimizers in which backward begins, as their closure contains forward, too."""
     starts = backward.select("rank", "start_ns", turn_ns="start_ns").sort("rank", "start_ns")
     next_turn = others.sort("rank", "start_ns").join_asof(
