@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,9 @@ import polars as pl
 import pytest
 from rich.cells import cell_len
 
-from stepscope.cli import main
+from stepscope.cli import main, output
 from stepscope.cli.notes import wrapped
-from stepscope.cli.output import Output, csv_text
+from stepscope.cli.output import Output, csv_text, print_document, print_frame
 from stepscope.pages.shown_table import undeclared
 from tests.cli.calling import EXAMPLE, printed
 
@@ -132,6 +133,23 @@ def test_an_output_that_takes_no_unicode_gets_escapes(monkeypatch) -> None:
 
     assert done.returncode == 0
     assert "internal error" not in done.stderr
+
+
+@pytest.mark.parametrize("height", [0, 1, 4, 5])
+def test_long_tables_are_printed_in_parts_like_in_one_piece(height: int, monkeypatch, capsys) -> None:
+    frame = pl.DataFrame({"name": list("a=é\ne")[:height], "share": [0.5, None, float("nan"), 1e20, 3][:height]})
+    monkeypatch.setattr(output, "PRINTED_ROWS", 2)
+
+    print_frame(frame, "csv")
+    assert capsys.readouterr().out == csv_text(frame)
+
+    print_frame(frame, "json")
+    assert capsys.readouterr().out == frame.write_json() + "\n"
+
+    plain = frame.with_columns(pl.col("share").fill_nan(None)).to_dicts()
+    print_document({"run": "é", "tables": {"one": frame, "none": {}}, "rows": [height]})
+    expected = {"run": "é", "tables": {"one": plain, "none": {}}, "rows": [height]}
+    assert capsys.readouterr().out == json.dumps(expected, ensure_ascii=False) + "\n"
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import polars as pl
@@ -32,6 +33,8 @@ _IN_ASCII = str.maketrans({"─": "-", "…": "~"})
 PATHS = ("input", "file", "path")
 """Columns whose end tells one value from the next."""
 
+PRINTED_ROWS = 50_000
+"""Rows of which the text is in memory at a time."""
 
 _FORMULA = r"^[=+\-@\t\r]"
 """How a text begins that a spreadsheet would run."""
@@ -145,19 +148,58 @@ def print_frame(frame: pl.DataFrame, form: Format, *, wide: bool = False) -> Non
         else:
             out.raw_table(frame, whole=True)
         return
-    text = csv_text(frame) if form == "csv" else frame.write_json() + "\n"
-    # What a program reads stays as it is; a terminal must not obey it.
-    sys.stdout.write(present.printable(text, keep="\n") if sys.stdout.isatty() else text)
+    if form == "csv":
+        _print_parts(csv_text(rows, header=not start) for start, rows in _parts(frame))
+    else:
+        rows_of_parts = (rows.write_json()[1:-1] for _, rows in _parts(frame))
+        _print_parts(chain("[", _separated(rows_of_parts, ","), "]\n"))
 
 
 def print_document(found: dict[str, Any]) -> None:
-    """Print an object as JSON, which has no NaN and no infinity."""
-    text = json.dumps(found, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write((present.printable(text) if sys.stdout.isatty() else text) + "\n")
+    """Print an object as JSON, which has no NaN and no infinity; frames in it become lists of rows."""
+    _print_parts(chain(_as_json(found), "\n"))
 
 
-def csv_text(frame: pl.DataFrame) -> str:
-    """A frame as CSV that is safe to open in a spreadsheet.
+def _print_parts(texts: Iterable[str]) -> None:
+    """Print a text of which only a part is in memory: what a program reads as it is; a terminal must not obey it."""
+    for text in texts:
+        sys.stdout.write(present.printable(text, keep="\n") if sys.stdout.isatty() else text)
+
+
+def _parts(frame: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The rows of a frame, not too many at a time, each with the number of its first row; at least one frame."""
+    for start in range(0, max(frame.height, 1), PRINTED_ROWS):
+        yield start, frame.slice(start, PRINTED_ROWS)
+
+
+def _as_json(found: Any) -> Iterator[str]:
+    """A value as JSON, in parts."""
+    from stepscope.pages.answering import plain_rows
+
+    if isinstance(found, pl.DataFrame):
+        rows_of_parts = (_json(plain_rows(rows))[1:-1] for _, rows in _parts(found))
+        yield from chain("[", _separated(rows_of_parts, ", "), "]")
+    elif isinstance(found, dict):
+        members = (chain([_json(key), ": "], _as_json(value)) for key, value in found.items())
+        yield "{"
+        for number, member in enumerate(members):
+            yield from chain([", "] if number else [], member)
+        yield "}"
+    else:
+        yield _json(found)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _separated(texts: Iterable[str], separator: str) -> Iterator[str]:
+    for number, text in enumerate(texts):
+        yield separator + text if number else text
+
+
+def csv_text(frame: pl.DataFrame, *, header: bool = True) -> str:
+    """A frame as CSV that is safe to open in a spreadsheet, with or without a line of names.
 
     Lists are joined with spaces. A text that a spreadsheet would run as a formula gets an apostrophe in front, as OWASP
     recommends against CSV injection: names in a trace come from anywhere.
@@ -167,7 +209,7 @@ def csv_text(frame: pl.DataFrame) -> str:
     runs = pl.col(pl.String).str.contains(_FORMULA)
     guarded = flat.with_columns(pl.when(runs).then("'" + pl.col(pl.String)).otherwise(pl.col(pl.String)).name.keep())
     titles = {name: f"'{name}" for name in flat.columns if re.match(_FORMULA, name)}
-    return guarded.rename(titles).write_csv()
+    return guarded.rename(titles).write_csv(include_header=header)
 
 
 def bars(values: Sequence[float | None], width: int, *, blocks: bool = True) -> list[str]:

@@ -121,7 +121,10 @@ def _answer(run: Run, section: Section, values: Mapping[str, Any]) -> pl.DataFra
 
 
 def document(answered: Answered) -> dict[str, Any]:
-    """The tables by name, how many rows each has, why others are missing, and what could not be read."""
+    """The tables by name, how many rows each has, why others are missing, and what could not be read.
+
+    Tables are frames, as they may have millions of rows.
+    """
     run = answered.run
     about = {"rank": run.ranks[0].rank} if answered.page.scope == "rank" else {"ranks": [r.rank for r in run.ranks]}
     listing = answered.request.listing
@@ -133,9 +136,9 @@ def document(answered: Answered) -> dict[str, Any]:
         **about,
         "step" if answered.page.scope == "rank" else "steps": answered.request.steps,
         "rows": {key: part.found for key, part in parts.items()},
-        "tables": {key: plain_rows(part.rows) for key, part in parts.items()},
+        "tables": {key: part.rows for key, part in parts.items()},
         "unavailable": {section.key: answer for section, answer in answered.found if isinstance(answer, str)},
-        "issues": plain_rows(run.issues.filter(pl.col("severity") != "note").drop("rank")),
+        "issues": run.issues.filter(pl.col("severity") != "note").drop("rank"),
     }
 
 
