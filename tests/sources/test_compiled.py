@@ -120,7 +120,7 @@ def test_a_plain_table_is_not_left_to_polars(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [b"name,start\na,1", b"name,start\n", b"", b"name,start\na\n", b"name,start\na,1\n\n"])
 def test_a_table_of_anything_but_whole_rows_is_refused(text: bytes) -> None:
     with pytest.raises(Refused):
-        read_table(text, ["text", "time"])
+        read_table(text, ["text", "time"], ["name", "start"])
 
 
 PLACED = Layout((EventClass("range", frozenset({"X"}), None, base=("name", "start_ns", "duration_ns", "place")),))

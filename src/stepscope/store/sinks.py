@@ -247,7 +247,9 @@ def write_compressed(frame: pl.DataFrame, file: Path) -> None:
 
 def _with_values(frame: pl.DataFrame) -> pl.DataFrame:
     """`frame` without columns that hold no value; one is kept at least, for it carries the number of rows."""
-    return frame[[column.name for column in frame if column.null_count() < frame.height] or frame.columns[:1]]
+    rows = frame.height
+    names = [column.name for column in frame.get_columns() if column.null_count() < rows]
+    return frame if len(names) == frame.width else frame[names or frame.columns[:1]]
 
 
 class MemorySink(_Sink):

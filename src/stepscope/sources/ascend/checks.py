@@ -31,13 +31,13 @@ class Busy:
         if ranges.is_empty():
             return
         ends = pl.col("start_ns") + pl.col("duration_ns")
-        begun = ranges.sort("start_ns").select("duration_ns", "start_ns", end_ns=ends, before=ends.cum_max().shift(1))
-        before = pl.max_horizontal("start_ns", "before", pl.lit(self._until_ns))
-        covered, summed, until = begun.select(
-            covered=(pl.col("end_ns") - before).clip(lower_bound=0).sum(),
-            summed=pl.sum("duration_ns"),
-            until=pl.max("end_ns"),
-        ).row(0)
+        before = pl.max_horizontal("start_ns", ends.cum_max().shift(1), pl.lit(self._until_ns))
+        covered, summed, until = (
+            ranges.select("start_ns", "duration_ns")
+            .sort("start_ns")
+            .select(covered=(ends - before).clip(lower_bound=0).sum(), summed=pl.sum("duration_ns"), until=ends.max())
+            .row(0)
+        )
         self.union_ns += covered
         self.summed_ns += summed
         self._until_ns = max(self._until_ns, until)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from math import isfinite
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -35,9 +36,10 @@ PACKETS: dict[str, type[pl.DataType]] = {
     **dict.fromkeys((*MOVED, "packet_mb", "packets", "packets_ms"), pl.Float64),
 }
 """One row per call, transport and packet size; the packet columns are null if none are listed."""
-_PLACE = {"step": pl.Int64, "group": pl.String, "class": pl.String, "source": pl.Int64, "destination": pl.Int64}
-_NAMED = {"name": pl.String, "transport": pl.String}
-LINKS: dict[str, type[pl.DataType]] = {**_PLACE, **_NAMED, **dict.fromkeys(MOVED, pl.Float64)}
+_CLASS = {"step": pl.Int64, "group": pl.String, "class": pl.String}
+_PLACE = {**_CLASS, "source": pl.Int64, "destination": pl.Int64}
+_NAMED = {"name": "Op Name", "transport": "Transport Type"}
+LINKS: dict[str, type[pl.DataType]] = {**_PLACE, **dict.fromkeys(_NAMED, pl.String), **dict.fromkeys(MOVED, pl.Float64)}
 """One row per link; source and destination count within the group. `class` is like `allreduce-top1`."""
 
 
@@ -91,22 +93,28 @@ def timed_calls(calls: pl.DataFrame, path: Path, sink: Sink, *, table: str | Non
 
 def read_matrix(path: Path, sink: Sink) -> pl.DataFrame:
     """Read communication_matrix.json: links."""
-    places: list[tuple[Any, ...]] = []
+    places: dict[str, list[Any]] = {name: [] for name in _PLACE}
     entries: list[Mapping[str, Any]] = []
     bad = 0
     for step, key, entry in _entries(path, sink):
         kind, _, group = key.partition("@")
-        for link, values in entry.items():
-            ends = _ends(link)
-            if ends is None or not isinstance(values, dict):
-                bad += 1
-            # one of a rank with itself shows which rank of its group wrote the file; a copy within the rank has a size
-            elif not ends[2] or as_number(values.get(MOVED["size_mb"])):
-                places.append((step, group or None, kind, ends[0], ends[1]))
-                entries.append(values)
+        known = [
+            (ends, values)
+            for ends, values in zip(map(_ends, entry), entry.values(), strict=True)
+            if ends is not None and type(values) is dict
+        ]
+        bad += len(entry) - len(known)
+        # one of a rank with itself shows which rank of its group wrote the file; a copy within the rank has a size
+        links = [(ends, values) for ends, values in known if not ends[2] or as_number(values.get(MOVED["size_mb"]))]
+        entries += [values for _, values in links]
+        for name, value in zip(_CLASS, (step, group or None, kind), strict=True):
+            places[name] += [value] * len(links)
+        places["source"] += [ends[0] for ends, _ in links]
+        places["destination"] += [ends[1] for ends, _ in links]
     _report(bad, path, sink)
-    named = [(_word(entry.get("Op Name")), _word(entry.get("Transport Type"))) for entry in entries]
-    return frame_of([*columns_of(places, _PLACE), *columns_of(named, _NAMED), *_figures(entries, MOVED)])
+    placed = [pl.Series(name, values, dtype=_PLACE[name]) for name, values in places.items()]
+    named = [_words(name, [entry.get(said) for entry in entries]) for name, said in _NAMED.items()]
+    return frame_of([*placed, *named, *_figures(entries, MOVED)])
 
 
 @lru_cache(1 << 14)
@@ -118,8 +126,11 @@ def _ends(link: str) -> tuple[int, int, bool] | None:
     return int(source[:9]), int(destination[:9]), source == destination
 
 
-def _word(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+def _words(name: str, values: Sequence[object]) -> pl.Series:
+    """A column of texts; null for what is none."""
+    if not {*map(type, values)} <= {str, NoneType}:
+        values = [value if isinstance(value, str) else None for value in values]
+    return pl.Series(name, values, dtype=pl.String)
 
 
 def _entries(path: Path, sink: Sink) -> Iterator[tuple[int | None, str, Mapping[str, Any]]]:
@@ -173,7 +184,7 @@ def _numbers(name: str, values: Sequence[object]) -> pl.Series:
     if not {*map(type, values)} <= {float, NoneType}:
         values = list(map(as_number, values))
     column = pl.Series(name, values, dtype=pl.Float64)
-    return column if column.is_finite().all() else column.set(~column.is_finite(), None)
+    return column if isfinite(column.sum()) else column.set(~column.is_finite(), None)
 
 
 def _report(bad: int, path: Path, sink: Sink) -> None:

@@ -13,7 +13,11 @@ from stepscope.sources.ascend.groups import Groups, read_call_name
 from stepscope.sources.spool import Spool
 from stepscope.tables import COMMUNICATION_TASKS
 
-_TASK: Schema = {**COMMUNICATION_TASKS.stored_schema, "track": pl.String, "calls": pl.String}
+_TASK: Schema = {
+    **{name: dtype for name, dtype in COMMUNICATION_TASKS.stored_schema.items() if name != "call"},
+    "track": pl.String,
+    "calls": pl.String,
+}
 _CALL = {"track": pl.String, "calls": pl.String, "start_ns": pl.Int64, "call": pl.String, "until": pl.Int64}
 
 
@@ -55,25 +59,23 @@ class CallParts:
         self._calls = [pl.DataFrame(schema=_CALL)]
 
     def add_calls(self, calls: pl.DataFrame) -> None:
-        """Take calls with their process and thread."""
+        """Take calls: their process is `track`."""
         until = pl.col("start_ns") + pl.col("duration_ns")
-        named = calls.select(track="process", calls="thread", start_ns="start_ns", call="name", until=until)
-        self._calls.append(named)
+        self._calls.append(calls.select("track", calls="thread", start_ns="start_ns", call="name", until=until))
 
     def add_tasks(self, tasks: pl.DataFrame) -> None:
         """Take tasks: their process is `track`, `calls` the thread of the calls of their group."""
         if tasks.height:
-            recorded = {"moved_bytes": "size_bytes", "moved_type": "element_type", "number": "plane"}
-            known = tasks.drop(recorded.values()).rename(recorded, strict=False)
-            whole = known.with_columns(pl.col("plane").str.strip_chars().cast(pl.Int32, strict=False))
-            self._tasks.add("tasks", shaped(whole, _TASK))
+            recorded = {"size_bytes": "moved_bytes", "element_type": "moved_type", "plane": "number"}
+            named = {name: given for name, given in recorded.items() if given in tasks.columns}
+            others = [name for name in tasks.columns if name in _TASK and name not in recorded]
+            self._tasks.add("tasks", shaped(tasks.select(*others, **named), _TASK))
 
     def rows(self, groups: Groups) -> Iterator[pl.DataFrame]:
         """Rows of `communication_tasks`: a task is part of the call of its group that goes on when it starts."""
         calls = pl.concat(self._calls).sort("start_ns", maintain_order=True)
         for tasks in self._tasks.batches("tasks"):
-            placed = tasks.drop("call").sort("start_ns", maintain_order=True)
-            within = pl.col("start_ns") < pl.col("until")
+            placed = tasks.sort("start_ns", maintain_order=True)
             placed = placed.join_asof(calls, on="start_ns", by=["track", "calls"], check_sortedness=False)
-            placed = placed.with_columns(pl.when(within).then("call").alias("call"))
-            yield communication_tasks(placed.drop("track", "calls", "until"), groups)
+            within = pl.col("start_ns") < pl.col("until")
+            yield communication_tasks(placed.with_columns(pl.when(within).then("call")), groups)

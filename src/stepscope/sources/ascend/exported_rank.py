@@ -94,13 +94,16 @@ def in_order(frame: pl.DataFrame, *ties: str, descending: bool = False) -> pl.Da
     Sorting by several keys takes ten times as long as by one, and few starts are equal; so only those rows are sorted
     by all keys.
     """
-    keys = frame.select("start_ns", *ties).with_row_index("row").sort("start_ns", maintain_order=True)
-    start = pl.col("start_ns")
-    equal = keys.select((start == start.shift(1)) | (start == start.shift(-1))).to_series().arg_true()
-    order = keys["row"]
-    if len(equal):
+    order = frame.select(pl.arg_sort_by("start_ns", maintain_order=True)).to_series()
+    starts = frame["start_ns"].gather(order)
+    repeats = starts.slice(1) == starts.slice(0, max(len(starts) - 1, 0))
+    if repeats.any():
+        none = pl.Series([False])
+        equal = (pl.concat([none, repeats]) | pl.concat([repeats, none])).arg_true()
+        rows = order.gather(equal)
+        tied = frame.select("start_ns", *ties)[rows].with_columns(row=rows)
         directions = [False, *(descending for _ in ties)]
-        tied = keys[equal].sort("start_ns", *ties, descending=directions, nulls_last=True, maintain_order=True)
+        tied = tied.sort("start_ns", *ties, descending=directions, nulls_last=True, maintain_order=True)
         order = order.scatter(equal, tied["row"])
     return frame.rechunk()[order]  # picking rows of many chunks takes twice as long
 

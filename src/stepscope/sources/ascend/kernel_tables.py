@@ -16,6 +16,8 @@ API_WORDS = {"acl": "AscendCL", "model": "Model", "node": "Node", "communication
 """Level of an API call in `operator_totals` to the word that the text export puts before the `@` in its name."""
 _API_LEVELS = {**{word: level for level, word in API_WORDS.items()}, "Communication": "communication"}
 _LAUNCH = {"correlation": pl.Int64, "layer": pl.Int32, "launch_start_ns": pl.Int64, "launch_end_ns": pl.Int64}
+_WORK = {name: dtype for name, dtype in COMPUTE.items() if not name.startswith("launch_")}
+"""Work of the device before its launch is known."""
 _LAUNCHES_KEPT = 500_000
 """Device work may lag behind its launch by that many other launches."""
 _FIGURES = {
@@ -72,15 +74,15 @@ class KernelTables:
         """The device work of a piece in order of start, with its launch and step, and the counters that it has."""
         compute = with_details(piece)
         counted = counters_of(compute)
-        parts = [shaped(compute, {**COMPUTE, **counted}).with_columns(kind=pl.lit("compute"))]
+        parts = [shaped(compute, {**_WORK, **counted}).with_columns(kind=pl.lit("compute"))]
         if (calls := piece.of("communication")) is not None:
             core, size = pl.lit("COMMUNICATION"), pl.lit(None, pl.Int64)
             called = calls.with_columns(kind=pl.lit("communication"), core=core, size_bytes=size)
-            parts.append(shaped(called, COMPUTE))
+            parts.append(shaped(called, _WORK))
         if (tasks := piece.of("tasks")) is not None:
             memory = copies(tasks, calls).with_columns(kind=pl.lit("memory"), type="name")
-            parts.append(shaped(memory, COMPUTE))
-        rows = pl.concat(parts, how="diagonal").drop("launch_start_ns", "launch_end_ns")
+            parts.append(shaped(memory, _WORK))
+        rows = pl.concat(parts, how="diagonal")
         rows = in_order(rows, "stream", "name", "duration_ns").join(
             launches.known.drop("layer"), on="correlation", how="left", maintain_order="left"
         )
@@ -91,10 +93,13 @@ class KernelTables:
 
     def _with_step(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Fill in missing steps: from the operator, then the launch, then the start on the device."""
-        if self._are_stated:
+        if self._are_stated or not rows["step"].null_count():
             return rows
-        known = rows.join(self._starts, on="correlation", how="left", maintain_order="left")
-        began = known.select(pl.coalesce("operator_start_ns", "launch_start_ns", "start_ns")).to_series()
+        known, times = rows, ["launch_start_ns", "start_ns"]
+        if self._starts.height:
+            known = rows.join(self._starts, on="correlation", how="left", maintain_order="left")
+            times = ["operator_start_ns", *times]
+        began = known.select(pl.coalesce(times)).to_series()
         inferred = step_at(began, self._ranges, inside=False)
         return rows.with_columns(step=pl.coalesce(pl.col("step"), inferred))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 import polars as pl
@@ -52,14 +53,18 @@ COUNTERS: Final = {name: field.column for field in COUNTER_FIELDS for name in fi
 
 def counters_of(frame: pl.DataFrame) -> dict[str, pl.DataType]:
     """The counter columns that `frame` has, with their type."""
-    return {column: pl.Float64() for column in _RECORDED if column in frame.columns}
+    found = set(frame.columns)
+    return {column: pl.Float64() for column in _RECORDED if column in found}
 
 
 def scaled(frame: pl.DataFrame) -> pl.DataFrame:
     """Bring the counter columns of `frame` from their recorded unit to ours."""
+    return frame.with_columns(scale for column in frame.columns if (scale := _scale(column)) is not None)
+
+
+@cache
+def _scale(column: str) -> pl.Expr | None:
+    """A column in our unit; None if it is recorded in that, or is no counter."""
+    _, factor = _RECORDED.get(column, ("", 1.0))
     # Decimal microseconds times 1000 are whole ns again only after rounding.
-    return frame.with_columns(
-        (pl.col(column) * factor).round(0 if column.endswith("_ns") else 12)
-        for column, (_, factor) in _RECORDED.items()
-        if factor != 1.0 and column in frame.columns
-    )
+    return None if factor == 1.0 else (pl.col(column) * factor).round(0 if column.endswith("_ns") else 12)

@@ -13,6 +13,7 @@ from stepscope.tables import FLOWS, OPERATORS
 
 ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(")
 """Prefixes of framework ranges that are not operators: steps, optimizers, data loaders."""
+_COMMUNICATION, _HARDWARE = pl.lit("Communication"), pl.lit("Ascend Hardware")
 _SLICE_OF_KERNEL = {"compute": "kernel", "communication": "communication", "memory": "memory"}
 
 
@@ -25,6 +26,8 @@ def framework_ranges(rows: pl.DataFrame) -> pl.DataFrame:
         sequence=pl.when(pl.col("sequence") >= 0).then("sequence"),
         forward_thread=pl.when(pl.col("forward_thread") > 0).then("forward_thread"),
     )
+    if not (known["category"] == "python").any():
+        return known
     return known.filter((pl.col("category") != "python") | ~pl.col("name").str.contains(OWN_FRAME))
 
 
@@ -56,11 +59,10 @@ class SliceTables:
 
     def _new(self, piece: Piece, kernel_rows: pl.DataFrame) -> pl.DataFrame:
         """The ranges that start in a piece, in order of start."""
-        is_call = pl.col("kind") == "communication"
-        device = kernel_rows.join(self._group, on=["name", "start_ns"], how="left", maintain_order="left").with_columns(
+        device = kernel_rows.with_columns(
+            self._threads(kernel_rows),
             category=pl.col("kind").replace_strict(_SLICE_OF_KERNEL),
-            process=pl.when(is_call).then(pl.lit("Communication")).otherwise(pl.lit("Ascend Hardware")),
-            thread=pl.coalesce(pl.when(is_call).then("thread"), pl.col("stream").cast(pl.String)),
+            process=pl.when(pl.col("kind") == "communication").then(_COMMUNICATION).otherwise(_HARDWARE),
         )
         parts = []
         if (host := piece.of("host")) is not None:
@@ -74,6 +76,16 @@ class SliceTables:
         first = self._next
         self._next += rows.height
         return rows.with_columns(slice=pl.int_range(first, self._next, dtype=pl.Int64), spent_ns=pl.lit(0, pl.Int64))
+
+    def _threads(self, kernel_rows: pl.DataFrame) -> pl.Series:
+        """The thread of device work: the group of a call, else the stream."""
+        threads: pl.Series = kernel_rows["stream"].cast(pl.String).alias("thread")
+        calls = (kernel_rows["kind"] == "communication").arg_true()
+        if len(calls) and self._group.height:
+            places = kernel_rows.select("name", "start_ns")[calls].with_columns(row=calls)
+            known = places.join(self._group, on=["name", "start_ns"], how="inner").drop_nulls("thread")
+            threads = threads.scatter(known["row"], known["thread"])
+        return threads
 
     def operators(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Those of the `rows` that are operators, as rows of `operators`."""

@@ -10,6 +10,7 @@ from stepscope.sources.ascend.exported_rank import STEPS as HOST_RANGES
 from stepscope.sources.ascend.exported_rank import shaped
 from stepscope.sources.windows import device_windows
 from stepscope.tables import STEPS
+from stepscope.tables.base import nulls
 from stepscope.tables.steps import WHOLE_RECORDING
 
 STEP_NAME = r"^ProfilerStep#(\d{1,9})"
@@ -47,14 +48,15 @@ def step_at(times: pl.Series, ranges: pl.DataFrame, *, inside: bool) -> pl.Serie
     """
     if ranges.is_empty():
         return pl.repeat(0, len(times), dtype=pl.Int32, eager=True)
-    starts = ranges["start_ns"]
-    at = starts.search_sorted(times, side="right").cast(pl.Int64) - 1
-    known = pl.select(pl.when((at >= 0) & times.is_not_null()).then(at)).to_series()
-    steps = ranges["step"].gather(known)
-    if not inside:
-        return steps
-    ends = ranges["end_ns"].gather(known)
-    return pl.select(pl.when(times <= ends).then(steps)).to_series()
+    # before the first one, and at no time, is none
+    at = ranges["start_ns"].search_sorted(times, side="right")
+    if times.null_count():
+        at = at.set(times.is_null(), 0)
+    steps: pl.Series = nulls("step", pl.Int32, 1).append(ranges["step"]).gather(at)
+    if inside:
+        ends = nulls("end_ns", pl.Int64, 1).append(ranges["end_ns"]).gather(at)
+        steps = steps.zip_with(times <= ends, nulls("step", pl.Int32, len(times)))
+    return steps
 
 
 def steps_table(ranges: pl.DataFrame, spans: pl.DataFrame, span: tuple[int, int] | None) -> pl.DataFrame:

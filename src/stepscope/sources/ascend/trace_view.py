@@ -67,20 +67,29 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
     view, labels = TraceView(), set[str | None]()
     calls, overlaps = [view.communication], [view.overlap]
     parts = CallParts(sink.scratch)
+    on_host, planes = _on_host(processes, sides), _planes(threads)
+    if not with_cpu_operators:
+        on_host.discard(layout.CPU_OPERATORS)
     for frame in chain(raw.batches("other"), raw.batches("tasks")):
         labelled = frame.with_columns(label=_process(processes))
-        labels |= {*labelled["label"].unique()}
-        host = labelled if with_cpu_operators else labelled.filter(pl.col("label") != layout.CPU_OPERATORS)
-        timeline.add("host", _other_host(host, processes, sides))
-        calls.append(_take_device(labelled, threads, timeline, parts))
-        overlap = labelled.filter(pl.col("label") == layout.OVERLAP).group_by("name")
-        overlaps.append(overlap.agg(total_ns=pl.sum("duration_ns")))
+        found = {*labelled["label"].unique()}  # a query costs the same if there is nothing to find
+        labels |= found
+        if here := on_host & found:
+            timeline.add("host", _other_host(labelled.filter(pl.col("label").is_in([*here]))))
+        if layout.HARDWARE in found:
+            _take_hardware(labelled.filter(pl.col("label") == layout.HARDWARE), threads, timeline)
+        if found.intersection(layout.COMMUNICATION):
+            work = labelled.filter(pl.col("label").is_in(layout.COMMUNICATION))
+            calls.append(_take_communication(work, planes, timeline, parts))
+        if layout.OVERLAP in found:
+            overlap = labelled.filter(pl.col("label") == layout.OVERLAP).group_by("name")
+            overlaps.append(overlap.agg(total_ns=pl.sum("duration_ns")))
     view.communication = pl.concat(calls)
     view.parts = parts
     view.overlap = pl.concat(overlaps).group_by("name").agg(pl.sum("total_ns"))
     has_device = view.communication.height or layout.HARDWARE in labels
     view.on_cpu_only = not has_device and layout.CPU_OPERATORS in labels
-    view.counters = pl.concat([COUNTERS.frame(), *map(_counters, raw.batches("samples"))])
+    view.counters = pl.concat([view.counters, *map(_counters, raw.batches("samples"))])
     python = next((pid for pid, label in processes.items() if label == "Python" and pid.isdecimal()), None)
     view.process = int(python[:18]) if python else None
     return view
@@ -107,55 +116,57 @@ def _labels(
 def _framework(name: str, events: pl.DataFrame, processes: dict[str, str]) -> pl.DataFrame:
     """Ranges that the framework recorded as rows of `HOST`."""
     category = "operator" if name == "operators" else name
-    rows = events.with_columns(category=pl.lit(category), process=_process(processes))
+    known = {"category": pl.lit(category), "process": _process(processes)}
     if name == "operators":
-        # a stack is recorded as `frame;\r\nframe`
-        lines = pl.col("stack").str.replace_all("\r", "", literal=True).str.replace_all(";\n", "\n", literal=True)
-        rows = rows.with_columns(pl.col("input_shapes", "input_types").replace("", None), stack=lines.replace("", None))
-    return framework_ranges(shaped(rows, HOST))
+        known |= {column: pl.col(column).replace("", None) for column in ("input_shapes", "input_types")}
+        if events["stack"].null_count() < events.height:
+            # a stack is recorded as `frame;\r\nframe`
+            lines = pl.col("stack").str.replace_all("\r", "", literal=True).str.replace_all(";\n", "\n", literal=True)
+            known["stack"] = lines.replace("", None)
+    return framework_ranges(shaped(events.with_columns(**known), HOST))
 
 
-def _other_host(events: pl.DataFrame, processes: dict[str, str], sides: dict[str, str]) -> pl.DataFrame:
-    """Ranges of the host among the events without a category as rows of `HOST`."""
-    labels = [processes.get(pid, pid) for pid, side in sides.items() if side == "CPU"]
-    on_cpu = [label for label in labels if label not in (layout.OVERLAP, *layout.COMMUNICATION)]
-    host = events.filter(pl.col("label").is_in([*layout.HOST_CATEGORIES, *on_cpu]))
+def _on_host(processes: dict[str, str], sides: dict[str, str]) -> set[str]:
+    """Labels of the processes whose events without a category are ranges of the host."""
+    labels = {processes.get(pid, pid) for pid, side in sides.items() if side == "CPU"}
+    return labels - {layout.OVERLAP, *layout.COMMUNICATION} | {*layout.HOST_CATEGORIES}
+
+
+def _other_host(host: pl.DataFrame) -> pl.DataFrame:
+    """Ranges of the host without a category as rows of `HOST`."""
     kind = pl.col("label").replace_strict(layout.HOST_CATEGORIES, default="annotation", return_dtype=pl.String)
     correlation = pl.when(pl.col("correlation") != 0).then("correlation")
     return shaped(host.with_columns(category=kind, process="label", correlation=correlation), HOST)
 
 
-def _take_device(
-    other: pl.DataFrame, threads: dict[tuple[str, str], str], timeline: Timeline, parts: CallParts
-) -> pl.DataFrame:
-    """Take device work from the events without a category; returns the calls of communication."""
-    hardware = other.filter(pl.col("label") == layout.HARDWARE).with_columns(
+def _take_hardware(events: pl.DataFrame, threads: dict[tuple[str, str], str], timeline: Timeline) -> None:
+    """Take kernels and other work of the device but communication."""
+    hardware = events.with_columns(
         stream=pl.coalesce("stream", pl.col("thread").cast(pl.Int64, strict=False)),
         device=_DEVICE,
+        core=pl.col("task_type").fill_null(""),
+    )
+    core = pl.col("core")
+    is_kernel = hardware.select(core.is_in(COMPUTE_CORES) | core.str.starts_with("KERNEL_")).to_series()
+    timeline.add("compute", shaped(hardware.filter(is_kernel), COMPUTE))
+    if is_kernel.all():
+        return
+    marks = [f"{p} {t}" for (p, t), label in threads.items() if label.startswith(layout.STEP_TRACE)]
+    is_mark = pl.concat_str("process", pl.lit(" "), "thread").is_in(marks)
+    tasks = hardware.filter(~is_kernel).with_columns(
+        category=pl.coalesce(
+            pl.when(core.str.contains(MEMORY_TASK)).then(pl.lit("memory")),
+            pl.when(is_mark).then(pl.lit("device_annotation")),
+            pl.lit("other"),
+        ),
+        thread=pl.col("stream").cast(pl.String),
         process=pl.lit(layout.HARDWARE),
-        process_id="process",
-        task_type=pl.col("task_type").fill_null(""),
     )
-    is_kernel = pl.col("task_type").is_in(COMPUTE_CORES) | pl.col("task_type").str.starts_with("KERNEL_")
-    timeline.add("compute", shaped(hardware.filter(is_kernel).with_columns(core="task_type"), COMPUTE))
-    marks = [(p, t) for (p, t), label in threads.items() if label.startswith(layout.STEP_TRACE)]
-    is_mark = pl.concat_str("process_id", pl.lit(" "), "thread").is_in([f"{p} {t}" for p, t in marks])
-    is_memory = pl.col("task_type").str.contains(MEMORY_TASK)
-    kind = pl.coalesce(
-        pl.when(is_memory).then(pl.lit("memory")),
-        pl.when(is_mark).then(pl.lit("device_annotation")),
-        pl.lit("other"),
-    )
-    tasks = hardware.filter(~is_kernel).with_columns(category=kind, thread=pl.col("stream").cast(pl.String))
-    calls, subtasks = _communication(other.filter(pl.col("label").is_in(layout.COMMUNICATION)), threads, parts)
-    timeline.add("tasks", pl.concat([shaped(tasks, TASKS), subtasks]))
-    return calls
+    timeline.add("tasks", shaped(tasks, TASKS))
 
 
-def _communication(
-    rows: pl.DataFrame, threads: dict[tuple[str, str], str], parts: CallParts
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Calls and their tasks, which run on planes: the tracks after the one of their group."""
+def _planes(threads: dict[tuple[str, str], str]) -> pl.DataFrame:
+    """The tracks of tasks of communication, each with the track of the calls, which is the one of its group."""
     tracks: list[tuple[str, str, str, str, str]] = []
     group = track = ""
     numbered = [(p, int(t), label) for (p, t), label in threads.items() if t.isdecimal()]
@@ -163,21 +174,31 @@ def _communication(
         if label.endswith("Communication"):
             group, track = label.removesuffix("Communication").strip(), str(thread)
         elif label.startswith("Plane"):
-            tracks.append((process, str(thread), f"{group} {label}".strip(), label.removeprefix("Plane"), track))
+            number = label.removeprefix("Plane").strip()
+            tracks.append((process, str(thread), f"{group} {label}".strip(), number, track))
     schema = dict.fromkeys(("process", "thread", "plane", "number", "calls"), pl.String)
-    placed = rows.join(
-        pl.DataFrame(tracks, schema=schema, orient="row"), on=["process", "thread"], how="left", maintain_order="left"
+    return pl.DataFrame(tracks, schema=schema, orient="row")
+
+
+def _take_communication(
+    events: pl.DataFrame, planes: pl.DataFrame, timeline: Timeline, parts: CallParts
+) -> pl.DataFrame:
+    """Take the tasks of calls, which run on planes; returns the calls."""
+    placed = events.join(planes, on=["process", "thread"], how="left", maintain_order="left").with_columns(
+        device=_DEVICE, process=pl.lit("Communication"), track="process"
     )
-    is_call = pl.col("plane").is_null()
-    parts.add_calls(placed.filter(is_call))
-    placed = placed.with_columns(device=_DEVICE, process=pl.lit("Communication"), track="process")
-    calls = with_payload(placed.filter(is_call)).with_columns(
-        (pl.col(said).str.to_lowercase() == "yes").alias(name) for name, said in layout.SAID.items()
-    )
+    is_call = placed["plane"].is_null()
     tasks = placed.filter(~is_call)
-    parts.add_tasks(tasks)
-    tasks = tasks.with_columns(category=pl.lit("communication_task"), thread="plane", size_bytes=None)
-    return shaped(calls, COMMUNICATION), shaped(tasks, TASKS)
+    if tasks.height:
+        parts.add_tasks(tasks)
+        named = tasks.with_columns(category=pl.lit("communication_task"), thread="plane", size_bytes=None)
+        timeline.add("tasks", shaped(named, TASKS))
+    calls = placed.filter(is_call)
+    if calls.height:
+        parts.add_calls(calls)
+        said = {name: pl.col(said).str.to_lowercase() == "yes" for name, said in layout.SAID.items()}
+        calls = with_payload(calls.with_columns(**said))
+    return shaped(calls, COMMUNICATION)
 
 
 def _counters(samples: pl.DataFrame) -> pl.DataFrame:

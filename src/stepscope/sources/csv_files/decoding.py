@@ -32,11 +32,11 @@ def _plain(text: bytes, width: int, chosen: dict[int, Field]) -> pl.DataFrame | 
         return None
     kinds: list[TableColumn | None] = [_read_as(chosen[at].kind) if at in chosen else None for at in range(width)]
     try:
-        columns = read_table(text, kinds)
+        columns = read_table(text, kinds, [chosen[at].column for at in sorted(chosen)])
     except Refused:
         return None
-    read = {chosen[at].column: column for at, column in zip(sorted(chosen), columns, strict=True)}
-    return frame_of([_finished(read[field.column], field).alias(field.column) for field in chosen.values()])
+    read = {column.name: column for column in columns}
+    return frame_of([_finished(read[field.column], field) for field in chosen.values()])
 
 
 def _read_as(kind: Kind) -> TableColumn:
@@ -50,7 +50,7 @@ def _finished(column: pl.Series, field: Field) -> pl.Series:
     number: pl.Series = column.cast(pl.Int32, strict=False)
     if number.null_count() == column.null_count() and not (number < 0).any():  # usually there is no text around it
         return number
-    return column.to_frame("0").select(in_our_unit(pl.col("0"), field)).to_series()
+    return column.to_frame().select(in_our_unit(pl.col(column.name), field)).to_series()
 
 
 def unreadable_cells(

@@ -118,12 +118,13 @@ def read_places(scan: int, text: bytes, count: int, numbered: Callable[[Sequence
     return column.series("place")
 
 
-def read_table(text: bytes, columns: Sequence[TableColumn | None]) -> list[pl.Series]:
+def read_table(text: bytes, columns: Sequence[TableColumn | None], names: Sequence[str]) -> list[pl.Series]:
     """The columns of a CSV table with a header; `N/A`, `NA` and empty fields are null.
 
     Args:
         text: The whole file.
         columns: How each of its columns is kept; None leaves one out.
+        names: What those that are kept are called.
 
     Raises:
         Refused: If the table has anything but whole lines of plain fields.
@@ -135,6 +136,7 @@ def read_table(text: bytes, columns: Sequence[TableColumn | None]) -> list[pl.Se
     try:
         rows = native.ss_count(scan)
         kinds = [_READ[column][1] for column in columns if column is not None]
-        return [read_column(scan, text, n, kind, 0, rows) for n, kind in enumerate(kinds)]
+        kept = enumerate(zip(kinds, names, strict=True))
+        return [read_column(scan, text, n, kind, 0, rows, name) for n, (kind, name) in kept]
     finally:
         native.ss_free(scan)
