@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import typer
 
+from stepscope.cli import formatted
 from stepscope.cli.analyze import with_json_file
 from stepscope.cli.app import app
 from tests.cli.calling import EXAMPLE, document, printed
@@ -57,7 +58,9 @@ def test_two_formats_are_refused(capfd, words: list[str]) -> None:
     assert "csv and json" in printed(capfd, *words, "-f", "csv", "--json", code=2)
 
 
-def test_text_goes_to_a_file_as_it_goes_to_a_pipe(capfd, tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_memory", [100, 1_000_000])
+def test_text_goes_to_a_file_as_it_goes_to_a_pipe(in_memory: int, capfd, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(formatted, "IN_MEMORY", in_memory)
     text = printed(capfd, "steps", EXAMPLE, "--rank", "0")
 
     printed(capfd, "steps", EXAMPLE, "--rank", "0", "--output", str(tmp_path / "steps.txt"))

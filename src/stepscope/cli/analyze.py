@@ -65,7 +65,7 @@ def analyze(
     chosen = opened(paths, run=run, ranks=ranks, steps=steps, limits=limits, use_store=not no_store, quiet=quiet)
     found = answers(chosen, strict=bool(os.environ.get("STEPSCOPE_DEBUG")))
     if json_file is not None:
-        write_whole(json_file, _json(chosen, found, language))
+        write_whole(json_file, [_json(chosen, found, language)])
     if form == "json":
         sys.stdout.write(_json(chosen, found, language).decode())
     elif form == "table" and table in (None, FINDINGS):

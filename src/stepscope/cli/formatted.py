@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import io
 import os
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 from stepscope.cli import options as shared
@@ -73,15 +73,20 @@ def written_to(target: Path | None) -> Iterator[None]:
     if target is None or str(target) == "-":
         yield
         return
-    written = io.BytesIO()
-    text = io.TextIOWrapper(written, encoding="utf-8", errors="backslashreplace", newline="\n")
-    with redirect_stdout(text):
-        yield
-    text.flush()
-    write_whole(target, written.getvalue())
+    with SpooledTemporaryFile(
+        IN_MEMORY, "w+", encoding="utf-8", errors="backslashreplace", newline="\n", dir=str(target.parent)
+    ) as text:
+        with redirect_stdout(text):
+            yield
+        text.seek(0)
+        write_whole(target, (part.encode() for part in iter(lambda: text.read(IN_MEMORY), "")))
 
 
-def write_whole(target: Path, text: bytes) -> None:
+IN_MEMORY = 16 << 20
+"""Size of the longest text that is only in memory before it is written, and of the parts of a longer one."""
+
+
+def write_whole(target: Path, text: Iterable[bytes]) -> None:
     """Write a file; a full disk costs neither an older one nor leaves half of this one.
 
     Raises:
@@ -89,7 +94,8 @@ def write_whole(target: Path, text: bytes) -> None:
     """
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp") if not target.exists() or target.is_file() else target
     try:
-        draft.write_bytes(text)
+        with draft.open("wb") as file:
+            file.writelines(text)
         if draft != target:
             draft.replace(target)
     except OSError as error:
