@@ -155,3 +155,37 @@ EXPORT int32_t ss_column(const scan *s, const uint8_t *text, int32_t field, int6
     if (status == DONE) describe(schema, is_text ? "vu" : is_decimal ? "g" : is_small(column) ? "i" : "l");
     return status;
 }
+
+/* A column without any value. */
+static int32_t absent_column(int64_t rows, int32_t column, struct ArrowArray *array, struct ArrowSchema *schema) {
+    int is_text = column == COLUMN_TEXT || column == COLUMN_JSON;
+    size_t size = is_text ? sizeof(uint64_t[2]) : sizeof(uint64_t);
+    void *values = calloc((size_t)rows + 1, size);
+    uint8_t *validity = new_validity(rows);
+    int64_t *sizes = is_text ? calloc(1, sizeof *sizes) : NULL;
+    uint8_t *data = is_text ? malloc(1) : NULL;
+    if (!values || !validity || (is_text && (!sizes || !data))) {
+        free(values), free(validity), free(sizes), free(data);
+        return NO_MEMORY;
+    }
+    describe(schema, is_text ? "vu" : column == COLUMN_FLOAT ? "g" : is_small(column) ? "i" : "l");
+    return give_column(array, rows, rows, is_text ? 4 : 2, (void *[]){validity, values, data, sizes});
+}
+
+/* Some fields of the events `order[from ... from + rows)` as the columns of a struct, each as `ss_column`. */
+EXPORT int32_t ss_columns(const scan *s, const uint8_t *text, const int32_t *fields, const int32_t *columns,
+                          int64_t count, int64_t from, int64_t rows, struct ArrowArray *array,
+                          struct ArrowSchema *schema) {
+    int32_t status = new_struct(array, schema, count);
+    for (int64_t k = 0; !status && k < count; k++) {
+        struct ArrowArray *child = array->children[k];
+        struct ArrowSchema *own = schema->children[k];
+        status = s->met[fields[k]] ? ss_column(s, text, fields[k], from, rows, columns[k], child, own)
+                                   : absent_column(rows, columns[k], child, own);
+        if (status) child->release = NULL, own->release = NULL;
+        else name_child(schema, k);
+    }
+    if (status && array->release) array->release(array), schema->release(schema);
+    else array->length = rows;
+    return status;
+}

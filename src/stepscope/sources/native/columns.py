@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import polars as pl
 
@@ -93,6 +93,27 @@ def read_column(
     if loaded().ss_column(scan, text, field, start, count, _KINDS[kind], *column.pointers) < 0:
         raise Refused
     return column.series(name)
+
+
+class FieldColumn(NamedTuple):
+    """A column that a field of events becomes."""
+
+    name: str
+    field: int
+    kind: ColumnKind
+
+
+def read_columns(scan: int, text: bytes, wanted: Sequence[FieldColumn], start: int, count: int) -> list[pl.Series]:
+    """Some fields of `count` events from `start` on, in one step; at least one.
+
+    Raises:
+        Refused: If a value is for Python to judge.
+    """
+    made = NewColumn()
+    fields, kinds = int32s([one.field for one in wanted]), int32s([_KINDS[one.kind] for one in wanted])
+    if loaded().ss_columns(scan, text, fields, kinds, len(wanted), start, count, *made.pointers) < 0:
+        raise Refused
+    return made.frame([one.name for one in wanted]).get_columns()
 
 
 def read_places(scan: int, text: bytes, count: int, numbered: Callable[[Sequence[int]], Sequence[int]]) -> pl.Series:

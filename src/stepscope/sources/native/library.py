@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 PATH = Path(__file__).with_name("_native.so")
-_VERSION = 15
+_VERSION = 16
 
 _new_capsule: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
@@ -60,6 +60,7 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         "ss_places": (number, [pointer, ctypes.c_char_p, long, pointer, pointer, number]),
         "ss_meant": (number, [pointer, long, pointer, pointer, pointer]),
         "ss_column": (number, [pointer, ctypes.c_char_p, number, long, long, number, pointer, pointer]),
+        "ss_columns": (number, [pointer, ctypes.c_char_p, pointer, pointer, long, long, long, pointer, pointer]),
         "ss_nest": (number, [pointer, pointer, pointer, long, long, pointer, pointer, pointer, pointer]),
         "ss_inside": (number, [pointer, pointer, pointer, long, pointer, pointer]),
         "ss_db_open": (pointer, [number, long, number, pointer, pointer, number]),

@@ -7,7 +7,7 @@
 #include <malloc.h>
 #endif
 
-#define SS_VERSION 15 /* `library.py` loads no other version */
+#define SS_VERSION 16 /* `library.py` loads no other version */
 #define FIRST_ROWS 4096
 
 scan *new_scan(int32_t fields, int64_t length) {

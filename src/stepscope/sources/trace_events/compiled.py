@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
@@ -11,17 +11,17 @@ from typing import NamedTuple
 import msgspec
 import polars as pl
 
-from stepscope.sources.native.columns import ColumnKind, read_column, read_places
+from stepscope.sources.native.columns import ColumnKind, FieldColumn, read_column, read_columns, read_places
 from stepscope.sources.native.library import Refused, int32s, loaded
-from stepscope.sources.trace_events.base import EventClass, Layout, NewPlaces
+from stepscope.sources.trace_events.base import Arg, EventClass, Layout, NewPlaces
 from stepscope.sources.trace_events.columns import arguments
+from stepscope.tables.base import frame_of
 
 _MOST_PAIRS = 512
 _ABSENT, _NUMBER, _STRING, _ESCAPED = range(4)
 _BASE = {"phase": 0, "name": 1, "category": 2, "process": 3, "thread": 4, "start_ns": 5, "duration_ns": 6, "id": 7}
 _BASE_KINDS: dict[str, ColumnKind] = {"start_ns": "time", "duration_ns": "duration"}
 _TIMES = ("start_ns", "duration_ns")
-_TYPES = {"int": pl.Int64, "small": pl.Int32, "float": pl.Float64, "text": pl.String, "json": pl.String}
 
 
 class Scanned(NamedTuple):
@@ -129,42 +129,52 @@ class _Reader:
 
     def frame(self, cls: EventClass, places: pl.Series) -> pl.DataFrame:
         """All columns; with `duration_us` in place of `duration_ns` if some times are not usable."""
+        first, others = self._spellings(cls)
         try:
-            base = [self._base(name, cls, places) for name in cls.base]
-            is_usable = cls.phases != {"X"} or not any(column.null_count() for column in base if column.name in _TIMES)
+            made = self._columns(cls, first, _BASE_KINDS)
+            is_usable = cls.phases != {"X"} or not any(name in made and made[name].null_count() for name in _TIMES)
         except Refused:
             is_usable = False
         if not is_usable:
-            base = [self._base("duration_us" if name == "duration_ns" else name, cls, places) for name in cls.base]
-        made: dict[str, pl.Series] = {}
+            made = self._columns(cls, first, {**_BASE_KINDS, "duration_ns": "float"})
+            made["duration_ns"] = made["duration_ns"].alias("duration_us")
+        base = [places.slice(self._start, self._count) if name == "place" else made.pop(name) for name in cls.base]
+        for arg in others:
+            if made[arg.column].null_count():
+                made[arg.column] = made[arg.column].fill_null(self._column(arg))
+        return frame_of([*base, *arguments(made, cls.args)])
+
+    def _spellings(self, cls: EventClass) -> tuple[list[Arg], list[Arg]]:
+        """The arguments that become columns, one for each, and further spellings of them that occur."""
+        first: dict[str, Arg] = {}
+        others = []
         for arg in cls.args:
-            column = made.get(arg.column)
-            field = self._fields[arg.key]
-            if not loaded().ss_met(self._scan, field):
-                if column is None and not arg.rare:
-                    made[arg.column] = self._constant(arg.column, None, _TYPES[arg.kind])
-            elif column is None or column.null_count() == self._count:
-                made[arg.column] = self._column(field, arg.kind, arg.column)
-            elif column.null_count():
-                made[arg.column] = column.fill_null(self._column(field, arg.kind, arg.column))
-        return pl.DataFrame([*base, *arguments(made, cls.args)])
+            is_met = loaded().ss_met(self._scan, self._fields[arg.key])
+            known = first.get(arg.column)
+            if known is None and (is_met or not arg.rare):
+                first[arg.column] = arg
+            elif known is not None and is_met and loaded().ss_met(self._scan, self._fields[known.key]):
+                others.append(arg)
+            elif known is not None and is_met:
+                first[arg.column] = arg
+        return list(first.values()), others
 
-    def _base(self, name: str, cls: EventClass, places: pl.Series) -> pl.Series:
-        if name == "place":
-            return places.slice(self._start, self._count)
-        if name in ("phase", "id") and cls.phases == {"X"}:  # known without looking
-            return self._constant(name, "X" if name == "phase" else None, pl.String)
-        if name == "duration_us":
-            return self._column(_BASE["duration_ns"], "float", name)
-        column = self._column(_BASE[name], _BASE_KINDS.get(name, "text"), name)
-        return column.fill_null("") if name == "name" and column.null_count() else column
+    def _columns(self, cls: EventClass, args: list[Arg], kinds: Mapping[str, ColumnKind]) -> dict[str, pl.Series]:
+        """The columns of a class from the events' own fields, but for places, and those of arguments."""
+        known = {"phase": "X", "id": None} if cls.phases == {"X"} else {}  # without looking
+        own = [name for name in cls.base if name not in known and name != "place"]
+        wanted = [FieldColumn(name, _BASE[name], kinds.get(name, "text")) for name in own]
+        wanted += [FieldColumn(arg.column, self._fields[arg.key], arg.kind) for arg in args]
+        columns = read_columns(self._scan, self._text, wanted, self._start, self._count)
+        made = {column.name: column for column in columns}
+        if "name" in made and made["name"].null_count():
+            made["name"] = made["name"].fill_null("")
+        one = {name: pl.Series(name, [value], dtype=pl.String) for name, value in known.items() if name in cls.base}
+        return made | {name: column.new_from_index(0, self._count) for name, column in one.items()}
 
-    def _column(self, field: int, kind: ColumnKind, name: str) -> pl.Series:
-        return read_column(self._scan, self._text, field, kind, self._start, self._count, name)
-
-    def _constant(self, name: str, value: str | None, dtype: type[pl.DataType]) -> pl.Series:
-        one: pl.Series = pl.Series(name, [value], dtype=dtype).new_from_index(0, self._count)
-        return one
+    def _column(self, arg: Arg) -> pl.Series:
+        field = self._fields[arg.key]
+        return read_column(self._scan, self._text, field, arg.kind, self._start, self._count, arg.column)
 
 
 def _word_list(words: list[str]) -> tuple[bytes, ctypes.Array[ctypes.c_int32]]:
