@@ -82,7 +82,7 @@ _READ: dict[TableColumn | None, tuple[int, ColumnKind]] = {
 
 
 def read_column(
-    scan: int, text: bytes, field: int, kind: ColumnKind, start: int, count: int, name: str = ""
+    scan: int, text: bytes | int, field: int, kind: ColumnKind, start: int, count: int, name: str = ""
 ) -> pl.Series:
     """One field of `count` rows from `start` on.
 
@@ -103,7 +103,9 @@ class FieldColumn(NamedTuple):
     kind: ColumnKind
 
 
-def read_columns(scan: int, text: bytes, wanted: Sequence[FieldColumn], start: int, count: int) -> list[pl.Series]:
+def read_columns(
+    scan: int, text: bytes | int, wanted: Sequence[FieldColumn], start: int, count: int
+) -> list[pl.Series]:
     """Some fields of `count` events from `start` on, in one step; at least one.
 
     Raises:
@@ -116,7 +118,9 @@ def read_columns(scan: int, text: bytes, wanted: Sequence[FieldColumn], start: i
     return made.frame([one.name for one in wanted]).get_columns()
 
 
-def read_places(scan: int, text: bytes, count: int, numbered: Callable[[Sequence[int]], Sequence[int]]) -> pl.Series:
+def read_places(
+    scan: int, text: bytes | int, count: int, numbered: Callable[[Sequence[int]], Sequence[int]]
+) -> pl.Series:
     """A number for the process and thread of each of the first `count` events.
 
     Args:

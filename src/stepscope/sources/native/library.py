@@ -46,7 +46,7 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         raise ImportError(f"the compiled decoder has version {version}; {_VERSION} is needed", path=str(path))
     pointer, long, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
     prototypes: dict[str, tuple[Any, list[Any]]] = {
-        "ss_scan": (pointer, [ctypes.c_char_p, long, ctypes.c_char_p, pointer, number, number]),
+        "ss_scan": (pointer, [pointer, long, ctypes.c_char_p, pointer, number, number]),
         "ss_table": (pointer, [ctypes.c_char_p, long, pointer, number]),
         "ss_free": (None, [pointer]),
         "ss_trim": (None, []),
@@ -54,13 +54,13 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         "ss_end": (long, [pointer]),
         "ss_met": (number, [pointer, number]),
         "ss_where": (None, [pointer, long, number, pointer]),
-        "ss_pairs": (number, [pointer, ctypes.c_char_p, pointer, pointer, number]),
-        "ss_sort": (number, [pointer, ctypes.c_char_p, pointer, pointer, number, ctypes.c_char_p, pointer, pointer,
+        "ss_pairs": (number, [pointer, pointer, pointer, pointer, number]),
+        "ss_sort": (number, [pointer, pointer, pointer, pointer, number, ctypes.c_char_p, pointer, pointer,
                              pointer, number, pointer]),
-        "ss_places": (number, [pointer, ctypes.c_char_p, long, pointer, pointer, number]),
+        "ss_places": (number, [pointer, pointer, long, pointer, pointer, number]),
         "ss_meant": (number, [pointer, long, pointer, pointer, pointer]),
-        "ss_column": (number, [pointer, ctypes.c_char_p, number, long, long, number, pointer, pointer]),
-        "ss_columns": (number, [pointer, ctypes.c_char_p, pointer, pointer, long, long, long, pointer, pointer]),
+        "ss_column": (number, [pointer, pointer, number, long, long, number, pointer, pointer]),
+        "ss_columns": (number, [pointer, pointer, pointer, pointer, long, long, long, pointer, pointer]),
         "ss_nest": (number, [pointer, pointer, pointer, long, long, pointer, pointer, pointer, pointer]),
         "ss_inside": (number, [pointer, pointer, pointer, long, pointer, pointer]),
         "ss_db_open": (pointer, [number, long, number, pointer, pointer, number]),
@@ -181,6 +181,19 @@ class GivenColumns:
 def pointers(addresses: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
     """Several pointers as one argument."""
     return (ctypes.c_void_p * len(addresses))(*addresses)
+
+
+class GivenText:
+    """Bytes for the library, without copying them.
+
+    Args:
+        text: Bytes, or a view of some that may be written.
+    """
+
+    def __init__(self, text: bytes | memoryview) -> None:
+        self._kept = text if isinstance(text, bytes) else ctypes.c_char.from_buffer(text)
+        self.pointer = self._kept if isinstance(self._kept, bytes) else ctypes.addressof(self._kept)
+        """What functions of the library take, as long as this object is kept."""
 
 
 def int32s(values: list[int]) -> ctypes.Array[ctypes.c_int32]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ class Chunk:
 
     offset: int
     """Where it starts in the (inflated) file."""
-    text: bytes
+    text: bytes | memoryview
+    """A view is valid until the chunker gets the chunk back."""
     last: bool
     gap: bytes = b""
     """The text between the previous chunk and this one: a comma and space."""
@@ -70,6 +72,7 @@ class Chunker:
         """Why these keys cannot be read; None if they can."""
         self._offset = 0
         self._held = b""
+        self._rooms: list[mmap] = []
         self._find_array()
 
     def _find_array(self) -> None:
@@ -103,20 +106,30 @@ class Chunker:
                 why = f"it has no list `traceEvents`{'; ' + damage if damage else ''}"
                 raise UnreadableInput(self._path, why, _ADVICE)
 
+    def take_back(self, chunk: Chunk) -> None:
+        """Use the memory of a chunk for a later one: fresh memory costs as much as reading into it."""
+        if isinstance(chunk.text, memoryview) and isinstance(chunk.text.obj, mmap):
+            self._rooms.append(chunk.text.obj)
+
     def __iter__(self) -> Iterator[Chunk]:
         gap = b""
         while True:
-            wanted = self._chunk_bytes - len(self._held)
-            more = self._stream.read(wanted) if wanted > _TAIL_BYTES else b""
-            cut = last_boundary(more) if len(more) == wanted else None
-            if cut is not None:  # the usual case, without copying the text twice
-                end, start = cut
-                held, self._held = self._held, more[start:]
-                yield Chunk(self._offset, b"".join((held, memoryview(more)[:end])), last=False, gap=gap)
-                gap = more[end:start]
-                self._offset += len(held) + start
-                continue
-            self._held += more
+            held = len(self._held)
+            if held < self._chunk_bytes - _TAIL_BYTES:
+                memory = self._rooms.pop() if self._rooms else mmap(-1, self._chunk_bytes)
+                room = memoryview(memory)
+                room[:held] = self._held
+                filled = held + self._stream.read_into(room[held:])
+                cut = last_boundary(room[held:]) if filled == len(room) else None
+                if cut is not None:  # the usual case, without copying the text twice
+                    end, start = (held + place for place in cut)
+                    self._held, next_gap = bytes(room[start:]), bytes(room[end:start])
+                    yield Chunk(self._offset, room[:end], last=False, gap=gap)
+                    gap = next_gap
+                    self._offset += start
+                    continue
+                self._held = bytes(room[:filled])
+                self._rooms.append(memory)
             size = self._chunk_bytes
             cut = last_boundary(self._filled(size))
             while cut is None and size < MAX_EVENT_BYTES and len(self._held) >= size:
@@ -140,7 +153,7 @@ class Chunker:
         return self._held[:size]
 
 
-def last_boundary(text: bytes) -> tuple[int, int] | None:
+def last_boundary(text: bytes | memoryview) -> tuple[int, int] | None:
     """End of an event and start of the next one, near the end of `text`."""
     size = _EVENT_BYTES
     while True:

@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 
 from stepscope.sources.native.columns import ColumnKind, FieldColumn, read_column, read_columns, read_places
-from stepscope.sources.native.library import Refused, int32s, loaded
+from stepscope.sources.native.library import GivenText, Refused, int32s, loaded
 from stepscope.sources.trace_events.base import Arg, EventClass, Layout, NewPlaces
 from stepscope.sources.trace_events.columns import arguments
 from stepscope.tables.base import frame_of
@@ -49,23 +49,25 @@ class CompiledDecoder:
         self._wants_places = any("place" in cls.base for cls in layout.classes)
         self._words, self._ends = _word_list(keys)
 
-    def decode(self, text: bytes, places: NewPlaces, *, last: bool) -> Scanned:
+    def decode(self, text: bytes | memoryview, places: NewPlaces, *, last: bool) -> Scanned:
         """Decode a chunk; new ones of its places go to `places`.
 
         Raises:
             Refused: If anything in it is not clean JSON of the usual shape.
         """
-        scan = self._library.ss_scan(text, len(text), self._words, self._ends, len(self.fields), last)
+        given = GivenText(text)
+        at = given.pointer
+        scan = self._library.ss_scan(at, len(text), self._words, self._ends, len(self.fields), last)
         if not scan:
             raise Refused
         try:
-            counts = self._sort(scan, text)
+            counts = self._sort(scan, text, at)
             numbers = pl.Series("place", [], dtype=pl.Int32)
             if self._wants_places:
                 labels = partial(self._text, scan, text)
                 numbers = read_places(
                     scan,
-                    text,
+                    at,
                     sum(counts),
                     lambda rows: [places.number((labels(row, 3), labels(row, 4))) for row in rows],
                 )
@@ -73,17 +75,17 @@ class CompiledDecoder:
             start = 0
             for cls, count in zip(self._layout.classes, counts, strict=True):
                 if count:
-                    frames[cls.name] = _Reader(self, scan, text, start, count).frame(cls, numbers)
+                    frames[cls.name] = _Reader(self, scan, at, start, count).frame(cls, numbers)
                 start += count
             return Scanned(frames, self._library.ss_end(scan))
         finally:
             self._library.ss_free(scan)
 
-    def _sort(self, scan: int, text: bytes) -> list[int]:
+    def _sort(self, scan: int, text: bytes | memoryview, at: bytes | int) -> list[int]:
         """Sort the events into classes; returns the size of each class."""
         pairs = (ctypes.c_int32 * max(self._library.ss_count(scan), 1))()
         firsts = (ctypes.c_int32 * _MOST_PAIRS)()
-        known = self._library.ss_pairs(scan, text, pairs, firsts, _MOST_PAIRS)
+        known = self._library.ss_pairs(scan, at, pairs, firsts, _MOST_PAIRS)
         if known < 0:
             raise Refused
         routes = [
@@ -96,23 +98,23 @@ class CompiledDecoder:
         classes = len(self._layout.classes)
         counts = (ctypes.c_int64 * classes)()
         by_name = (words, ends, int32s([n for n, _, _ in rules]), int32s([cls for _, _, cls in rules]), len(rules))
-        if self._library.ss_sort(scan, text, pairs, int32s(defaults), classes, *by_name, counts) < 0:
+        if self._library.ss_sort(scan, at, pairs, int32s(defaults), classes, *by_name, counts) < 0:
             raise Refused
         return list(counts)
 
-    def _label(self, scan: int, text: bytes, event: int, field: int) -> str | None:
+    def _label(self, scan: int, text: bytes | memoryview, event: int, field: int) -> str | None:
         """A phase or category."""
         start, length, kind = self._where(scan, event, field)
         if kind not in (_ABSENT, _STRING):
             raise Refused
-        return text[start : start + length].decode() if kind == _STRING else None
+        return bytes(text[start : start + length]).decode() if kind == _STRING else None
 
-    def _text(self, scan: int, text: bytes, event: int, field: int) -> str | None:
+    def _text(self, scan: int, text: bytes | memoryview, event: int, field: int) -> str | None:
         """A process or thread: plain numbers and texts."""
         start, length, kind = self._where(scan, event, field)
         if kind == _ESCAPED:
             return str(msgspec.json.decode(text[start - 1 : start + length + 1]))
-        return text[start : start + length].decode() if kind in (_NUMBER, _STRING) else None
+        return bytes(text[start : start + length]).decode() if kind in (_NUMBER, _STRING) else None
 
     def _where(self, scan: int, event: int, field: int) -> Sequence[int]:
         where = (ctypes.c_int64 * 3)()
@@ -123,7 +125,7 @@ class CompiledDecoder:
 class _Reader:
     """Reads columns of the events of one class: `count` ones from `start` on."""
 
-    def __init__(self, decoder: CompiledDecoder, scan: int, text: bytes, start: int, count: int) -> None:
+    def __init__(self, decoder: CompiledDecoder, scan: int, text: bytes | int, start: int, count: int) -> None:
         self._fields = decoder.fields
         self._scan, self._text, self._start, self._count = scan, text, start, count
 

@@ -73,7 +73,7 @@ class EventDecoder:
         except Refused:
             self._compiled = None
 
-    def decode(self, text: bytes, *, last: bool = False, offset: int = 0) -> Decoded:
+    def decode(self, text: bytes | memoryview, *, last: bool = False, offset: int = 0) -> Decoded:
         """Decode a chunk: events separated by commas, without the brackets of the array.
 
         A chunk that is not clean JSON is decoded event by event, and only broken events are lost.
@@ -89,12 +89,12 @@ class EventDecoder:
         was_enabled = gc.isenabled()
         gc.disable()  # thousands of small objects and no cycles: collections only cost time
         try:
-            return self._decode(text, last=last, offset=offset)
+            return self._decode(bytes(text), last=last, offset=offset)
         finally:
             if was_enabled:
                 gc.enable()
 
-    def _decode_clean(self, text: bytes, *, last: bool) -> Decoded | None:
+    def _decode_clean(self, text: bytes | memoryview, *, last: bool) -> Decoded | None:
         """Decode with the compiled decoder; None if there is none or the text is not plain enough for it."""
         if self._compiled is None:
             return None
@@ -103,7 +103,7 @@ class EventDecoder:
             raw, end = self._compiled.decode(text, places, last=last)
         except Refused:
             return None
-        rest = text[end:] if last else b""
+        rest = bytes(text[end:]) if last else b""
         if last and not _completes(rest):
             return None
         problems: dict[str, Problem] = {}

@@ -113,6 +113,7 @@ class TraceEvents:
                     return
                 rest = decoded.rest
                 yield decoded
+                chunker.take_back(chunk)
 
     def _ahead(
         self, chunks: Iterable[Chunk], decoder: EventDecoder

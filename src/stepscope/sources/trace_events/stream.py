@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from isal import isal_zlib
 
@@ -22,7 +23,7 @@ _MOST_BYTES = 16 << 20
 class ByteStream:
     """A file as the chunker reads it: this one is not compressed."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BufferedReader) -> None:
         self._file = file
         self.position = 0
         """Bytes of the file that were read."""
@@ -39,6 +40,16 @@ class ByteStream:
         self.position += len(data)
         return data
 
+    def read_into(self, room: memoryview) -> int:
+        """Like `read`, to the beginning of `room`; how many bytes that were."""
+        try:
+            count = self._file.readinto(room)
+        except OSError as error:
+            self.damage = f"reading failed at byte {self._file.tell()} ({error})"
+            return 0
+        self.position += count
+        return count
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -47,7 +58,7 @@ class ByteStream:
 class GzipStream(ByteStream):
     """A gzip file of one or more members. A cut or damaged one gives what can be inflated, then ends with `damage`."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BufferedReader) -> None:
         super().__init__(file)
         self._members = isal_zlib.decompressobj(wbits=31)
         self._member_offset = 0
@@ -63,6 +74,12 @@ class GzipStream(ByteStream):
             self._fill(size)
         out, self._held = self._held[:size], self._held[size:]
         return out
+
+    def read_into(self, room: memoryview) -> int:
+        """See `ByteStream`."""
+        data = self.read(len(room))
+        room[: len(data)] = data
+        return len(data)
 
     def _fill(self, size: int) -> None:
         """Inflate the next piece into `_held`; it may stay empty."""
@@ -91,7 +108,7 @@ class GzipStream(ByteStream):
             self.damage = f"the gzip data ends early, at byte {self.position} of the file"
 
 
-def _inflate_to_damage(file: BinaryIO, start: int, skip: int) -> tuple[bytes, int, str]:
+def _inflate_to_damage(file: BufferedReader, start: int, skip: int) -> tuple[bytes, int, str]:
     """Inflate a member again, to get what the inflater held back in the call that failed.
 
     Small steps find the call that fails; its input is then inflated byte by byte.
