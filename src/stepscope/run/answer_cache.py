@@ -112,6 +112,15 @@ class AnswerCache:
             _pin(entry, _asking.get())
             return entry.value
 
+    def keep(self, key: Hashable, value: Any) -> None:
+        """Keep an answer that was computed elsewhere, unless it is known or in progress."""
+        entry = _Entry(key, None, keeps=True, value=value, size=_ENTRY_BYTES + size_of(value))
+        entry.done.set()
+        with _LOCK:
+            if self._entries.setdefault(key, entry) is entry:
+                self.used_bytes += entry.size
+                self._make_room()
+
     def forget(self, keys: Iterable[Hashable]) -> None:
         """Drop answers, e.g. those that are part of another one."""
         with _LOCK:

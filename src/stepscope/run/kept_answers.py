@@ -91,10 +91,13 @@ class KeptAnswers:
         if self._records is None or not all(is_ours(one.function) for one in analysis.closure):
             return None
         try:
-            asked = encoded((analysis.function.__module__, analysis.name, dict(options), dict(changed), selection))
+            return _hashed((analysis.function.__module__, analysis.name, dict(options), dict(changed), selection))
         except NotSendable:
             return None
-        return hashlib.blake2b(asked, digest_size=16).digest()
+
+    def rows_key(self, name: str, ranks: Sequence[int]) -> bytes | None:
+        """A key for all rows of a table of some ranks; None if they are not kept."""
+        return None if self._records is None else _hashed(("rows", name, tuple(ranks)))
 
     def has(self, key: bytes) -> bool:
         """Whether something was kept under a key."""
@@ -162,6 +165,11 @@ class KeptAnswers:
             except OSError as error:
                 _LOG.info("answers are not kept: %s", error)
                 self._records = None
+
+
+def _hashed(asked: Any) -> bytes:
+    """A key; raises `NotSendable`."""
+    return hashlib.blake2b(encoded(asked), digest_size=16).digest()
 
 
 def _stored(rank: Rank, store: Path) -> StoredRank | None:

@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.selection import Selection
-from stepscope.store.recording import Recording, StoredRecording, scan_together
+from stepscope.store.recording import Recording, StoredRecording, read_together, scan_together
 from stepscope.tables import ISSUES, RANKS, TABLES
 
 
@@ -76,15 +76,31 @@ def stacked(ranks: Sequence[Rank], name: str) -> pl.LazyFrame:
     """
     if name == RANKS.name:
         return pl.LazyFrame([dict(rank.facts) for rank in ranks], schema=RANKS.schema)
+    stored = _stored(ranks, name)
+    if not stored:
+        return pl.concat([rank.table(name) for rank in ranks])
+    rows = scan_together(stored, name).select(list(TABLES[name].schema))
+    return narrowed(rows, name, ranks[0].steps)  # the ranks of a run are narrowed to the same steps
+
+
+def read_stacked(ranks: Sequence[Rank], name: str) -> pl.DataFrame:
+    """The same rows of ranks with all their steps, in memory.
+
+    Small tables are read without a query, so that this may be called by one.
+    """
+    stored = _stored(ranks, name)
+    rows = read_together(stored, name) if stored else None
+    return stacked(ranks, name).collect() if rows is None else rows
+
+
+def _stored(ranks: Sequence[Rank], name: str) -> list[tuple[int, StoredRecording]]:
+    """The recordings of ranks in the store; none if rows are in memory, or one recording has two names."""
     stored = {
         rank.recording.directory: (rank.rank, rank.recording)
         for rank in ranks
         if isinstance(rank.recording, StoredRecording) and rank.has(name)
     }
-    if len(stored) < max(len(ranks), 2):  # rows in memory, or one recording under two names
-        return pl.concat([rank.table(name) for rank in ranks])
-    rows = scan_together(list(stored.values()), name).select(list(TABLES[name].schema))
-    return narrowed(rows, name, ranks[0].steps)  # the ranks of a run are narrowed to the same steps
+    return [] if len(stored) < max(len(ranks), 2) else list(stored.values())
 
 
 def narrowed(rows: pl.LazyFrame, name: str, steps: Selection | None) -> pl.LazyFrame:

@@ -140,6 +140,12 @@ class Run(Recorded):
         reported = [stacked(having, ISSUES.name).collect()] if having else []
         return pl.concat([issue_rows(around), *reported])
 
+    def table(self, name: str) -> pl.LazyFrame:
+        """See `Recorded.table`."""
+        if self.whole is not self or known_table(name) == ISSUES.name or not self.has(name):
+            return super().table(name)
+        return self._supplier.table(name)
+
     @property
     def steps(self) -> list[int]:
         """The steps of all ranks as numbered by the sources, or else the certain iterations."""
@@ -278,7 +284,8 @@ class Run(Recorded):
         Raises:
             StepscopeError: If it refers to anything but tables of this run, or fails.
         """
-        return query({name: self.table(name) for name in TABLES if self.has(name)}, text)
+        lowered = text.lower()  # a table is asked for by its name
+        return query({name: self.table(name) for name in TABLES if name in lowered and self.has(name)}, text)
 
     def silent_ranks(self, question: str | Callable[..., Any], /, **options: Any) -> dict[int, Unavailable]:
         """The ranks without an answer, and why."""

@@ -92,6 +92,10 @@ class Supplier:
             if self.kept is not None:
                 self.kept.write()
 
+    def table(self, name: str) -> pl.LazyFrame:
+        """A table of all ranks, which at least one has."""
+        return narrowed(self._rows.scan(name), name, self.run.ranks[0].steps)
+
     def ask(self, analysis: Analysis, options: Mapping[str, Any]) -> Any:
         """The answer about the whole job, or of all ranks; `options` are all that it has.
 
@@ -399,7 +403,7 @@ class Supplier:
 
     @cached_property
     def _rows(self) -> KeptRows:
-        return KeptRows(self.run.ranks, self.cache) if self.whole is None else self.whole._rows
+        return KeptRows(self.run.ranks, self.cache, self.kept) if self.whole is None else self.whole._rows
 
     def _other(self, name: str, ranks: Ranks | None, passed: Mapping[str, Any], *, required: bool) -> Any:
         """Another answer: of the same ranks if its scope is `rank`, else of the whole job."""

@@ -3,7 +3,7 @@
 from stepscope.store.answers import About, KeptRecords, StoredRank, list_answers
 from stepscope.store.cache import Store, StoreEntry, cache_directory, max_bytes
 from stepscope.store.manifest import Manifest, identify, schema_version, size_of, write_manifest
-from stepscope.store.recording import MemoryRecording, Recording, StoredRecording, scan_together
+from stepscope.store.recording import MemoryRecording, Recording, StoredRecording, read_together, scan_together
 from stepscope.store.sinks import MemorySink, StoreError, StoreSink, write_compressed
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "identify",
     "list_answers",
     "max_bytes",
+    "read_together",
     "scan_together",
     "schema_version",
     "size_of",

@@ -62,7 +62,7 @@ class StoredRecording(Recording):
         schema = TABLES[table].stored_schema
         parts = self.parts_of(table)
         if parts[0].is_small:
-            return read_small_table((self.directory, parts[0], None), schema).lazy()
+            return read_small_table([(self.directory, parts[0], None)], schema).lazy()
         files = [self.directory / part.name for part in parts]
         return pl.scan_parquet(files, schema=schema, missing_columns="insert", glob=False)
 
@@ -99,13 +99,24 @@ def scan_together(recordings: Sequence[tuple[int, StoredRecording]], table: str)
         table: The table's name.
     """
     schema = {**TABLES[table].stored_schema, "rank": pl.Int32()}
-    places = [(own.directory, part, number) for number, own in recordings for part in own.parts_of(table)]
+    places = _places(recordings, table)
     scans = [
         scan_small_table(alike, schema) if are_small else _scan_files(alike, table)
         for are_small, some in groupby(places, key=lambda place: place[1].is_small)
         if (alike := list(some))
     ]
     return scans[0] if len(scans) == 1 else pl.concat(scans)
+
+
+def read_together(recordings: Sequence[tuple[int, StoredRecording]], table: str) -> pl.DataFrame | None:
+    """The same rows at once, with the table's columns in order; None if there are more than small tables have."""
+    places = _places(recordings, table)
+    are_small = all(part.is_small for _, part, _ in places)
+    return read_small_table(places, TABLES[table].schema) if are_small else None
+
+
+def _places(recordings: Sequence[tuple[int, StoredRecording]], table: str) -> list[Place]:
+    return [(own.directory, part, number) for number, own in recordings for part in own.parts_of(table)]
 
 
 def _scan_files(places: Sequence[Place], table: str) -> pl.LazyFrame:

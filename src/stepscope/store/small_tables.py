@@ -19,6 +19,9 @@ from stepscope.tables.base import with_schema
 SMALL_BYTES = 1 << 20
 """A table of that size in memory is read as fast whole as by columns."""
 
+PIECE_ROWS = 1 << 16
+"""Rows are read so many at a time if few of them may be wanted."""
+
 Place = tuple[Path, StoredPart, int | None]
 """Where rows of a table are: the directory of an entry, the part, and the number of its rank, if it is asked for."""
 
@@ -58,22 +61,45 @@ def scan_small_table(places: Sequence[Place], schema: Mapping[str, pl.DataType])
         columns: list[str] | None, predicate: pl.Expr | None, most: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
         wanted = schema if columns is None else {name: schema[name] for name in columns}
-        found = _read(places, wanted)
-        if most is not None:
-            found = found.head(most)
-        yield found if predicate is None else found.filter(predicate)
+        left = most
+        for piece in _pieces(places, most):
+            found = _put_together(*piece, wanted)
+            if left is not None:
+                found = found.head(left)
+                left -= found.height
+            yield found if predicate is None else found.filter(predicate)
+            if left == 0:
+                break
 
     return register_io_source(rows, schema=dict(schema))
 
 
-def read_small_table(place: Place, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """The rows of a table in one place, likewise, at once."""
-    return _read([place], schema)
+def read_small_table(places: Sequence[Place], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """The rows of a table in some places, likewise, at once."""
+    return _put_together(places, [_stored(directory / part.name, part) for directory, part, _ in places], schema)
 
 
-def _read(places: Sequence[Place], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """The rows of a table in some places; what is done with all at once costs no more than for one."""
-    frames = [_stored(directory / part.name, part) for directory, part, _ in places]
+def _pieces(places: Sequence[Place], most: int | None) -> Iterator[tuple[list[Place], list[pl.DataFrame]]]:
+    """Some places after the other with their rows, until there are `most` or nobody asks for more."""
+    enough = PIECE_ROWS if most is None else min(most, PIECE_ROWS)
+    here: list[Place] = []
+    frames: list[pl.DataFrame] = []
+    height = 0
+    for place in places:
+        here.append(place)
+        frames.append(_stored(place[0] / place[1].name, place[1]))
+        height += frames[-1].height
+        if height >= enough:
+            yield here, frames
+            here, frames, height = [], [], 0
+    if here:
+        yield here, frames
+
+
+def _put_together(
+    places: Sequence[Place], frames: Sequence[pl.DataFrame], schema: Mapping[str, pl.DataType]
+) -> pl.DataFrame:
+    """The rows of some places; what is done with all at once costs no more than for one."""
     alike = all(frame.columns == frames[0].columns for frame in frames)
     rows = pl.concat(frames, how="vertical" if alike else "diagonal", rechunk=True)
     if "rank" in schema:

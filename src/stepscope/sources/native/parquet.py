@@ -51,8 +51,17 @@ def write_packed(frame: pl.DataFrame, file: Path) -> None:
     """Write a frame with rows.
 
     Raises:
-        Refused: If it has a column of another type, or texts that are better compressed; nothing is written.
+        Refused: See `packed`; nothing is written.
         OSError: If the file cannot be written.
+    """
+    file.write_bytes(packed(frame))
+
+
+def packed(frame: pl.DataFrame) -> bytes:
+    """The file of a frame with rows.
+
+    Raises:
+        Refused: If it has a column of another type, or texts that are better compressed.
     """
     kinds = [_KINDS.get(dtype.base_type()) for dtype in frame.schema.values()]
     known = [kind for kind in kinds if kind is not None]
@@ -83,7 +92,7 @@ def write_packed(frame: pl.DataFrame, file: Path) -> None:
         (3, _I64, _int(frame.height)),
         (4, _LIST, _many(_STRUCT, listed)),
     )
-    file.write_bytes(b"".join([*body, footer, len(footer).to_bytes(4, "little"), _MAGIC]))
+    return b"".join([*body, footer, len(footer).to_bytes(4, "little"), _MAGIC])
 
 
 def _pages(column: pl.Series) -> _Pages:
