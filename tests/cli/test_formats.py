@@ -68,6 +68,24 @@ def test_text_goes_to_a_file_as_it_goes_to_a_pipe(in_memory: int, capfd, tmp_pat
     assert (tmp_path / "steps.txt").read_text() == text
 
 
+@pytest.mark.parametrize("in_memory", [100, 1_000_000])
+def test_a_directory_that_is_missing_is_named(in_memory: int, capfd, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(formatted, "IN_MEMORY", in_memory)
+    target = tmp_path / "nowhere" / "steps.txt"
+
+    problem = printed(capfd, "steps", EXAMPLE, "--rank", "0", "--output", str(target), code=2)
+
+    assert f"{target}: cannot write the answer: No such file or directory" in " ".join(problem.split())
+
+
+@pytest.mark.parametrize("in_memory", [100, 1_000_000])
+def test_nothing_is_written_beside_a_device(in_memory: int, capfd, monkeypatch) -> None:
+    monkeypatch.setattr(formatted, "IN_MEMORY", in_memory)
+
+    with Path("/dev/null").open("wb") as device:  # nobody can make a file in this directory, not even root
+        printed(capfd, "steps", EXAMPLE, "--rank", "0", "--output", f"/proc/self/fd/{device.fileno()}")
+
+
 def test_a_command_that_fails_leaves_an_older_file_alone(capfd, tmp_path: Path) -> None:
     file = tmp_path / "mine" / "steps.txt"
     file.parent.mkdir()

@@ -73,8 +73,9 @@ def written_to(target: Path | None) -> Iterator[None]:
     if target is None or str(target) == "-":
         yield
         return
+    beside = str(target.parent) if _is_replaced(target) and target.parent.is_dir() else None
     with SpooledTemporaryFile(
-        IN_MEMORY, "w+", encoding="utf-8", errors="backslashreplace", newline="\n", dir=str(target.parent)
+        IN_MEMORY, "w+", encoding="utf-8", errors="backslashreplace", newline="\n", dir=beside
     ) as text:
         with redirect_stdout(text):
             yield
@@ -92,7 +93,7 @@ def write_whole(target: Path, text: Iterable[bytes]) -> None:
     Raises:
         StepscopeError: If it cannot be written.
     """
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp") if not target.exists() or target.is_file() else target
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp") if _is_replaced(target) else target
     try:
         with draft.open("wb") as file:
             file.writelines(text)
@@ -104,6 +105,11 @@ def write_whole(target: Path, text: Iterable[bytes]) -> None:
         raise StepscopeError(
             f"{target}: cannot write the answer: {error.strerror}. Choose a file in a writable directory"
         ) from error
+
+
+def _is_replaced(target: Path) -> bool:
+    """Whether a file takes its place when it is whole; what is no file, such as /dev/null, is written to."""
+    return not target.exists() or target.is_file()
 
 
 @functools.cache  # the same for most commands, and slow to find out
