@@ -18,6 +18,7 @@ from stepscope.analysis.methods.shapes import read_json
 from stepscope.analysis.methods.step_windows import numbered
 from stepscope.analysis.registry import ranks_of, without_rows
 from stepscope.errors import Unavailable
+from stepscope.sources.matching import last_started
 from stepscope.tables import KERNELS, RANKS
 from stepscope.tables.operators import OPTIMIZER_SCOPE
 
@@ -234,7 +235,19 @@ def _nearest(times: pl.LazyFrame, asked: pl.DataFrame, side: Side) -> pl.DataFra
     nearest = pl.min_horizontal if side.is_start else pl.max_horizontal
     found = asked.with_columns(found_ns=pl.lit(None, pl.Int64))
     for batch in batches(times):
-        there = in_order(batch.drop_nulls(), "at_ns").with_columns(other_ns="at_ns")
+        there = in_order(_likely(batch.drop_nulls(), asked, side), "at_ns").with_columns(other_ns="at_ns")
         joined = found.join_asof(there, on="at_ns", by="rank", strategy=strategy, check_sortedness=False)
         found = joined.select(*asked.columns, found_ns=nearest("found_ns", "other_ns"))
     return found
+
+
+def _likely(times: pl.DataFrame, asked: pl.DataFrame, side: Side) -> pl.DataFrame:
+    """Those of many `times` of one rank that are the first, or the last, between two points; else all."""
+    rank = times["rank"].min()
+    if rank is None or rank != times["rank"].max():
+        return times
+    points, at = asked.filter(pl.col("rank") == rank)["at_ns"], times["at_ns"]
+    before = last_started(at if side.is_start else at - 1, points)
+    nearest = pl.col("at_ns").min() if side.is_start else pl.col("at_ns").max()
+    found = times.with_columns(before.alias("before")).group_by("before").agg(pl.col("rank").first(), nearest)
+    return found.drop("before")

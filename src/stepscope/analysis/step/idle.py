@@ -15,7 +15,7 @@ from stepscope.analysis.step.activity import KINDS, is_on_device, split
 from stepscope.analysis.step.marked_steps import marked_steps
 from stepscope.limits import limit
 from stepscope.tables import KERNELS
-from stepscope.tables.base import Column
+from stepscope.tables.base import Column, schema_of
 
 CAUSES = (
     "compile",
@@ -94,6 +94,8 @@ def _pieces(
     windows: pl.DataFrame, activity: pl.DataFrame, kernels: pl.LazyFrame | None, host_recorded: pl.Expr
 ) -> pl.DataFrame:
     """Free time within windows: `rank`, `step`, `cause`, `start_ns`, `duration_ns`."""
+    if windows.is_empty():
+        return pl.DataFrame(schema=schema_of(PIECES))
     cut = split(activity, windows.lazy(), KINDS)
     busy = pl.col("computing") | pl.col("communication") | pl.col("memory")
     free = cut.filter(~busy).collect(engine="in-memory")
@@ -153,7 +155,7 @@ def _host_recorded(
     """Whether a rank's host was recorded: launches, marks, or operators in most steps."""
     found = [] if marks is None else marks["rank"].unique().to_list()
     found += ranks_of(KERNELS.or_empty(kernels).filter(pl.col("launch_end_ns").is_not_null()))
-    if operators is not None:
+    if operators is not None and not {*windows["rank"].unique()}.issubset(found):
         counts = windows.group_by("rank").agg(steps=pl.col("step").n_unique())
         seen = operators.group_by("rank").agg(seen=pl.col("step").drop_nulls().n_unique()).collect()
         most = seen.join(counts, on="rank").filter(pl.col("seen") >= SEEN_STEPS * pl.col("steps"))

@@ -45,6 +45,8 @@ def marked_steps(steps: pl.LazyFrame, activity: pl.DataFrame | None) -> pl.LazyF
     if activity is None:
         return unrecorded.head(0)
     windows = step_windows(unrecorded)
+    if windows.is_empty():
+        return unrecorded
     inside = _phases_in(windows, activity).select("window").unique()
     known = windows.lazy().join(inside, on="window", how="semi").select("rank", "step").unique()
     return unrecorded.join(known, on=["rank", "step"], how="semi", maintain_order="left")
