@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END, starting_in
+from stepscope.sources.matching import first_match
 from stepscope.tables import KERNELS
 
 
@@ -17,12 +18,24 @@ def launched_directly(kernels: pl.LazyFrame) -> pl.LazyFrame:
     return launched.agg(device_ns=pl.col("duration_ns").sum(), activities=pl.len().cast(pl.Int64))
 
 
-def with_launched(operators: pl.LazyFrame, kernels: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """Operators in batches, with `activity_ns` and `activities` of the kernels that each launched directly."""
-    # joined in one piece, Polars holds millions of operators until it has all work
-    work = launched_directly(kernels).rename({"device_ns": "activity_ns"}).collect(engine="streaming")
-    for batch in batches(operators):
-        yield batch.join(_near(work, batch), on=["rank", "external_id"], how="left", maintain_order="left")
+def launching(operators: pl.LazyFrame, kernels: pl.LazyFrame | None, *columns: str) -> Iterator[pl.DataFrame]:
+    """The operators that launched kernels themselves, which may be few of all, in batches: `rank`, `external_id`, some
+    of their columns, `device_ns` and `activities`."""
+    work = launched_directly(KERNELS.or_empty(kernels)).collect(engine="streaming")
+    rows = operators.select("rank", "external_id", *columns)
+    for batch in batches(rows if work.height else rows.head(0)):
+        yield _joined(batch, work)
+
+
+def _joined(operators: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """The operators with `work` (`launched_directly`)."""
+    rank = operators["rank"].min()
+    if rank is None or rank != operators["rank"].max():
+        return operators.join(work, on=["rank", "external_id"], maintain_order="left")
+    own = work.filter(pl.col("rank") == rank)
+    place = first_match(operators["external_id"], own["external_id"])
+    rows = operators.with_columns_seq(own[name].gather(place) for name in ("device_ns", "activities"))
+    return rows.filter(place.is_not_null())
 
 
 def with_device_time(counted: pl.DataFrame, operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
@@ -33,12 +46,7 @@ def with_device_time(counted: pl.DataFrame, operators: pl.LazyFrame, kernels: pl
         operators: All operators, to which kernels refer by external id.
         kernels: Device work.
     """
-    launchers = (
-        operators.join(launched_directly(KERNELS.or_empty(kernels)), on=["rank", "external_id"])
-        .select("rank", "thread", "start_ns", "device_ns")
-        .sort("start_ns", "thread")
-        .collect()
-    )
+    launchers = pl.concat(launching(operators, kernels, "thread", "start_ns")).sort("start_ns")
     bounds = counted.select("rank", "thread", "start_ns", "slice", end_ns=END).sort("start_ns", "slice")
     owned = (
         launchers.join_asof(bounds, on="start_ns", by=["rank", "thread"], check_sortedness=False)

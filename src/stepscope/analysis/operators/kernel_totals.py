@@ -6,10 +6,9 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.launched_work import launched_directly
+from stepscope.analysis.methods.launched_work import launching
 from stepscope.analysis.methods.statistics import duration_statistics, grouped, row_count, share
 from stepscope.analysis.registry import analysis
-from stepscope.tables import KERNELS
 from stepscope.tables.base import Column
 
 
@@ -80,8 +79,6 @@ def operator_summary(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> p
 
 def _device_times(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
     """`device_ns` by `rank` and `name` of the operators that launched any kernels."""
-    launched = launched_directly(KERNELS.or_empty(kernels)).collect()
-    launchers = operators if launched.height else operators.head(0)
-    known = launchers.filter(pl.col("external_id").is_not_null()).select("rank", "name", "external_id")
-    times = known.join(launched.lazy(), on=["rank", "external_id"]).group_by("rank", "name")
-    return times.agg(pl.col("device_ns").sum()).collect(engine="streaming")
+    keys, total = ["rank", "name"], pl.col("device_ns").sum()
+    parts = [batch.group_by(keys).agg(total) for batch in launching(operators, kernels, "name")]
+    return pl.concat(parts).group_by(keys).agg(total)

@@ -3,12 +3,10 @@ types of operators."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.methods.launched_work import with_launched
+from stepscope.analysis.methods.launched_work import launching
 from stepscope.analysis.methods.operator_lists import (
     COLUMNS,
     DEVICE_UNITS,
@@ -82,8 +80,7 @@ def operator_instances(
         parts.append(_summed(kernel_rows(_alike(_unstated(kernels, stated, DEVICE_UNITS)), ranks)))
     if operators is not None:
         calls = _unstated(operators, stated, HOST_UNITS)
-        alike = _alike(calls) if kernels is None else _alike_with_work(calls, kernels)
-        parts.append(_summed(named_operators(alike, kernels)))
+        parts.append(_summed(named_operators(_with_work(_alike(calls), calls, kernels), kernels)))
     found = pl.concat(parts)
     if found.is_empty():
         raise Unavailable(NO_OPERATORS)
@@ -98,29 +95,24 @@ def _unstated(rows: pl.LazyFrame, stated: pl.DataFrame, units: tuple[str, ...]) 
 
 def _alike(calls: pl.LazyFrame) -> pl.LazyFrame:
     """Single calls summed where names, shapes and all else that identifies an operator are recorded alike."""
-    keys, sums = _sums(calls.collect_schema().names())
-    return calls.group_by(keys).agg(sums).collect(engine="streaming").lazy()
-
-
-def _alike_with_work(operators: pl.LazyFrame, kernels: pl.LazyFrame) -> pl.LazyFrame:
-    """Operators as `_alike` sums them, with the device work that they launched."""
-    there = [name for name in operators.collect_schema().names() if name in (*_KEYS, *_KNOWN, "duration_ns", _ID)]
-    keys, sums = _sums([*there, "activity_ns", "activities"])
-    calls = with_launched(operators.select(there), kernels)
-    return pl.concat(batch.group_by(keys).agg(sums) for batch in calls).lazy()
-
-
-def _sums(there: Sequence[str]) -> tuple[list[str], list[pl.Expr]]:
-    """The columns that identify an operator, and the sums of its calls."""
-    duration = pl.col("duration_ns")
-    sums = [
+    duration, there = pl.col("duration_ns"), calls.collect_schema().names()
+    rows = calls.group_by(name for name in _KEYS if name in there).agg(
         pl.len().cast(pl.Int64).alias("count"),
         duration.sum().alias("total_ns"),
         duration.min().alias("min_ns"),
         duration.max().alias("max_ns"),
         *(sum_known(name) for name in _KNOWN if name in there),
-    ]
-    return [name for name in _KEYS if name in there], sums
+    )
+    return rows.collect(engine="streaming").lazy()
+
+
+def _with_work(alike: pl.LazyFrame, operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.LazyFrame:
+    """The sums of operators with `activity_ns` and `activities`, of the kernels that they launched directly."""
+    keys = [name for name in alike.collect_schema().names() if name in _KEYS]
+    sums = pl.col("device_ns", "activities").sum()
+    batches = launching(operators, kernels, *(name for name in keys if name != "rank"))
+    work = pl.concat(batch.group_by(keys).agg(sums) for batch in batches).group_by(keys).agg(sums)
+    return alike.join(work.rename({"device_ns": "activity_ns"}).lazy(), on=keys, how="left", nulls_equal=True)
 
 
 def _summed(alike: pl.LazyFrame) -> pl.DataFrame:
