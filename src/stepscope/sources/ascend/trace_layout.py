@@ -9,6 +9,7 @@ from __future__ import annotations
 from stepscope.sources.trace_events.base import Arg, EventClass, Layout
 
 COMPLETE = frozenset({"X"})
+_RANGE = ("name", "place", "start_ns", "duration_ns")
 
 OPERATORS = EventClass(
     "operators",
@@ -21,10 +22,17 @@ OPERATORS = EventClass(
         Arg("Input type", "input_types", "text"),
         Arg("Call stack", "stack", "text"),
     ),
+    base=_RANGE,
 )
-QUEUE = EventClass("queue", COMPLETE, frozenset({"enqueue", "dequeue"}), (Arg("correlation_id", "correlation", "int"),))
-PYTHON = EventClass("python", COMPLETE, frozenset({"python_function"}))
-COLLECTION = EventClass("gc", COMPLETE, frozenset({"gc"}))
+QUEUE = EventClass(
+    "queue",
+    COMPLETE,
+    frozenset({"enqueue", "dequeue"}),
+    (Arg("correlation_id", "correlation", "int"),),
+    base=_RANGE,
+)
+PYTHON = EventClass("python", COMPLETE, frozenset({"python_function"}), base=_RANGE)
+COLLECTION = EventClass("gc", COMPLETE, frozenset({"gc"}), base=_RANGE)
 _WORK = (
     Arg("connection_id", "correlation", "int"),
     Arg("Task Type", "task_type", "text"),
@@ -37,7 +45,7 @@ _WORK = (
     Arg("relay", "relay", "text"),
     Arg("retry", "retry", "text"),
 )
-OTHER = EventClass("other", COMPLETE, None, _WORK)
+OTHER = EventClass("other", COMPLETE, None, _WORK, base=_RANGE)
 """API calls, device work, communication and its tasks: without a category; their process tells which."""
 _TASK_WORDS = ("Memcpy", "Notify{}Wait", "Notify{}Record", "Reduce{}Inline", "Reduce{}TBE", "RDMA{}Send", "RDMASend")
 TASKS = EventClass(
@@ -54,10 +62,11 @@ TASKS = EventClass(
         Arg("link type", "link", "text"),
     ),
     names=frozenset(word.format(gap) for word in _TASK_WORDS for gap in ("_", " ")),
+    base=_RANGE,
 )
 """Tasks of communication by their usual names. They alone have these arguments, and other events are many: each column
 costs time for every event of a class. Tasks of other names are among the others, without them."""
-FLOWS = EventClass("flows", frozenset({"s", "f"}), frozenset({"fwdbwd"}))
+FLOWS = EventClass("flows", frozenset({"s", "f"}), frozenset({"fwdbwd"}), base=("phase", "id", "start_ns", "thread"))
 SAMPLES = EventClass(
     "samples",
     frozenset({"C"}),
@@ -69,6 +78,7 @@ SAMPLES = EventClass(
         Arg("Throughput(MB/s)", "mib_per_s", "float"),
         Arg("Hit Rate(%)", "ratio", "float"),
     ),
+    base=("name", "process", "start_ns"),
 )
 """Samples of counters. What is written as MB is 1 MiB, and what is written as % is a ratio."""
 FREQUENCY = ("AI Core Freq", "AI Core Frequency")

@@ -18,6 +18,7 @@ from stepscope.sources.base import Sink
 from stepscope.sources.flows import matched_flows
 from stepscope.sources.plausible import report_strays
 from stepscope.sources.spool import EventSpool
+from stepscope.sources.trace_events.base import Place
 from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.tables import COUNTERS, FLOWS
 
@@ -53,7 +54,8 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
         with_cpu_operators: Whether to take MindSpore's operators on the CPU; False if another file has more about them.
     """
     raw = EventSpool(sink.scratch, MEMORY_BYTES)
-    for batch in TraceEvents(path, layout.LAYOUT, sink):
+    events = TraceEvents(path, layout.LAYOUT, sink)
+    for batch in events:
         for name, frame in batch.items():
             if not frame.is_empty():
                 raw.add(name, frame)
@@ -61,28 +63,28 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
     for rows in matched_flows("forward_backward", lambda: raw.frames("flows", _FLOW), raw.rows("flows")):
         sink.write(FLOWS, rows)
     processes, threads, sides = _labels(raw.whole("metadata"))
+    on_host = _on_host(processes, sides)
+    if not with_cpu_operators:
+        on_host.discard(layout.CPU_OPERATORS)
+    places = _places([*events.places], processes, threads, on_host)
     for name in ("operators", "queue", "python", "gc"):
         for frame in raw.batches(name):
-            timeline.add("host", _framework(name, frame, processes))
+            timeline.add("host", _framework(name, frame, places))
     view, labels = TraceView(), set[str | None]()
     calls, overlaps = [view.communication], [view.overlap]
     parts = CallParts(sink.scratch)
-    on_host, planes = _on_host(processes, sides), _planes(threads)
-    if not with_cpu_operators:
-        on_host.discard(layout.CPU_OPERATORS)
     for frame in chain(raw.batches("other"), raw.batches("tasks")):
-        labelled = frame.with_columns(label=_process(processes))
-        found = {*labelled["label"].unique()}  # a query costs the same if there is nothing to find
-        labels |= found
-        if here := on_host & found:
-            timeline.add("host", _other_host(labelled.filter(pl.col("label").is_in([*here]))))
-        if layout.HARDWARE in found:
-            _take_hardware(labelled.filter(pl.col("label") == layout.HARDWARE), threads, timeline)
-        if found.intersection(layout.COMMUNICATION):
-            work = labelled.filter(pl.col("label").is_in(layout.COMMUNICATION))
-            calls.append(_take_communication(work, planes, timeline, parts))
-        if layout.OVERLAP in found:
-            overlap = labelled.filter(pl.col("label") == layout.OVERLAP).group_by("name")
+        found = places[frame["place"].unique()]  # a query costs the same if there is nothing to find
+        labels |= {*found["label"]}
+        if found["on_host"].any():
+            timeline.add("host", _other_host(_at(frame.select(_HOST_EVENT), places, "on_host"), places))
+        if found["is_hardware"].any():
+            _take_hardware(_at(frame, places, "is_hardware"), places, timeline)
+        if found["is_communication"].any():
+            work = _at(frame, places, "is_communication")
+            calls.append(_take_communication(work, places, timeline, parts))
+        if found["is_overlap"].any():
+            overlap = _at(frame.select("name", "duration_ns", "place"), places, "is_overlap").group_by("name")
             overlaps.append(overlap.agg(total_ns=pl.sum("duration_ns")))
     view.communication = pl.concat(calls)
     view.parts = parts
@@ -93,10 +95,6 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
     python = next((pid for pid, label in processes.items() if label == "Python" and pid.isdecimal()), None)
     view.process = int(python[:18]) if python else None
     return view
-
-
-def _process(labels: dict[str, str]) -> pl.Expr:
-    return pl.col("process").replace(labels) if labels else pl.col("process")
 
 
 def _labels(
@@ -113,50 +111,96 @@ def _labels(
     return processes, threads, sides
 
 
-def _framework(name: str, events: pl.DataFrame, processes: dict[str, str]) -> pl.DataFrame:
-    """Ranges that the framework recorded as rows of `HOST`."""
-    category = "operator" if name == "operators" else name
-    known = {"category": pl.lit(category), "process": _process(processes)}
-    if name == "operators":
-        known |= {column: pl.col(column).replace("", None) for column in ("input_shapes", "input_types")}
-        if events["stack"].null_count() < events.height:
-            # a stack is recorded as `frame;\r\nframe`
-            lines = pl.col("stack").str.replace_all("\r", "", literal=True).str.replace_all(";\n", "\n", literal=True)
-            known["stack"] = lines.replace("", None)
-    return framework_ranges(shaped(events.with_columns(**known), HOST))
-
-
 def _on_host(processes: dict[str, str], sides: dict[str, str]) -> set[str]:
     """Labels of the processes whose events without a category are ranges of the host."""
     labels = {processes.get(pid, pid) for pid, side in sides.items() if side == "CPU"}
     return labels - {layout.OVERLAP, *layout.COMMUNICATION} | {*layout.HOST_CATEGORIES}
 
 
-def _other_host(host: pl.DataFrame) -> pl.DataFrame:
+def _places(
+    places: list[Place], processes: dict[str, str], threads: dict[tuple[str, str], str], on_host: set[str]
+) -> pl.DataFrame:
+    """What is known of each place, by its number."""
+    planes = _planes(threads)
+    rows = []
+    for process, thread in places:
+        label = processes.get(process, process) if process is not None else None
+        key = (process or "", thread or "")
+        mark = threads.get(key, "").startswith(layout.STEP_TRACE)
+        category = layout.HOST_CATEGORIES.get(label or "", "annotation")
+        is_a = (label in on_host, label == layout.HARDWARE, label in layout.COMMUNICATION, label == layout.OVERLAP)
+        rows.append((label, process, thread, *is_a, category, mark, *planes.get(key, (None, None, None))))
+    return pl.DataFrame(rows, schema=_PLACES, orient="row").with_columns(device=_DEVICE)
+
+
+_PLACES = {
+    **dict.fromkeys(("label", "process", "thread"), pl.String),
+    **dict.fromkeys(("on_host", "is_hardware", "is_communication", "is_overlap"), pl.Boolean),
+    "category": pl.String,
+    "is_mark": pl.Boolean,
+    **dict.fromkeys(("plane", "number", "calls"), pl.String),
+}
+_HOST_EVENT = ("name", "place", "start_ns", "duration_ns", "correlation")
+
+
+def _planes(threads: dict[tuple[str, str], str]) -> dict[tuple[str, str], tuple[str, str, str]]:
+    """The tracks of tasks of communication: name and number of the plane, and the track of its calls, which is the one
+    of its group."""
+    tracks: dict[tuple[str, str], tuple[str, str, str]] = {}
+    group = track = ""
+    numbered = [(p, int(t), label) for (p, t), label in threads.items() if t.isdecimal()]
+    for process, thread, label in sorted(numbered):
+        if label.endswith("Communication"):
+            group, track = label.removesuffix("Communication").strip(), str(thread)
+        elif label.startswith("Plane"):
+            tracks[process, str(thread)] = f"{group} {label}".strip(), label.removeprefix("Plane").strip(), track
+    return tracks
+
+
+def _at(events: pl.DataFrame, places: pl.DataFrame, kind: str) -> pl.DataFrame:
+    """The events at places of a kind."""
+    return events.filter(places[kind].gather(events["place"]))
+
+
+def _with(events: pl.DataFrame, places: pl.DataFrame, **columns: str) -> pl.DataFrame:
+    """Events with what is known of their places; `columns` are the names here and there."""
+    return events.with_columns(places[known].gather(events["place"]).alias(name) for name, known in columns.items())
+
+
+def _framework(name: str, events: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """Ranges that the framework recorded as rows of `HOST`."""
+    known = {"category": pl.lit("operator" if name == "operators" else name)}
+    if name == "operators":
+        known |= {column: pl.col(column).replace("", None) for column in ("input_shapes", "input_types")}
+        if events["stack"].null_count() < events.height:
+            # a stack is recorded as `frame;\r\nframe`
+            lines = pl.col("stack").str.replace_all("\r", "", literal=True).str.replace_all(";\n", "\n", literal=True)
+            known["stack"] = lines.replace("", None)
+    rows = _with(events, places, process="label", thread="thread").with_columns(**known)
+    return framework_ranges(shaped(rows, HOST))
+
+
+def _other_host(host: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     """Ranges of the host without a category as rows of `HOST`."""
-    kind = pl.col("label").replace_strict(layout.HOST_CATEGORIES, default="annotation", return_dtype=pl.String)
-    correlation = pl.when(pl.col("correlation") != 0).then("correlation")
-    return shaped(host.with_columns(category=kind, process="label", correlation=correlation), HOST)
+    rows = _with(host, places, process="label", thread="thread", category="category")
+    return shaped(rows.with_columns(correlation=pl.when(pl.col("correlation") != 0).then("correlation")), HOST)
 
 
-def _take_hardware(events: pl.DataFrame, threads: dict[tuple[str, str], str], timeline: Timeline) -> None:
+def _take_hardware(events: pl.DataFrame, places: pl.DataFrame, timeline: Timeline) -> None:
     """Take kernels and other work of the device but communication."""
-    hardware = events.with_columns(
+    core = pl.col("core")
+    hardware = _with(events, places, thread="thread", device="device").with_columns(
         stream=pl.coalesce("stream", pl.col("thread").cast(pl.Int64, strict=False)),
-        device=_DEVICE,
         core=pl.col("task_type").fill_null(""),
     )
-    core = pl.col("core")
     is_kernel = hardware.select(core.is_in(COMPUTE_CORES) | core.str.starts_with("KERNEL_")).to_series()
     timeline.add("compute", shaped(hardware.filter(is_kernel), COMPUTE))
     if is_kernel.all():
         return
-    marks = [f"{p} {t}" for (p, t), label in threads.items() if label.startswith(layout.STEP_TRACE)]
-    is_mark = pl.concat_str("process", pl.lit(" "), "thread").is_in(marks)
-    tasks = hardware.filter(~is_kernel).with_columns(
+    tasks = _with(hardware.filter(~is_kernel), places, is_mark="is_mark").with_columns(
         category=pl.coalesce(
             pl.when(core.str.contains(MEMORY_TASK)).then(pl.lit("memory")),
-            pl.when(is_mark).then(pl.lit("device_annotation")),
+            pl.when("is_mark").then(pl.lit("device_annotation")),
             pl.lit("other"),
         ),
         thread=pl.col("stream").cast(pl.String),
@@ -165,28 +209,12 @@ def _take_hardware(events: pl.DataFrame, threads: dict[tuple[str, str], str], ti
     timeline.add("tasks", shaped(tasks, TASKS))
 
 
-def _planes(threads: dict[tuple[str, str], str]) -> pl.DataFrame:
-    """The tracks of tasks of communication, each with the track of the calls, which is the one of its group."""
-    tracks: list[tuple[str, str, str, str, str]] = []
-    group = track = ""
-    numbered = [(p, int(t), label) for (p, t), label in threads.items() if t.isdecimal()]
-    for process, thread, label in sorted(numbered):
-        if label.endswith("Communication"):
-            group, track = label.removesuffix("Communication").strip(), str(thread)
-        elif label.startswith("Plane"):
-            number = label.removeprefix("Plane").strip()
-            tracks.append((process, str(thread), f"{group} {label}".strip(), number, track))
-    schema = dict.fromkeys(("process", "thread", "plane", "number", "calls"), pl.String)
-    return pl.DataFrame(tracks, schema=schema, orient="row")
-
-
 def _take_communication(
-    events: pl.DataFrame, planes: pl.DataFrame, timeline: Timeline, parts: CallParts
+    events: pl.DataFrame, places: pl.DataFrame, timeline: Timeline, parts: CallParts
 ) -> pl.DataFrame:
     """Take the tasks of calls, which run on planes; returns the calls."""
-    placed = events.join(planes, on=["process", "thread"], how="left", maintain_order="left").with_columns(
-        device=_DEVICE, process=pl.lit("Communication"), track="process"
-    )
+    known = {name: name for name in ("device", "thread", "plane", "number", "calls")}
+    placed = _with(events, places, track="process", **known).with_columns(process=pl.lit("Communication"))
     is_call = placed["plane"].is_null()
     tasks = placed.filter(~is_call)
     if tasks.height:
