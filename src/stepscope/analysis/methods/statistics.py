@@ -3,17 +3,16 @@ group, labels by condition."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import polars as pl
-
-from stepscope.analysis.registry import ranks_of
 
 MAD_TO_SIGMA = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
 
 ROWS_AT_ONCE = 2_000_000
-"""Rows grouped at a time; percentiles need all of them in memory, about 100 bytes each."""
+"""Rows of which percentiles are found at a time, unless a group has more."""
 
 
 def duration_sums(column: str = "duration_ns") -> list[pl.Expr]:
@@ -89,20 +88,37 @@ def log_score(column: str, over: str | list[str], floor: float) -> pl.Expr:
     return off / pl.max_horizontal(off.abs().median().over(over) * MAD_TO_SIGMA, pl.lit(floor))
 
 
-def row_count(table: pl.LazyFrame) -> int:
-    """How many rows a table has."""
-    return int(table.select(pl.len()).collect().item())
+def grouped(batches: Iterable[pl.DataFrame], keys: Sequence[str], *sums: str) -> pl.DataFrame:
+    """Duration statistics by `keys`, and sums of other columns, in any order.
+
+    Args:
+        batches: The rows: at least one frame.
+        keys: Columns whose values, perhaps null, make a group; the first is the rank.
+        *sums: Columns to sum.
+    """
+    summed = [pl.col(name).sum() for name in sums]
+    rest = iter(batches)
+    first = next(rest)
+    if (second := next(rest, None)) is None:
+        return _by(first, keys, *duration_statistics(), *summed)
+    # percentiles need all durations, eight bytes each; of the rest, sums will do
+    lists = [_by(rows, keys, pl.col("duration_ns"), *summed) for rows in chain([first, second], rest)]
+    parts = pl.concat(lists).with_columns(rows=pl.col("duration_ns").list.len().cast(pl.Int64))
+    groups = parts.group_by(keys).agg(pl.col("rows").sum(), *summed).with_row_index("group")
+    turns = groups.select(*keys, "group", turn=pl.col("rows").cum_sum() // ROWS_AT_ONCE)
+    numbers = parts.select(keys).join(turns, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    durations = parts.select("duration_ns", numbers["group"])
+    del lists, parts
+    found = [
+        durations.filter(numbers["turn"] == turn).explode("duration_ns").group_by("group").agg(duration_statistics())
+        for turn in turns["turn"].unique()
+    ]
+    return groups.join(pl.concat(found), on="group").select(*keys, pl.exclude("group", "rows", *keys, *sums), *sums)
 
 
-def grouped(rows: pl.LazyFrame, keys: Sequence[str], statistics: Sequence[pl.Expr], count: int) -> pl.DataFrame:
-    """Aggregate rows by `keys`, the first of them the rank, in parts if the table is very large (`count`, about)."""
+def _by(rows: pl.DataFrame, keys: Sequence[str], *sums: pl.Expr) -> pl.DataFrame:
     rank, *others = keys
-    if ranks_of(rows)[1:]:
-        own, of_rank = keys, []
-    else:  # a key less takes a quarter of the time less
-        own, of_rank = others, [pl.col(rank).first()]
-    parts = 1 + count // ROWS_AT_ONCE
-    part = pl.struct(others).hash(seed=0) % parts
-    some = [rows] if parts == 1 else [rows.filter(part == number) for number in range(parts)]
-    found = [one.group_by(own).agg(*of_rank, *statistics).collect(engine="streaming") for one in some]
-    return pl.concat(found).select(*keys, pl.exclude(keys))
+    if rows[rank].min() != rows[rank].max():
+        return rows.group_by(keys).agg(sums)
+    # a key less takes a quarter of the time less
+    return rows.group_by(others).agg(pl.col(rank).first(), *sums).select(*keys, pl.exclude(keys))

@@ -6,8 +6,9 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.launched_work import launching
-from stepscope.analysis.methods.statistics import duration_statistics, grouped, row_count, share
+from stepscope.analysis.methods.statistics import grouped, share
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column
 
@@ -45,7 +46,7 @@ def kernel_type_totals(kernels: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _totals(kernels: pl.LazyFrame, keys: list[str]) -> pl.DataFrame:
-    sums = grouped(kernels, keys, duration_statistics(), row_count(kernels)).with_columns(share())
+    sums = grouped(batches(kernels.select(*keys, "duration_ns")), keys).with_columns(share())
     return sums.sort("rank", -pl.col("total_ns"), *keys[1:], nulls_last=True)
 
 
@@ -67,10 +68,9 @@ def operator_summary(operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> p
     Device time is that of the kernels launched by the operator itself (by external id), not by its children.
     """
     keys = ["rank", "name"]
-    statistics = [*duration_statistics(), pl.col("self_ns").sum()]
     rows = operators.select(*keys, "duration_ns", "self_ns")
     return (
-        grouped(rows, keys, statistics, row_count(operators))
+        grouped(batches(rows), keys, "self_ns")
         .join(_device_times(operators, kernels), on=keys, how="left", maintain_order="left")
         .with_columns(share("self_ns"))
         .sort("rank", -pl.col("self_ns"), "name")
