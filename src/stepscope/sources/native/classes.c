@@ -7,11 +7,11 @@
 EXPORT int32_t ss_pairs(const scan *s, const uint8_t *text, int32_t *pairs, int32_t *firsts, int32_t most) {
     int32_t known = 0, previous = 0;
     for (int64_t i = 0; i < s->count; i++) {
-        const span *e = s->spans + i * s->fields;
+        const span *e = s->spans + i * s->width;
         int32_t n = previous;
         if (KIND(e[F_PH]) == ESCAPED || KIND(e[F_CAT]) == ESCAPED) return REFUSED;
         for (int32_t tried = 0; tried < known; tried++, n = n + 1 < known ? n + 1 : 0) {
-            const span *f = s->spans + (int64_t)firsts[n] * s->fields;
+            const span *f = s->spans + (int64_t)firsts[n] * s->width;
             if (same_value(text, e[F_PH], f[F_PH]) && same_value(text, e[F_CAT], f[F_CAT])) goto found;
         }
         if (known == most) return REFUSED;
@@ -62,7 +62,7 @@ EXPORT int32_t ss_sort(scan *s, const uint8_t *text, int32_t *pairs, const int32
     memset(counts, 0, (size_t)classes * sizeof *counts);
     for (int64_t i = 0; i < s->count; i++) {
         int32_t class;
-        if (!find_class(&r, text, s->spans[i * s->fields + F_NAME], pairs[i], &class)) {
+        if (!find_class(&r, text, s->spans[i * s->width + F_NAME], pairs[i], &class)) {
             free(next);
             return REFUSED;
         }

@@ -121,7 +121,7 @@ static int64_t narrow(int64_t *values, uint8_t *validity, int64_t rows, int64_t 
 
 static int is_small(int32_t column) { return column == COLUMN_SMALL || column == COLUMN_CUT_SMALL; }
 
-static int32_t fixed_column(const scan *s, const uint8_t *text, int32_t field, const int32_t *order, int64_t rows,
+static int32_t fixed_column(const scan *s, const uint8_t *text, int32_t slot, const int32_t *order, int64_t rows,
                             int32_t column, struct ArrowArray *array) {
     union {
         int64_t whole;
@@ -132,7 +132,7 @@ static int32_t fixed_column(const scan *s, const uint8_t *text, int32_t field, c
     int status = NO_MEMORY;
     if (!validity || !values) goto fail;
     for (int64_t i = 0; i < rows; i++) {
-        status = fixed_value(text, s->spans[order[i] * s->fields + field], column, &values[i]);
+        status = fixed_value(text, s->spans[order[i] * s->width + slot], column, &values[i]);
         if (status < 0) goto fail;
         if (status) set_valid(validity, i);
         else nulls++, values[i].whole = 0;
@@ -144,32 +144,31 @@ fail:
     return status;
 }
 
-/* One field of the rows `order[from ... from + rows)` as an Arrow array of int64, int32, float64 or string views. */
-EXPORT int32_t ss_column(const scan *s, const uint8_t *text, int32_t field, int64_t from, int64_t rows, int32_t column,
-                         struct ArrowArray *array, struct ArrowSchema *schema) {
-    const int32_t *order = s->order + from;
-    int is_text = column == COLUMN_TEXT || column == COLUMN_JSON;
-    int32_t status = is_text ? text_column(s, text, field, order, rows, column == COLUMN_JSON, array)
-                             : fixed_column(s, text, field, order, rows, column, array);
-    int is_decimal = column == COLUMN_FLOAT || column == COLUMN_FINITE;
-    if (status == DONE) describe(schema, is_text ? "vu" : is_decimal ? "g" : is_small(column) ? "i" : "l");
-    return status;
-}
-
-/* A column without any value. */
-static int32_t absent_column(int64_t rows, int32_t column, struct ArrowArray *array, struct ArrowSchema *schema) {
-    int is_text = column == COLUMN_TEXT || column == COLUMN_JSON;
-    size_t size = is_text ? sizeof(uint64_t[2]) : sizeof(uint64_t);
+/* A column without any value, of texts (16 bytes) or numbers (8). */
+static int32_t absent_column(int64_t rows, size_t size, struct ArrowArray *array) {
     void *values = calloc((size_t)rows + 1, size);
-    uint8_t *validity = new_validity(rows);
-    int64_t *sizes = is_text ? calloc(1, sizeof *sizes) : NULL;
-    uint8_t *data = is_text ? malloc(1) : NULL;
-    if (!values || !validity || (is_text && (!sizes || !data))) {
+    uint8_t *validity = new_validity(rows), *data = malloc(1);
+    int64_t *sizes = calloc(1, sizeof *sizes);
+    if (!values || !validity || !sizes || !data) {
         free(values), free(validity), free(sizes), free(data);
         return NO_MEMORY;
     }
-    describe(schema, is_text ? "vu" : column == COLUMN_FLOAT ? "g" : is_small(column) ? "i" : "l");
-    return give_column(array, rows, rows, is_text ? 4 : 2, (void *[]){validity, values, data, sizes});
+    if (size == 16) return give_column(array, rows, rows, 4, (void *[]){validity, values, data, sizes});
+    free(sizes), free(data);
+    return give_column(array, rows, rows, 2, (void *[]){validity, values});
+}
+
+/* One field of the rows `order[from ... from + rows)` as an Arrow array of int64, int32, float64 or string views. */
+EXPORT int32_t ss_column(const scan *s, const uint8_t *text, int32_t field, int64_t from, int64_t rows, int32_t column,
+                         struct ArrowArray *array, struct ArrowSchema *schema) {
+    const int32_t *order = s->order + from, slot = place_of(s, field);
+    int is_text = column == COLUMN_TEXT || column == COLUMN_JSON;
+    int32_t status = slot < 0  ? absent_column(rows, is_text ? 16 : 8, array)
+                     : is_text ? text_column(s, text, slot, order, rows, column == COLUMN_JSON, array)
+                               : fixed_column(s, text, slot, order, rows, column, array);
+    int is_decimal = column == COLUMN_FLOAT || column == COLUMN_FINITE;
+    if (status == DONE) describe(schema, is_text ? "vu" : is_decimal ? "g" : is_small(column) ? "i" : "l");
+    return status;
 }
 
 /* Some fields of the events `order[from ... from + rows)` as the columns of a struct, each as `ss_column`. */
@@ -180,8 +179,7 @@ EXPORT int32_t ss_columns(const scan *s, const uint8_t *text, const int32_t *fie
     for (int64_t k = 0; !status && k < count; k++) {
         struct ArrowArray *child = array->children[k];
         struct ArrowSchema *own = schema->children[k];
-        status = s->met[fields[k]] ? ss_column(s, text, fields[k], from, rows, columns[k], child, own)
-                                   : absent_column(rows, columns[k], child, own);
+        status = ss_column(s, text, fields[k], from, rows, columns[k], child, own);
         if (status) child->release = NULL, own->release = NULL;
         else name_child(schema, k);
     }

@@ -6,6 +6,7 @@
 #include "text.h"
 
 #define MOST_ARGUMENTS (MOST_FIELDS - BASE_FIELDS - 1)
+#define FIRST_WIDTH 32 /* a chunk has few of the wanted arguments, and rows with room for all would be long */
 
 /* The kinds of value that an event may have in each field; an event with any other is for Python to judge. */
 #define OF(kind) (1u << (kind))
@@ -72,20 +73,33 @@ static int read_events(event_reader *e, scan *s) {
     return 1;
 }
 
+/* Scan events into rows of `width` spans; null if it refuses, or `is_full` if these are too few. */
+static scan *scan_events(const uint8_t *text, int64_t length, const word_list *wanted, int32_t last, int32_t width,
+                         int *is_full) {
+    event_reader e = {.r = {text, text, text + length}, .s = new_scan(width, length), .slots = BASE_FIELDS};
+    if (!e.s) return NULL;
+    e.s->is_sparse = 1;
+    for (int16_t i = 0; i < MOST_FIELDS; i++) e.s->slots[i] = i < BASE_FIELDS ? i : -1;
+    index_keys(&e, wanted);
+    if (!read_events(&e, e.s) || (e.r.at < e.r.end) != last || (last && *e.r.at != ']')) {
+        ss_free(e.s);
+        *is_full = e.is_full;
+        return NULL;
+    }
+    if (last) e.s->end = e.r.at + 1 - text;
+    return e.s;
+}
+
 /* Scan events. `last`: the text holds the end of the array. Returns null if it refuses. */
 EXPORT scan *ss_scan(const uint8_t *text, int64_t length, const uint8_t *words, const int32_t *ends, int32_t keys,
                      int32_t last) {
     word_list wanted = {words, ends, keys};
-    event_reader e = {.r = {text, text, text + length}};
-    scan *s;
+    scan *s = NULL;
+    int is_full = 1;
     if (keys > MOST_ARGUMENTS || length > UINT32_MAX || !is_utf8(text, length)) return NULL;
-    if (!(s = new_scan(BASE_FIELDS + keys, length))) return NULL;
-    e.met = s->met;
-    index_keys(&e, &wanted);
-    if (!read_events(&e, s) || (e.r.at < e.r.end) != last || (last && *e.r.at != ']')) {
-        ss_free(s);
-        return NULL;
+    for (int32_t width = FIRST_WIDTH; is_full && !s; width *= 2) {
+        is_full = 0;
+        s = scan_events(text, length, &wanted, last, width, &is_full);
     }
-    if (last) s->end = e.r.at + 1 - text;
     return s;
 }

@@ -1,6 +1,9 @@
 #include "json.h"
 
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "numbers.h"
 #include "text.h"
@@ -11,6 +14,18 @@ int read_string(reader *r, span *out) {
     const uint8_t *start = r->at, *p = start, *end = r->end;
     int escaped = 0;
     for (;;) {
+#ifdef __SSE2__
+        while (end - p >= 16) { /* sixteen characters at a time */
+            __m128i c = _mm_loadu_si128((const __m128i *)p), low = _mm_cmpeq_epi8(_mm_min_epu8(c, _mm_set1_epi8(0x1f)), c);
+            __m128i marks = _mm_or_si128(_mm_cmpeq_epi8(c, _mm_set1_epi8('"')), _mm_cmpeq_epi8(c, _mm_set1_epi8('\\')));
+            int found = _mm_movemask_epi8(_mm_or_si128(marks, low));
+            if (found) {
+                p += __builtin_ctz((unsigned)found);
+                goto found;
+            }
+            p += 16;
+        }
+#endif
 #if LITTLE_ENDIAN_HOST
         while (end - p >= 8) { /* eight characters at a time */
             uint64_t w, quote, slash, low;

@@ -49,6 +49,14 @@ static int find_field(const uint8_t *key, uint32_t length) {
     }
 }
 
+/* The place in a row of an argument's field; -1 if there is none left. */
+static int slot_for(event_reader *e, int field) {
+    int16_t *slot = e->s->slots + field;
+    if (*slot < 0 && e->slots == e->s->width) e->is_full = 1;
+    else if (*slot < 0) *slot = e->slots++;
+    return *slot;
+}
+
 int read_other_key(event_reader *e, int arguments, uint64_t head) {
     reader *r = &e->r;
     const uint8_t *start = r->at, *word;
@@ -70,6 +78,6 @@ int read_other_key(event_reader *e, int arguments, uint64_t head) {
     one->mask = !known ? 0 : one->length >= 8 ? ~0ull : HEAD_MASK(one->length);
     one->head = head & one->mask;
     one->field = (int16_t)(arguments ? find_argument(e, word, LENGTH(key)) : find_field(word, LENGTH(key)));
-    if (one->field >= 0) e->met[one->field] = 1;
-    return place;
+    if (arguments && one->field >= 0) one->field = (int16_t)slot_for(e, one->field);
+    return e->is_full ? -1 : place;
 }

@@ -23,7 +23,7 @@ typedef struct {
     const uint8_t *text;
     uint64_t head, mask; /* its first eight bytes, and which of them belong to it; 0 and 0 if the place is free */
     uint32_t length;
-    int16_t field, next; /* what it means (-1: not wanted), and the place of the key that came after it */
+    int16_t field, next; /* where its value goes (-1: not wanted), and the place of the key that came after it */
 } seen_key;
 
 typedef struct {
@@ -32,7 +32,9 @@ typedef struct {
     int16_t buckets[256], next[256]; /* key hash -> wanted arguments */
     seen_key seen[2][SEEN_KEYS];     /* of events, and of their arguments */
     int16_t first[2];                /* the key that the last such object began with */
-    uint8_t *met;                    /* by field: 1 once an object has it */
+    scan *s;
+    int16_t slots; /* of a row that are in use */
+    int is_full;   /* whether a row has too few */
 } event_reader;
 
 /* Prepare for at most 255 wanted arguments. */

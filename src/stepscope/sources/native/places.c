@@ -28,12 +28,12 @@ EXPORT int32_t ss_places(const scan *s, const uint8_t *text, int64_t rows, int32
     int32_t *slots = calloc(SLOTS, sizeof *slots), known = 0, n = 0;
     if (!slots) return NO_MEMORY;
     for (int64_t i = 0; i < rows; i++) {
-        const span *event = s->spans + (int64_t)s->order[i] * s->fields;
-        if (!known || !same_place(text, event, s->spans + (int64_t)firsts[n] * s->fields)) {
+        const span *event = s->spans + (int64_t)s->order[i] * s->width;
+        if (!known || !same_place(text, event, s->spans + (int64_t)firsts[n] * s->width)) {
             uint64_t slot = mix_label(text, event[F_PID], mix_label(text, event[F_TID], 0xcbf29ce484222325ull)) >> 32;
             for (;; slot++) {
                 n = slots[slot &= SLOTS - 1] - 1;
-                if (n >= 0 && !same_place(text, event, s->spans + (int64_t)firsts[n] * s->fields)) continue;
+                if (n >= 0 && !same_place(text, event, s->spans + (int64_t)firsts[n] * s->width)) continue;
                 if (n >= 0) break;
                 if (known == most || is_odd(text, event[F_PID]) || is_odd(text, event[F_TID])) {
                     free(slots);

@@ -7,13 +7,13 @@
 #include <malloc.h>
 #endif
 
-#define SS_VERSION 16 /* `library.py` loads no other version */
-#define FIRST_ROWS 4096
+#define SS_VERSION 17 /* `library.py` loads no other version */
+#define ROW_BYTES 256 /* of text, about; more rows cost a copy */
 
-scan *new_scan(int32_t fields, int64_t length) {
+scan *new_scan(int32_t width, int64_t length) {
     scan *s = calloc(1, sizeof *s);
     if (!s) return NULL;
-    s->fields = fields;
+    s->width = width;
     s->length = length;
     s->end = -1;
     return s;
@@ -23,14 +23,14 @@ span *add_row(scan *s) {
     span *row;
     if (s->count == INT32_MAX) return NULL; /* `order` counts in 32 bits */
     if (s->count == s->capacity) {
-        int64_t capacity = s->capacity ? s->capacity * 2 : FIRST_ROWS;
-        span *grown = realloc(s->spans, (size_t)capacity * (size_t)s->fields * sizeof(span));
+        int64_t capacity = s->capacity ? s->capacity * 2 : s->length / ROW_BYTES + 64;
+        span *grown = realloc(s->spans, (size_t)capacity * (size_t)s->width * sizeof(span));
         if (!grown) return NULL;
         s->spans = grown;
         s->capacity = capacity;
     }
-    row = s->spans + s->count++ * s->fields;
-    memset(row, 0, (size_t)s->fields * sizeof(span));
+    row = s->spans + s->count++ * s->width;
+    memset(row, 0, (size_t)s->width * sizeof(span));
     return row;
 }
 
@@ -42,13 +42,13 @@ EXPORT void ss_free(scan *s) {
 }
 
 EXPORT int64_t ss_count(const scan *s) { return s->count; }
-EXPORT int32_t ss_met(const scan *s, int32_t field) { return s->met[field]; }
+EXPORT int32_t ss_met(const scan *s, int32_t field) { return place_of(s, field) >= 0; }
 EXPORT int64_t ss_end(const scan *s) { return s->end; }
 EXPORT int32_t ss_version(void) { return SS_VERSION; }
 
-/* Where a field of a row is: start, length and kind. */
+/* Where a field of a row is that rows have: start, length and kind. */
 EXPORT void ss_where(const scan *s, int64_t row, int32_t field, int64_t *out) {
-    span found = s->spans[row * s->fields + field];
+    span found = s->spans[row * s->width + place_of(s, field)];
     out[0] = START(found);
     out[1] = LENGTH(found);
     out[2] = KIND(found);

@@ -28,14 +28,18 @@ typedef uint64_t span;
 #define LENGTH(s) ((uint32_t)((s) & MAX_LENGTH))
 
 typedef struct {
-    span *spans; /* rows x fields */
+    span *spans; /* rows x width */
     int64_t count, capacity;
-    int32_t fields;
+    int32_t width; /* spans of a row */
     int32_t *order; /* the rows in the order in which columns have them; null until there is one */
     int64_t end;    /* after the bracket that closes the array; -1 if it is not closed here */
     int64_t length; /* of the text */
-    uint8_t met[MOST_FIELDS]; /* by field: 0 if no row has it; of events only */
+    int32_t is_sparse;          /* whether only fields that a row has have a place in rows */
+    int16_t slots[MOST_FIELDS]; /* by field: its place in a row of a sparse scan, or -1 */
 } scan;
+
+/* The place of a field in a row; -1 if no row has it. */
+static inline int32_t place_of(const scan *s, int32_t field) { return s->is_sparse ? s->slots[field] : field; }
 
 /* The end of a list of words that stand one after the other: where each ends. */
 typedef struct {
@@ -44,8 +48,8 @@ typedef struct {
     int32_t count;
 } word_list;
 
-/* An empty scan for a text; null if there is no memory. */
-scan *new_scan(int32_t fields, int64_t length);
+/* An empty scan for a text, whose fields are the spans of a row; null if there is no memory. */
+scan *new_scan(int32_t width, int64_t length);
 
 /* The next row, all of it absent; null if there is no memory. */
 span *add_row(scan *s);

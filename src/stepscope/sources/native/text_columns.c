@@ -139,7 +139,7 @@ static int add_text(text_builder *b, const scan *s, const uint8_t *text, span fo
     return 1;
 }
 
-int32_t text_column(const scan *s, const uint8_t *text, int32_t field, const int32_t *order, int64_t rows, int as_json,
+int32_t text_column(const scan *s, const uint8_t *text, int32_t slot, const int32_t *order, int64_t rows, int as_json,
                     struct ArrowArray *array) {
     text_builder *b = calloc(1, sizeof *b);
     int64_t nulls = 0, *sizes = malloc(sizeof *sizes);
@@ -149,7 +149,7 @@ int32_t text_column(const scan *s, const uint8_t *text, int32_t field, const int
     b->views = malloc(((size_t)rows + 1) * sizeof *b->views);
     if (!b->validity || !b->views || make_room(&b->data, 0)) goto fail;
     for (int64_t i = 0; i < rows; i++) {
-        status = add_text(b, s, text, s->spans[order[i] * s->fields + field], i, as_json);
+        status = add_text(b, s, text, s->spans[order[i] * s->width + slot], i, as_json);
         if (status < 0) goto fail;
         nulls += !status;
     }
