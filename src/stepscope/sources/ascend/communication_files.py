@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from math import isfinite
 from pathlib import Path
@@ -63,15 +62,13 @@ def read_communication(path: Path, sink: Sink) -> tuple[pl.DataFrame, pl.DataFra
         if not isinstance(times, dict):
             bad += 1
             continue
-        call = (step, group or None, name)
-        calls.append(call)
+        if isinstance(bands, dict):
+            packets.add(len(calls), bands)
+        calls.append((step, group or None, name))
         entries.append(times)
-        for transport, band in bands.items() if isinstance(bands, dict) else ():
-            if isinstance(band, dict):
-                packets.add(call, transport, band)
     _report(bad, path, sink)
     frame = frame_of([*columns_of(calls, _CALL), *_figures(entries, TIMES)])
-    return timed_calls(frame, path, sink), packets.frame()
+    return timed_calls(frame, path, sink), packets.frame(frame.select(_CALL.keys()))
 
 
 def timed_calls(calls: pl.DataFrame, path: Path, sink: Sink, *, table: str | None = None) -> pl.DataFrame:
@@ -146,32 +143,55 @@ class _Packets:
     """Collects the rows of `PACKETS`."""
 
     def __init__(self) -> None:
-        self._bands: list[tuple[Any, ...]] = []
+        self._calls: list[int] = []
+        self._transports: list[str] = []
         self._entries: list[Mapping[str, Any]] = []
-        self._rows: list[tuple[Any, ...]] = []
-        """Number of the band, packet size, number of packets and their time."""
+        """What each call moved over each transport."""
+        self._bands: list[int] = []
+        """For each row the number of the entry."""
+        self._rows: list[tuple[float | None, object, object]] = []
+        """Packet size, number of packets and their time."""
 
-    def add(self, call: tuple[Any, ...], transport: str, band: Mapping[str, Any]) -> None:
-        """Take what one call moved over one transport."""
-        if not any(map(band.get, ("Transit Size(MB)", "Transit Time(ms)", "Size Distribution"))):
-            return  # most transports are not used
-        number, known = len(self._bands), len(self._rows)
-        self._bands.append((*call, transport))
-        self._entries.append(band)
-        distribution = band.get("Size Distribution")
-        for packet, parts in distribution.items() if isinstance(distribution, dict) else ():
-            if isinstance(parts, list) and len(parts) == 2:
-                with suppress(ValueError):
-                    self._rows.append((number, float(packet), *parts))
-        if len(self._rows) == known and any(as_number(band.get(MOVED[name])) for name in ("size_mb", "time_ms")):
-            self._rows.append((number, None, None, None))
+    def add(self, call: int, bands: Mapping[str, Any]) -> None:
+        """Take what the call of a number moved over the transports."""
+        for transport, band in bands.items():
+            if not isinstance(band, dict):
+                continue
+            distribution = band.get("Size Distribution")
+            if not (distribution or band.get(MOVED["size_mb"]) or band.get(MOVED["time_ms"])):
+                continue  # most transports are not used
+            rows: list[tuple[float | None, object, object]] = [
+                (size, *parts)
+                for packet, parts in (distribution.items() if isinstance(distribution, dict) else ())
+                if isinstance(parts, list) and len(parts) == 2 and (size := _packet_mb(packet)) is not None
+            ]
+            if not rows and any(as_number(band.get(MOVED[name])) for name in ("size_mb", "time_ms")):
+                rows.append((None, None, None))
+            self._bands += [len(self._entries)] * len(rows)
+            self._rows += rows
+            self._calls.append(call)
+            self._transports.append(transport)
+            self._entries.append(band)
 
-    def frame(self) -> pl.DataFrame:
-        """All rows."""
-        at, packet_mb, packets, packets_ms = list(zip(*self._rows, strict=True)) or ((), (), (), ())
-        bands = frame_of([*columns_of(self._bands, _BAND), *_figures(self._entries, MOVED)])
-        sizes = pl.Series("packet_mb", packet_mb, dtype=pl.Float64)
-        return bands[list(at)].hstack([sizes, _numbers("packets", packets), _numbers("packets_ms", packets_ms)])
+    def frame(self, calls: pl.DataFrame) -> pl.DataFrame:
+        """All rows, with the names of the calls."""
+        packet_mb, packets, packets_ms = list(zip(*self._rows, strict=True)) or ((), (), ())
+        transports = pl.Series("transport", self._transports, dtype=pl.String)
+        bands = calls[_places(self._calls)].hstack([transports, *_figures(self._entries, MOVED)])
+        sizes = [pl.Series("packet_mb", packet_mb, dtype=pl.Float64), _numbers("packets", packets)]
+        return bands[_places(self._bands)].hstack([*sizes, _numbers("packets_ms", packets_ms)])
+
+
+def _places(rows: list[int]) -> pl.Series:
+    return pl.Series(rows, dtype=pl.UInt32)
+
+
+@lru_cache(1 << 10)
+def _packet_mb(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _figures(entries: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> list[pl.Series]:

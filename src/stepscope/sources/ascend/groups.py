@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import polars as pl
 
@@ -100,6 +101,7 @@ class CallName:
     sequence: int | None
 
 
+@lru_cache(1 << 13)
 def read_call_name(name: str) -> CallName:
     """Take the name of a call apart."""
     match = _OP_NAME.match(name)

@@ -47,7 +47,9 @@ class SliceTables:
 
     def rows(self, piece: Piece, kernel_rows: pl.DataFrame) -> pl.DataFrame:
         """The ranges that are over by the end of a piece, in order of start: `_ROWS`, parent, depth and self time."""
-        rows = pl.concat([self._open, self._new(piece, kernel_rows)])
+        rows = self._new(piece, kernel_rows)
+        if self._open.height:
+            rows = pl.concat([self._open, rows], rechunk=True)
         places = rows.select("start_ns", "duration_ns", thread=pl.struct("process", "thread"))
         nested = nest(places, rows["spent_ns"], piece.end_ns)
         goes_on = nested["goes_on"]
