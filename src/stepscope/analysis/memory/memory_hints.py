@@ -13,7 +13,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import with_last
-from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.methods.statistics import grouped_in_memory, rounded
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
 from stepscope.tables.base import Column, schema_of, with_schema
@@ -159,13 +159,7 @@ def _growing(curve: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[d
     ranges = steps.sort("end_ns", "step").select("rank", "step", "start_ns", "end_ns").collect()
     level = pl.col("allocated_bytes")
     # a step may go on in the next batch, so its levels are kept: 8 bytes for each
-    parts = [
-        with_last(batch, ranges, "step", at="time_ns")
-        .filter(pl.col("time_ns") <= pl.col("until_ns"))
-        .group_by(*_CURVE, "step")
-        .agg(level)
-        for batch in batches(known)
-    ]
+    parts = [grouped_in_memory(_within(batch, ranges), [*_CURVE, "step"], [level]) for batch in batches(known)]
     levels = level.explode()
     floors = (
         pl.concat(parts)
@@ -184,6 +178,11 @@ def _growing(curve: pl.LazyFrame, steps: pl.LazyFrame, limits: Limits) -> list[d
             hint = {"kind": GROWTH, "bytes": grown, "ratio": grown / peak, "per_step_bytes": round(slope)}
             found.append({**dict(zip(_CURVE, key, strict=True)), **hint, "steps": len(lows), "peak_bytes": peak})
     return found
+
+
+def _within(curve: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
+    """The points of curves in steps."""
+    return with_last(curve, ranges, "step", at="time_ns").filter(pl.col("time_ns") <= pl.col("until_ns"))
 
 
 def trend(steps: Sequence[int], values: Sequence[int]) -> tuple[float, float]:

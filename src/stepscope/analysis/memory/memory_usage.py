@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.memory_points import PLACE, during, of_nodes, of_times
-from stepscope.analysis.methods.statistics import sum_known
+from stepscope.analysis.methods.statistics import grouped_in_memory, sum_known
 from stepscope.analysis.registry import analysis, ranks_of, without_rows
 from stepscope.errors import Unavailable
 from stepscope.selection import Choice, parse_selection
@@ -195,7 +195,7 @@ def _highest(rows: pl.DataFrame) -> pl.DataFrame:
     allocated = pl.col("allocated_bytes")
     first = pl.col("time_ns").filter(allocated == allocated.max()).min()
     most = allocated.max(), pl.col("reserved_bytes").max()
-    return rows.group_by(_ALLOCATOR, maintain_order=True).agg(*most, sum_known("allocations"), time_ns=first)
+    return grouped_in_memory(rows, _ALLOCATOR, [*most, sum_known("allocations"), first.alias("time_ns")])
 
 
 def _stated(rank_figures: pl.LazyFrame | None) -> pl.DataFrame:

@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.operator_lists import kernel_rows, named_operators
-from stepscope.analysis.methods.statistics import duration_sums, rounded
+from stepscope.analysis.methods.statistics import duration_sums, grouped_in_memory, rounded
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.errors import Unavailable
 from stepscope.tables import OPERATOR_STEPS, RANKS
@@ -93,7 +93,7 @@ def _executions(
     recorded = [name for name in calls.collect_schema().names() if name not in _CALL]
     steps, kind = pl.col("step"), [*recorded, "input_shapes"]
     # Polars' streaming engine takes hundreds of MB for such lists
-    parts = [rows.group_by(kind).agg(steps.unique()) for rows in batches(calls.select(*kind, "step"))]
+    parts = [grouped_in_memory(rows, kind, [steps.unique()]) for rows in batches(calls.select(*kind, "step"))]
     kinds = pl.concat(parts).group_by(kind).agg(steps.explode().unique())
     ends = kinds.select("rank", first=steps.list.min(), last=steps.list.max()).unique()
     seen |= {(rank, step) for rank, *of_rank in ends.iter_rows() for step in of_rank}
