@@ -12,6 +12,7 @@ import polars as pl
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END, outside, starting_in, union, with_latest
 from stepscope.analysis.methods.names import named
+from stepscope.analysis.methods.statistics import grouped_in_memory
 from stepscope.tables import KERNELS, RANKS
 from stepscope.tables.operators import BACKWARD, OPTIMIZER_SCOPE
 
@@ -73,11 +74,14 @@ def turn_starts(
     times = ("rank", "start_ns", "end_ns")
     around = union(pl.concat([backward.select(times), others.select(times)]), by=["rank"])
     last = backward.select("rank", "before", "start_ns").sort("start_ns")
-    parts = []
-    for batch in batches(_of_main_thread(operators.filter("forward")).select("rank", "start_ns")):
-        forward = with_latest(outside(batch, around), last)
-        parts.append(_firsts(forward.drop_nulls("before")))
-    after = _firsts(pl.concat(parts))
+    counts, parts = [], []
+    for batch in batches(operators.filter("forward").select("rank", "thread", "start_ns")):
+        counts.append(grouped_in_memory(batch, ["rank", "thread"], [pl.len()]))
+        forward = with_latest(outside(batch, around), last).drop_nulls("before")
+        parts.append(forward.group_by("before", "thread").agg(pl.col("rank").first(), pl.col("start_ns").min()))
+    # operators on loaders' threads do not belong to a forward pass
+    firsts = pl.concat(parts).join(_most_busy(pl.concat(counts)), on=["rank", "thread"], how="semi", nulls_equal=True)
+    after = firsts.group_by("before").agg(pl.col("rank").first(), pl.col("start_ns").min())
     bounds = [
         after.select("rank", turn_ns="start_ns"),
         updates.select("rank", turn_ns="end_ns"),
@@ -86,23 +90,16 @@ def turn_starts(
     return pl.concat(bounds).unique().sort("turn_ns", "rank")
 
 
-def _firsts(forward: pl.DataFrame) -> pl.DataFrame:
-    """The first operator of forward after each range of backward."""
-    return forward.group_by("before").agg(pl.col("rank").first(), pl.col("start_ns").min())
-
-
 def in_turns(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """The rows with `turn_ns` of the turn in which they start; null before the first turn."""
     return with_latest(rows, turns.sort("turn_ns").with_columns(start_ns="turn_ns"))
 
 
-def _of_main_thread(operators: pl.LazyFrame) -> pl.LazyFrame:
-    """The operators on the thread with the most; those on loaders' threads do not belong to a forward pass."""
-    counts = operators.group_by("rank", "thread").len().sort("rank", "len", "thread", descending=[False, True, False])
-    main = counts.group_by("rank", maintain_order=True).agg(pl.col("thread").first()).collect(engine="streaming")
-    if main.height == 1:
-        return operators.filter(pl.col("thread").eq_missing(pl.lit(main["thread"][0], main.schema["thread"])))
-    return operators.join(main.lazy(), on=["rank", "thread"], how="semi", nulls_equal=True)
+def _most_busy(counts: pl.DataFrame) -> pl.DataFrame:
+    """The thread of each rank with the most operators (`len`, in parts)."""
+    sums = counts.group_by("rank", "thread").agg(pl.col("len").sum())
+    ordered = sums.sort("rank", "len", "thread", descending=[False, True, False])
+    return ordered.group_by("rank", maintain_order=True).agg(pl.col("thread").first())
 
 
 def phases_by_operators(operators: pl.LazyFrame, turns: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:

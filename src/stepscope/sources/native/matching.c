@@ -4,6 +4,7 @@
 
 #include "arrow.h"
 
+#define NEXT_TRIED 8
 #define SPREAD 0x9e3779b97f4a7c15ull
 
 /* Keys that rise by one, as ids do, lie side by side; others are spread. */
@@ -49,10 +50,18 @@ done:
     return status;
 }
 
-/* The last range that starts at a time or before it, of ranges in order of their starts; `near` is tried first. */
+/* The last range that starts at a time or before it, of ranges in order of their starts; `near` and the next ones are
+ * tried first. */
 static int64_t last_started(const int64_t *start, int64_t ranges, int64_t time, int64_t near) {
     int64_t low = 0, high = ranges;
-    if (time >= start[near] && (near + 1 == ranges || time < start[near + 1])) return near;
+    if (time >= start[near]) {
+        for (int64_t end = near + NEXT_TRIED < ranges ? near + NEXT_TRIED : ranges; near + 1 < end; near++) {
+            if (time < start[near + 1]) return near;
+        }
+        low = near;
+    } else {
+        high = near;
+    }
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
         if (start[middle] <= time) low = middle + 1;
