@@ -29,13 +29,19 @@ def launching(operators: pl.LazyFrame, kernels: pl.LazyFrame | None, *columns: s
 
 def _joined(operators: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
     """The operators with `work` (`launched_directly`)."""
-    rank = operators["rank"].min()
-    if rank is None or rank != operators["rank"].max():
-        return operators.join(work, on=["rank", "external_id"], maintain_order="left")
-    own = work.filter(pl.col("rank") == rank)
-    place = first_match(operators["external_id"], own["external_id"])
-    rows = operators.with_columns_seq(own[name].gather(place) for name in ("device_ns", "activities"))
-    return rows.filter(place.is_not_null())
+    rows = _with_first(operators, work, "device_ns", "activities")
+    return rows.filter(pl.col("activities").is_not_null())
+
+
+def _with_first(rows: pl.DataFrame, others: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    """Rows with columns of the first of `others` with the same `rank` and `external_id`; null without one."""
+    rank, keys = rows["rank"].min(), ["rank", "external_id"]
+    if rank is None or rank != rows["rank"].max():
+        firsts = others.select(*keys, *columns).unique(keys, keep="first", maintain_order=True)
+        return rows.join(firsts, on=keys, how="left", maintain_order="left")
+    own = others.filter(pl.col("rank") == rank)
+    place = first_match(rows["external_id"], own["external_id"])
+    return rows.with_columns_seq(own[name].gather(place) for name in columns)
 
 
 def with_device_time(counted: pl.DataFrame, operators: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
@@ -70,18 +76,19 @@ def launch_times(kernels: pl.LazyFrame, operators: pl.LazyFrame | None) -> pl.Da
     for batch in batches(kernels.select("rank", "external_id", "start_ns", end_ns=END, at_ns="launch_start_ns")):
         asked = batch
         if began is not None:
-            near = _near(began, asked).group_by("rank", "external_id").agg(operator_ns=pl.col("start_ns").min())
-            joined = asked.join(near, on=["rank", "external_id"], how="left")
-            asked = joined.with_columns(at_ns=pl.coalesce("operator_ns", "at_ns"))
+            asked = _with_first(asked, _near(began, asked), "operator_ns")
+            asked = asked.with_columns(at_ns=pl.coalesce("operator_ns", "at_ns"))
         parts.append(asked.select("rank", "at_ns", "start_ns", "end_ns").drop_nulls())
     return pl.concat(parts).sort("at_ns")
 
 
 def _launching(operators: pl.LazyFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
-    """When the operators that launched kernels began, which may be few of all: `rank`, `external_id`, `start_ns`."""
-    ids = kernels.select("rank", "external_id").drop_nulls().collect()
-    known = operators.filter(pl.col("external_id").is_not_null()).select("rank", "external_id", "start_ns")
-    return pl.concat(batch.join(_near(ids, batch), on=["rank", "external_id"], how="semi") for batch in batches(known))
+    """When the operators that launched kernels began, which may be few of all: `rank`, `external_id`, `operator_ns`, in
+    order of time."""
+    ids = kernels.select("rank", "external_id", launches=pl.lit(value=True)).drop_nulls().collect(engine="streaming")
+    known = operators.filter(pl.col("external_id").is_not_null()).select("rank", "external_id", operator_ns="start_ns")
+    parts = [_with_first(batch, _near(ids, batch), "launches").drop_nulls("launches") for batch in batches(known)]
+    return pl.concat(parts).drop("launches").sort("operator_ns", maintain_order=True)
 
 
 def _near(rows: pl.DataFrame, batch: pl.DataFrame) -> pl.DataFrame:
