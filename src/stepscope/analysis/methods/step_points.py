@@ -217,28 +217,29 @@ def _standing_at(at: pl.DataFrame, known: Evidence, side: Side) -> list[str | No
         table = table.filter(~named(table, scoped=pl.col("name").str.contains(OPTIMIZER_SCOPE))["scoped"])
     work = table.select("rank", "name", "duration_ns", at_ns=pl.col("start_ns") if side.is_start else END)
     asked = at.with_row_index("number")
-    nearest = _nearest(work.select("rank", "at_ns"), asked.drop_nulls().sort("at_ns"), side)
+    nearest, there = _nearest(work, asked.drop_nulls().sort("at_ns"), side)
     # If several coincide, the outermost one starts and the innermost one ends.
-    there = work.filter(pl.col("at_ns").is_in(nearest["found_ns"].implode())).sort(-pl.col("duration_ns"), "name")
-    names = (
-        there.unique(["rank", "at_ns"], keep="first" if side.is_start else "last")
-        .select("rank", "name", found_ns="at_ns")
-        .collect(engine="streaming")
-    )
-    found = nearest.join(names, on=["rank", "found_ns"], how="left").select("number", "name")
+    ordered = there.sort(-pl.col("duration_ns"), "name")
+    names = ordered.unique(["rank", "at_ns"], keep="first" if side.is_start else "last")
+    named_there = names.select("rank", "name", found_ns="at_ns")
+    found = nearest.join(named_there, on=["rank", "found_ns"], how="left").select("number", "name")
     return asked.join(found, on="number", how="left", maintain_order="left")["name"].to_list()
 
 
-def _nearest(times: pl.LazyFrame, asked: pl.DataFrame, side: Side) -> pl.DataFrame:
-    """What was `asked`, each with the first time at or after it, or the last at or before it (`found_ns`)."""
+def _nearest(work: pl.LazyFrame, asked: pl.DataFrame, side: Side) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What was `asked`, each with the first time of work at or after it, or the last at or before it (`found_ns`); and
+    the work at these times."""
     strategy: Any = "forward" if side.is_start else "backward"
     nearest = pl.min_horizontal if side.is_start else pl.max_horizontal
     found = asked.with_columns(found_ns=pl.lit(None, pl.Int64))
-    for batch in batches(times):
-        there = in_order(_likely(batch.drop_nulls(), asked, side), "at_ns").with_columns(other_ns="at_ns")
-        joined = found.join_asof(there, on="at_ns", by="rank", strategy=strategy, check_sortedness=False)
+    parts = []
+    for batch in batches(work):
+        times = _likely(batch.select("rank", "at_ns").drop_nulls(), asked, side)
+        near = in_order(times, "at_ns").with_columns(other_ns="at_ns")
+        joined = found.join_asof(near, on="at_ns", by="rank", strategy=strategy, check_sortedness=False)
         found = joined.select(*asked.columns, found_ns=nearest("found_ns", "other_ns"))
-    return found
+        parts.append(batch.filter(pl.col("at_ns").is_in(joined["other_ns"].implode())))
+    return found, pl.concat(parts).filter(pl.col("at_ns").is_in(found["found_ns"].implode()))
 
 
 def _likely(times: pl.DataFrame, asked: pl.DataFrame, side: Side) -> pl.DataFrame:
