@@ -126,5 +126,6 @@ def grouped_in_memory(rows: pl.DataFrame, keys: Sequence[str], aggregations: Seq
 
 
 def _is_alike(values: pl.Series) -> bool:
-    nulls = values.null_count()
-    return nulls == len(values) or (nulls == 0 and values.min() == values.max())
+    if nulls := values.null_count():
+        return nulls == len(values)
+    return values.is_empty() or (bool(values[0] == values[-1]) and values.min() == values.max())
