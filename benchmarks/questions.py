@@ -1,8 +1,9 @@
 """Ask one recording every question about all its ranks and time each: `python benchmarks/questions.py PATH`.
 
 Questions are all analyses, every section of every page as the command line shows it, and pages of 100 rows of the
-tables (`ask.py`). In a fresh process each is asked of a run that was just opened from the store, so nothing is in
-memory (`first`), and then once more (`again`). Opening is not part of a question.
+tables (`ask.py`). In a fresh process each is asked of a run that was just opened from the store as `analyze` left it, so
+nothing is in memory (`first`); of a run that was just opened although the question was asked before, so its answer is
+on disk (`kept`); and once more (`again`). Opening is not part of a question.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from statistics import median
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+TIMES = ("first_ms", "kept_ms", "again_ms")
 KINDS = {"analysis": "all analyses", "section": "sections of pages", "rows": "pages of tables"}
 
 
@@ -43,7 +45,7 @@ def asked(path: Path, store: Path, rounds: int) -> list[dict[str, Any]]:
     command = (sys.executable, str(HERE / "ask.py"), str(path))
     told = [subprocess.run(command, env=env, stdout=subprocess.PIPE, check=True).stdout for _ in range(rounds)]
     return [
-        {**same[0], **{when: median(one[when] for one in same) for when in ("first_ms", "again_ms")}}
+        {**same[0], **{when: median(one[when] for one in same) for when in TIMES}}
         for same in zip(*map(json.loads, told), strict=True)
     ]
 
@@ -54,7 +56,7 @@ def print_times(label: str, times: Sequence[dict[str, Any]], slowest: int = 1) -
     print(f"  {'':24}{'count':>7}{'':>9}{'median':>9}{'p95':>9}{'worst':>9}")
     for kind, title in KINDS.items():
         of_kind = [one for one in times if one["kind"] == kind]
-        for when in ("first_ms", "again_ms"):
+        for when in TIMES:
             ordered = sorted(of_kind, key=lambda one: -one[when])
             values = [one[when] for one in ordered]
             if not values:
