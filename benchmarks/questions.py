@@ -1,9 +1,9 @@
 """Ask one recording every question about all its ranks and time each: `python benchmarks/questions.py PATH`.
 
 Questions are all analyses, every section of every page as the command line shows it, and pages of 100 rows of the
-tables (`ask.py`). In a fresh process each is asked of a run that was just opened from the store as `analyze` left it, so
-nothing is in memory (`first`); of a run that was just opened although the question was asked before, so its answer is
-on disk (`kept`); and once more (`again`). Opening is not part of a question.
+tables (`ask.py`). In a fresh process each is asked of a run that was just opened from the store as `analyze` left it,
+so nothing is in memory (`first`); of a run that was just opened although the question was asked before, so its answer
+is on disk (`kept`); and once more (`again`). Opening is not part of a question.
 """
 
 from __future__ import annotations

@@ -44,7 +44,9 @@ def test_the_line_on_limits_needs_a_cold_analysis() -> None:
 
 
 def test_p95_is_one_of_the_times(capsys: pytest.CaptureFixture[str]) -> None:
-    times = [{"kind": "rows", "name": f"q{n}", "first_ms": float(n), "kept_ms": 2.0, "again_ms": 1.0} for n in range(1, 101)]
+    times = [
+        {"kind": "rows", "name": f"q{n}", "first_ms": float(n), "kept_ms": 2.0, "again_ms": 1.0} for n in range(1, 101)
+    ]
     print_times("run", times, 2)
     first = capsys.readouterr().out.splitlines()[2].split()
     assert first[3:] == ["100", "first", "50.5", "95.0", "100.0", "q100", "100,", "q99", "99"]

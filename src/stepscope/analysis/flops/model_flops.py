@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.each_rank import each_rank
 from stepscope.analysis.methods.shapes import read_json
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
@@ -96,9 +95,10 @@ def model_flops(
         why = "neither operators nor the source itself state floating point operations"
         raise Unavailable(why, of=unknown)
     used = STEPS.or_empty(steps).select("rank", "recorded", "window", "window_start_ns", "window_end_ns")
+    sums = None if operator_flops is None else _sums(operator_flops, used.collect())
     rows = [
-        _row(rank, about[rank], operators, known, stated.get(rank, {}), peak_flops_per_s)
-        for rank, (operators, known) in each_rank([*about], operator_flops, used)
+        _row(rank, facts, None if sums is None else sums[rank], stated.get(rank, {}), peak_flops_per_s)
+        for rank, facts in about.items()
     ]
     return pl.DataFrame(rows, schema=schema_of(COLUMNS))
 
@@ -106,15 +106,14 @@ def model_flops(
 def _row(
     rank: int,
     about: Mapping[str, Any],
-    operators: pl.DataFrame | None,
-    steps: pl.DataFrame,
+    sums: Mapping[str, Any] | None,
     stated: Mapping[str, float],
     peak_flops_per_s: float | None,
 ) -> dict[str, Any]:
     """The answer about one rank."""
     row: dict[str, Any] = {f"stated_{name}": stated.get(name) for name in _STATED[:7]}
     row |= {"rank": rank, "device_name": about.get("device_name")}
-    row |= _of_stated(stated) if operators is None else _sums(operators, steps)
+    row |= _of_stated(stated) if sums is None else sums
     return row | _peak(row, stated, about, peak_flops_per_s)
 
 
@@ -128,43 +127,64 @@ def _stated_values(rank_figures: pl.LazyFrame | None) -> dict[int, dict[str, flo
     return found
 
 
-def _sums(operators: pl.DataFrame, steps: pl.DataFrame) -> dict[str, Any]:
-    """The FLOPs of the operators, in total and per step."""
-    count, step_ns = _steps_counted(operators, steps), _mean_step(steps)
-    calls = pl.col("step_count") if count and operators["step_count"].sum() else pl.col("count")
-    row: dict[str, Any] = {"found_by": operators["found_by"][0], "steps": count or None, "step_ns": step_ns}
-    for column in ("vector_flops", "cube_flops", "flops"):
-        made = operators.filter(pl.col(column) > 0)
-        is_known = operators[column].count() > 0
-        whole, spent = (float(made.select((pl.col(column) * n).sum()).item()) for n in (pl.col("count"), calls))
-        time_ns = int(made["total_ns"].sum())
-        row[f"step_{column}"] = spent / count if is_known and count else None
-        row[f"{column}_per_s"] = whole / time_ns * 1e9 if time_ns else None
-        if column == "flops":
-            row |= {"total_ns": time_ns, "recorded_flops": whole if is_known else None}
-    row["step_flops_per_s"] = row["step_flops"] / step_ns * 1e9 if step_ns and row["step_flops"] is not None else None
-    known = operators.select(pl.col("count").filter(pl.col("flops").is_not_null()).sum() / pl.col("count").sum())
-    types = operators.drop_nulls("data_type").group_by("data_type").agg(made=(pl.col("flops") * pl.col("count")).sum())
-    row["data_type"] = types.sort("made", "data_type")["data_type"][-1] if types.height else None
-    row["known_ratio"] = float(known.item())
-    return row
+_SUMMED = ("vector_flops", "cube_flops", "flops")
 
 
-def _steps_counted(operators: pl.DataFrame, steps: pl.DataFrame) -> int:
-    """The steps in which operators were counted.
+def _sums(operators: pl.DataFrame, steps: pl.DataFrame) -> dict[int, dict[str, Any]]:
+    """The FLOPs of the operators of each rank, in total and per step."""
+    facts: dict[str, pl.Expr] = {}
+    for column in _SUMMED:
+        flops, made = pl.col(column), pl.col(column) > 0
+        facts |= {
+            f"{column} known": flops.count() > 0,
+            f"{column} whole": (flops * pl.col("count")).filter(made).sum(),
+            f"{column} of steps": (flops * pl.col("step_count")).filter(made).sum(),
+            f"{column} ns": pl.col("total_ns").filter(made).sum(),
+        }
+    by_rank = operators.group_by("rank", maintain_order=True).agg(
+        pl.col("found_by").first(),
+        pl.col("step_count").sum(),
+        known_ratio=pl.col("count").filter(pl.col("flops").is_not_null()).sum() / pl.col("count").sum(),
+        usual_count=pl.col("count").mode().max(),
+        **facts,
+    )
+    spans, types = _steps_of(steps), _data_types(operators)
+    found = {}
+    for one in by_rank.iter_rows(named=True):
+        rank = one["rank"]
+        counted, step_ns = spans.get(rank, (0, None))
+        # A source that states FLOPs may have counted fewer steps than its step table has. Most operators run once per
+        # step, so the number of steps is the most frequent count of calls.
+        count = one["usual_count"] if one["found_by"] == "stated" else counted
+        row: dict[str, Any] = {"found_by": one["found_by"], "steps": count or None, "step_ns": step_ns}
+        for column in _SUMMED:
+            is_known, whole = one[f"{column} known"], float(one[f"{column} whole"])
+            spent = float(one[f"{column} of steps"]) if count and one["step_count"] else whole
+            time_ns = one[f"{column} ns"]
+            row[f"step_{column}"] = spent / count if is_known and count else None
+            row[f"{column}_per_s"] = whole / time_ns * 1e9 if time_ns else None
+            if column == "flops":
+                row |= {"total_ns": time_ns, "recorded_flops": whole if is_known else None}
+        per_step = row["step_flops"]
+        row["step_flops_per_s"] = per_step / step_ns * 1e9 if step_ns and per_step is not None else None
+        found[rank] = {**row, "data_type": types.get(rank), "known_ratio": float(one["known_ratio"])}
+    return found
 
-    A source that states FLOPs may have counted fewer steps than its step table has. Most operators run once per step,
-    so the number of steps is the most frequent count of calls.
-    """
-    if operators["found_by"][0] == "stated":
-        return int(operators["count"].mode().sort()[-1])
-    return steps.filter(pl.col("recorded").fill_null(True) & ~is_whole_recording()).height
+
+def _data_types(operators: pl.DataFrame) -> dict[int, str]:
+    """The data type of most FLOPs of each rank."""
+    made = (pl.col("flops") * pl.col("count")).sum()
+    types = operators.drop_nulls("data_type").group_by("rank", "data_type").agg(made=made)
+    return dict(types.sort("made", "data_type").select("rank", "data_type").iter_rows())
 
 
-def _mean_step(steps: pl.DataFrame) -> int | None:
-    known = steps.filter(~is_whole_recording() & (pl.col("recorded").fill_null(True) | (pl.col("window") == "stated")))
-    mean = known.select((pl.col("window_end_ns") - pl.col("window_start_ns")).mean()).item()
-    return None if mean is None else round(mean)
+def _steps_of(steps: pl.DataFrame) -> dict[int, tuple[int, int | None]]:
+    """The recorded steps of each rank and the mean time of its known ones."""
+    is_step, is_recorded = ~is_whole_recording(), pl.col("recorded").fill_null(True)
+    is_known = is_step & (is_recorded | (pl.col("window") == "stated"))
+    length = pl.col("window_end_ns") - pl.col("window_start_ns")
+    found = steps.group_by("rank").agg(count=(is_recorded & is_step).sum(), mean_ns=length.filter(is_known).mean())
+    return {rank: (count, None if mean is None else round(mean)) for rank, count, mean in found.iter_rows()}
 
 
 def _of_stated(stated: Mapping[str, float]) -> dict[str, Any]:
