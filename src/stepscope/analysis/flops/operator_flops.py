@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
@@ -12,9 +15,9 @@ from stepscope.analysis.methods.launched_work import with_device_time
 from stepscope.analysis.methods.operator_lists import kernel_rows, named_operators
 from stepscope.analysis.methods.shapes import tensors
 from stepscope.analysis.methods.statistics import per_second, share_of
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.errors import Unavailable
-from stepscope.tables import KERNEL_COUNTERS
+from stepscope.tables import KERNEL_COUNTERS, RANKS
 from stepscope.tables.base import Column, with_schema
 
 _PLACE = ["rank", "unit", "type", "name", "full_name", "input_shapes", "input_types"]
@@ -82,13 +85,20 @@ def operator_flops(
     Raises:
         Unavailable: If the FLOPs are unknown.
     """
-    ways = [] if operator_instances is None else [_stated(operator_instances)]
+    ways: list[Callable[[], pl.DataFrame]] = []
+    if operator_instances is not None:
+        ways.append(lambda: _stated(operator_instances))
     if kernels is not None:
-        ways += [_by_counters(kernels, KERNEL_COUNTERS.or_empty(kernel_counters), ranks), _by_kernels(kernels, ranks)]
+        ways.append(lambda: _by_counters(kernels, KERNEL_COUNTERS.or_empty(kernel_counters), ranks))
+        ways.append(lambda: _by_kernels(kernels, ranks))
     if flops is not None and operators is not None:
-        ways.append(_by_operators(flops, operators, kernels))
+        ways.append(lambda: _by_operators(flops, operators, kernels))
     found = pl.DataFrame(schema=_RAW)
-    for rows in ways:
+    everyone = {*ranks_of(RANKS.or_empty(ranks))}
+    for way in ways:
+        if everyone and everyone.issubset(found["rank"].unique()):
+            break
+        rows = way()
         known = rows.filter(pl.col("flops").is_not_null())["rank"].unique()
         fresh = rows.filter(pl.col("rank").is_in(known.implode())).join(found, on="rank", how="anti")
         found = pl.concat([found, with_schema(fresh, _RAW)])
@@ -132,9 +142,10 @@ def _by_kernels(kernels: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.DataFra
     counted = kernels.filter(pl.col("input_shapes").is_not_null() & pl.col("type").is_in(list(COUNTED)))
     summed = _summed(kernel_rows(counted, ranks), [], ["output_shapes"])
     found: list[int | None] = []
-    for part in summed.partition_by("rank", maintain_order=True):
-        shapes = part.select("type", "input_shapes", "output_shapes").iter_rows()
-        found += counts([Call(kind, tensors(i), outputs=tensors(o)) for kind, i, o in shapes])
+    shapes = summed.select("rank", "type", "input_shapes", "output_shapes")
+    parsed = cache(tensors)
+    for part in shapes.partition_by("rank", maintain_order=True, include_key=False):
+        found += counts([Call(kind, parsed(i), outputs=parsed(o)) for kind, i, o in part.iter_rows()])
     return _uncoloured(summed.with_columns(pl.Series("flops", found, pl.Float64)))
 
 

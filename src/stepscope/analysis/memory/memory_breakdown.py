@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.each_rank import each_rank
 from stepscope.analysis.methods.memory_points import alive_at, lives
-from stepscope.analysis.registry import analysis, ranks_of
+from stepscope.analysis.registry import analysis, ranks_of, without_rows
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.selection import named_numbers
 from stepscope.tables import RANKS
@@ -37,6 +36,10 @@ COLUMNS = columns(
     Column("life_ns", "int64", "Time between allocation and release."),
     keep="name size_bytes share_ratio life_ns allocation_ns release_ns made_by shape",
 )
+
+
+_PLACE = ["rank", "graph", "component", "device"]
+_OWNER = ["rank", "component", "device"]
 
 
 @analysis("rank", COLUMNS, together=True)
@@ -69,90 +72,64 @@ def memory_breakdown(
         StepscopeError: If there is no such graph or node, or nothing is known at that time; the message lists those
             that exist.
     """
-    tables = (graph_tensors, graph_nodes, allocations, memory_peak, memory_usage)
     numbers = ranks_of(RANKS.or_empty(ranks))
-    # the blocks of one rank may be millions, of which few are listed
-    shares = [(numbers[0], tables)] if len(numbers) == 1 else each_rank(numbers, *tables)
-    parts: dict[int, pl.DataFrame | None] = {}
-    for rank, (tensors, nodes, blocks, peak, usage) in shares:
-        recorded = [None if rows is None else rows.lazy() for rows in (tensors, nodes, blocks)]
-        parts[rank] = _of_rank(*recorded, peak=peak, usage=usage, graph=graph, node=node, at_ns=at_ns)
-    found = [part for part in parts.values() if part is not None]
-    if len(found) < len(parts) or not parts:
-        why = "neither tensors of a graph nor blocks of an allocator were recorded there"
-        silent = [rank for rank, part in parts.items() if part is None]
-        raise Unavailable("no memory was recorded" if memory_usage is None else why, of=silent)
-    return pl.concat(found)
-
-
-def _of_rank(
-    graph_tensors: pl.LazyFrame | None,
-    graph_nodes: pl.LazyFrame | None,
-    allocations: pl.LazyFrame | None,
-    *,
-    peak: pl.DataFrame | None,
-    usage: pl.DataFrame | None,
-    graph: int | None,
-    node: int | None,
-    at_ns: int | None,
-) -> pl.DataFrame | None:
-    """What is alive on one rank; None if nothing is known."""
     parts: list[pl.DataFrame] = []
     if graph_tensors is not None and at_ns is None:
-        parts += _of_graphs(graph_tensors, graph_nodes, peak, graph, node)
+        for _, (tensors, nodes, peak) in each_rank(numbers, graph_tensors, graph_nodes, memory_peak):
+            parts += _of_graphs(tensors.lazy(), None if nodes is None else nodes.lazy(), peak, graph, node)
     if allocations is not None and node is None and graph is None:
-        parts += _of_blocks(allocations, peak, at_ns)
+        parts.append(_of_blocks(allocations, memory_peak, at_ns))
+    schema = schema_of(COLUMNS)
+    rows = pl.concat([pl.DataFrame(schema=schema), *(with_schema(part, schema) for part in parts)])
+    silent = without_rows(numbers, rows)
     asked = {"graph": graph, "node": node, "time": at_ns}
-    parts = [part for part in parts if part.height]
-    if not parts and (point := ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)):
-        raise StepscopeError(f"no allocations are known at {point}{_known(graph_tensors, allocations)}")
-    if not parts:
-        return None
-    rows = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts])
-    place = ["rank", "graph", "component", "device"]
-    total = pl.coalesce(_in_use(rows, usage), pl.col("size_bytes").sum().over(place))
+    if silent and (point := ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)):
+        raise StepscopeError(f"no allocations are known at {point}{_known(graph_tensors, allocations, silent[0])}")
+    if silent or not numbers:
+        why = "neither tensors of a graph nor blocks of an allocator were recorded there"
+        raise Unavailable("no memory was recorded" if memory_usage is None else why, of=silent)
+    total = pl.coalesce(_in_use(rows, memory_usage), pl.col("size_bytes").sum().over(_PLACE))
     return rows.with_columns(share_ratio=pl.when(total > 0).then(pl.col("size_bytes") / total)).sort(
-        *place, -pl.col("size_bytes"), "tensor", "allocation_ns", "release_ns", "name", "made_by", maintain_order=True
+        *_PLACE, -pl.col("size_bytes"), "tensor", "allocation_ns", "release_ns", "name", "made_by", maintain_order=True
     )
 
 
-def _known(tensors: pl.LazyFrame | None, blocks: pl.LazyFrame | None) -> str:
-    """At which points they are known."""
+def _known(tensors: pl.LazyFrame | None, blocks: pl.LazyFrame | None, rank: int) -> str:
+    """At which points they are known on a rank."""
     if blocks is None:
         return "" if tensors is None else ". They are known by graph and node"
     last = pl.max_horizontal("allocation_ns", "release_ns").max()
-    start, end = blocks.select(first=pl.col("allocation_ns").min(), last=last).collect().row(0)
+    own = blocks.filter(pl.col("rank") == rank)
+    start, end = own.select(first=pl.col("allocation_ns").min(), last=last).collect().row(0)
     return f". They are known by time, from {start} to {end} ns"
 
 
 def _in_use(rows: pl.DataFrame, usage: pl.DataFrame | None) -> pl.Series:
-    """The memory in use at each row: the lowest of the curves that covers all rows listed there."""
-    at = ["graph", "node", "component", "device", "time_ns"]
-    sums = rows.group_by(at, maintain_order=True).agg(pl.col("size_bytes").sum())
-    totals: dict[tuple[Any, ...], int | None] = {}
-    for *key, least in sums.iter_rows():
-        known = [] if usage is None else _totals(usage, *key)
-        totals[tuple(key)] = min((total for total in known if total >= least), default=None)
-    return pl.Series([totals[key] for key in rows.select(at).iter_rows()], dtype=pl.Int64)
+    """The memory in use at each row: the lowest of the curves that covers all rows listed there.
 
-
-def _totals(
-    usage: pl.DataFrame,
-    graph: int | None,
-    node: int | None,
-    component: str | None,
-    device: int | None,
-    at_ns: int | None,
-) -> list[int]:
-    """The totals of curves at a node or time; only of the component's own curve if it has one."""
-    if graph is not None:
-        found = usage.filter((pl.col("graph") == graph) & (pl.col("node") == node))
-    else:
-        is_before = pl.col("device").eq_missing(pl.lit(device, pl.Int32)) & (pl.col("time_ns") <= at_ns)
-        before = usage.lazy().filter(is_before).select("component", "total_bytes").collect()
-        own = before.filter(pl.col("component").eq_missing(pl.lit(component, pl.String)))
-        found = (own if own.height else before).group_by("component", maintain_order=True).last()
-    return found["total_bytes"].drop_nulls().to_list()
+    At a time, only the component's own curve counts if it has one.
+    """
+    at = ["rank", "graph", "node", "component", "device", "time_ns"]
+    sums = rows.group_by(at).agg(least=pl.col("size_bytes").sum())
+    if usage is None:
+        return pl.Series([None] * rows.height, dtype=pl.Int64)
+    of_graphs = sums.join(usage.select("rank", "graph", "node", "total_bytes"), on=["rank", "graph", "node"])
+    curves = usage.lazy().with_row_index("row").select("row", "rank", "device", curve="component", since_ns="time_ns")
+    last = (
+        sums.lazy()
+        .filter(pl.col("graph").is_null())
+        .join(curves, on=["rank", "device"], nulls_equal=True)
+        .filter(pl.col("since_ns") <= pl.col("time_ns"))
+        .group_by(*at, "least", "curve")
+        .agg(pl.col("row").max())
+        .collect()
+    )
+    is_own = pl.col("curve").eq_missing("component")
+    last = last.filter(is_own | ~is_own.any().over(at))
+    of_times = last.with_columns(total_bytes=usage["total_bytes"].gather(last["row"]))
+    known = pl.concat([of_graphs, of_times.select(of_graphs.columns)]).filter(pl.col("total_bytes") >= pl.col("least"))
+    lowest = known.group_by(at).agg(pl.col("total_bytes").min())
+    return rows.select(at).join(lowest, on=at, how="left", nulls_equal=True, maintain_order="left")["total_bytes"]
 
 
 def _of_graphs(
@@ -186,36 +163,44 @@ def _check_node(rows: pl.LazyFrame, graph: int, node: int) -> None:
         raise StepscopeError(f"graph {graph} has no node {node}. {there}")
 
 
-def _of_blocks(blocks: pl.LazyFrame, peak: pl.DataFrame | None, at_ns: int | None) -> Iterator[pl.DataFrame]:
+def _of_blocks(blocks: pl.LazyFrame, peak: pl.DataFrame | None, at_ns: int | None) -> pl.DataFrame:
     """The blocks held at the requested time, or at the peak of each device."""
-    places = blocks.select("component", "device").unique().sort("component", "device").collect()
-    for component, device in places.iter_rows():
-        of_device = blocks.filter(_at(component, device))
-        at = at_ns if at_ns is not None else _peak_time(of_device, peak, component, device)
-        held = (pl.col("allocation_ns") <= at) & (pl.col("release_ns") > at).fill_null(True)
-        life = pl.col("release_ns") - pl.col("allocation_ns")
-        yield of_device.filter(held).with_columns(time_ns=pl.lit(at, pl.Int64), life_ns=life).collect()
+    places = blocks.select(_OWNER).unique().collect()
+    if at_ns is None:
+        places = _with_peak_times(places, blocks, peak)
+    else:
+        places = places.with_columns(time_ns=pl.lit(at_ns, pl.Int64))
+    time, released = pl.col("time_ns"), pl.col("release_ns")
+    is_held = (pl.col("allocation_ns") <= time) & (released > time).fill_null(True)
+    timed = blocks.join(places.lazy(), on=_OWNER, nulls_equal=True, maintain_order="left")
+    return timed.filter(is_held).with_columns(life_ns=released - pl.col("allocation_ns")).collect()
 
 
-def _at(component: str | None, device: int | None) -> pl.Expr:
-    """Whether a row belongs to a component and device."""
-    same = pl.col("component").eq_missing(pl.lit(component, pl.String))
-    return same & pl.col("device").eq_missing(pl.lit(device, pl.Int32))
-
-
-def _peak_time(blocks: pl.LazyFrame, peak: pl.DataFrame | None, component: str | None, device: int | None) -> int:
-    """When a curve was highest; without a curve, when the blocks held most.
+def _with_peak_times(places: pl.DataFrame, blocks: pl.LazyFrame, peak: pl.DataFrame | None) -> pl.DataFrame:
+    """Components and devices with `time_ns`: when a curve was highest; without a curve, when the blocks held most.
 
     Most sources do not record the component of blocks, which then belong to the highest curve of their device.
     """
-    if peak is not None:
-        timed = peak.drop_nulls("time_ns")
-        own = timed.filter(_at(component, device))
-        of_device = timed.filter(pl.col("device").eq_missing(pl.lit(device, pl.Int32)) & pl.lit(component is None))
-        for curves in (own, of_device):
-            if curves.height:
-                return int(curves["time_ns"][0])
-    begins = blocks.select(time_ns="allocation_ns", change=pl.col("size_bytes"))
-    ends = blocks.filter(pl.col("release_ns").is_not_null()).select(time_ns="release_ns", change=-pl.col("size_bytes"))
-    running = pl.concat([begins, ends]).group_by("time_ns").agg(pl.col("change").sum()).sort("time_ns").collect()
-    return int(running["time_ns"][running["change"].cum_sum().arg_max() or 0])
+    time = pl.col("time_ns")
+    if peak is None:
+        timed = places.with_columns(time_ns=pl.lit(None, pl.Int64))
+    else:
+        curves = peak.drop_nulls("time_ns").select(*_OWNER, "time_ns")
+        own = curves.unique(_OWNER, keep="first", maintain_order=True)
+        of_device = curves.unique(["rank", "device"], keep="first", maintain_order=True)
+        of_device = of_device.select("rank", "device", device_ns="time_ns")
+        timed = places.join(own, on=_OWNER, how="left", nulls_equal=True)
+        timed = timed.join(of_device, on=["rank", "device"], how="left", nulls_equal=True)
+        of_curve = pl.when(pl.col("component").is_null()).then("device_ns")
+        timed = timed.select(*_OWNER, time_ns=pl.coalesce(time, of_curve))
+    unknown = timed.filter(time.is_null())
+    if unknown.is_empty():
+        return timed
+    owned = blocks.join(unknown.lazy().select(_OWNER), on=_OWNER, how="semi", nulls_equal=True)
+    begins = owned.select(*_OWNER, time_ns="allocation_ns", change=pl.col("size_bytes"))
+    ended = owned.filter(pl.col("release_ns").is_not_null())
+    ends = ended.select(*_OWNER, time_ns="release_ns", change=-pl.col("size_bytes"))
+    changes = pl.concat([begins, ends]).group_by(*_OWNER, "time_ns").agg(pl.col("change").sum()).sort("time_ns")
+    highest = pl.col("change").cum_sum().arg_max()
+    found = changes.collect().group_by(_OWNER, maintain_order=True).agg(pl.col("time_ns").get(highest))
+    return pl.concat([timed.filter(time.is_not_null()), found])
