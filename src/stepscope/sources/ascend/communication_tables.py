@@ -49,23 +49,19 @@ def links(matrix: pl.DataFrame, groups: Groups, path: Path, sink: Sink) -> pl.Da
     _check_rates(matrix, path, sink)
     kinds = matrix["class"].unique().drop_nulls().to_list()
     operations = {kind: read_call_name(kind.rpartition("-")[0] or kind).operation for kind in kinds}
-    members = (
-        groups.frame()
-        .drop_nulls("members")
-        .select("group", rank=pl.col("members"), index=pl.int_ranges(pl.col("members").list.len()))
-        .explode("rank", "index")
-    )
+    members = groups.frame().drop_nulls("members").select("group", "members")
     is_total = pl.col("class").str.ends_with("-total")
-    known = (
-        matrix.with_columns(
+    ends = {"from": "source", "to": "destination"}
+    rows = (
+        matrix.join(members, on="group", how="left", maintain_order="left")
+        .with_columns(
             operation=pl.col("class").replace_strict(operations, default=None, return_dtype=pl.String),
             name=pl.when(is_total).then(None).otherwise("name"),
+            **{name: pl.col("members").list.get(_place(end), null_on_oob=True) for name, end in ends.items()},
         )
-        .join(members.rename({"rank": "from", "index": "source"}), on=["group", "source"], how="left")
-        .join(members.rename({"rank": "to", "index": "destination"}), on=["group", "destination"], how="left")
+        .filter(is_total | pl.col("name").is_not_null(), pl.all_horizontal(pl.col("size_mb", "time_ms").is_not_null()))
     )
-    rows = known.filter(is_total | pl.col("name").is_not_null()).drop_nulls(["size_mb", "time_ms"])
-    placed = rows.drop_nulls(["from", "to"])
+    placed = rows.drop_nulls([*ends])
     if lost := rows.height - placed.height:
         remedy = "Keep profiler_metadata.json with the profile: it lists the members of each group."
         sink.issue("warning", path, "links of groups with unknown members are left out", remedy, lost=lost)
@@ -80,6 +76,11 @@ def links(matrix: pl.DataFrame, groups: Groups, path: Path, sink: Sink) -> pl.Da
         duration_ns=whole(pl.col("time_ms") * 1e6),
     )
     return LINKS.shaped(rows.unique(key, keep="first", maintain_order=True).sort(key))
+
+
+def _place(end: str) -> pl.Expr:
+    """A place in a list; null for what is none, as those below 0 would count from the list's end."""
+    return pl.when(pl.col(end) >= 0).then(end)
 
 
 def _check_rates(frame: pl.DataFrame, path: Path, sink: Sink) -> None:

@@ -94,6 +94,7 @@ def in_order(frame: pl.DataFrame, *ties: str, descending: bool = False) -> pl.Da
     Sorting by several keys takes ten times as long as by one, and few starts are equal; so only those rows are sorted
     by all keys.
     """
+    frame = frame.rechunk()  # picking rows of many chunks takes twice as long
     order = frame.select(pl.arg_sort_by("start_ns", maintain_order=True)).to_series()
     starts = frame["start_ns"].gather(order)
     repeats = starts.slice(1) == starts.slice(0, max(len(starts) - 1, 0))
@@ -105,7 +106,7 @@ def in_order(frame: pl.DataFrame, *ties: str, descending: bool = False) -> pl.Da
         directions = [False, *(descending for _ in ties)]
         tied = tied.sort("start_ns", *ties, descending=directions, nulls_last=True, maintain_order=True)
         order = order.scatter(equal, tied["row"])
-    return frame.rechunk()[order]  # picking rows of many chunks takes twice as long
+    return frame[order]
 
 
 def nothing(schema: Schema) -> Callable[[], pl.DataFrame]:

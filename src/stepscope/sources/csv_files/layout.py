@@ -65,7 +65,7 @@ class Field:
     expected: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FileLayout:
     """The columns of a file that are read and those that are known but not kept.
 

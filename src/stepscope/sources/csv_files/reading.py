@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import os
 import warnings
 from collections import Counter
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -24,6 +25,8 @@ from stepscope.tables.base import with_schema
 
 PART_BYTES = 16 << 20
 """A larger file is read in parts of that size."""
+_MATCHES_KEPT = 64
+"""The files of all ranks have the same headers."""
 
 
 def read_csv(path: Path | None, layout: FileLayout, sink: Sink) -> pl.DataFrame | None:
@@ -31,7 +34,7 @@ def read_csv(path: Path | None, layout: FileLayout, sink: Sink) -> pl.DataFrame 
     frames = [] if path is None else list(read_csv_parts(path, layout, sink))
     if not frames:
         return None
-    rows = pl.concat(frames)
+    rows = frames[0] if len(frames) == 1 else pl.concat(frames)
     known = {field.column: KEPT_AS.get(field.kind, pl.Int64) for field in layout.fields}
     return with_schema(rows, {**known, **rows.schema})
 
@@ -52,8 +55,7 @@ def read_csv_parts(path: Path, layout: FileLayout, sink: Sink) -> Iterator[pl.Da
             if heading.is_stated:
                 sink.issue("error", path, "is empty", "Copy or export the file again.")
             return
-        chosen = _match(headers, layout)
-        repeated, unknown = _unread(headers, chosen, layout)
+        chosen, repeated, unknown = _matched(tuple(headers), layout)
         missing = [f.headers[0] for f in layout.fields if f.required and f not in chosen.values()]
         if missing:
             remedy = "Export the profile again with the profiler's own tools, or report the header if it is new."
@@ -77,9 +79,11 @@ def read_csv_parts(path: Path, layout: FileLayout, sink: Sink) -> Iterator[pl.Da
 def _parts(path: Path, heading: Heading) -> Iterator[bytes]:
     """The file in parts of whole lines, each behind the file's header."""
     with path.open("rb") as file:
+        rest = os.fstat(file.fileno()).st_size - heading.start
+        size = min(PART_BYTES, max(rest, 0) + 1)  # room for more than is read is room to be fetched
         file.seek(heading.start)
-        for text in chain([file.read(PART_BYTES)], iter(partial(file.read, PART_BYTES), b"")):
-            yield heading.line + text + _rest_of_row(file, text)
+        for text in chain([file.read(size)], iter(partial(file.read, size), b"")):
+            yield heading.line + text + (b"" if len(text) < size else _rest_of_row(file, text))
 
 
 def _rest_of_row(file: BinaryIO, text: bytes) -> bytes:
@@ -151,8 +155,9 @@ class _Rows:
 
     def _without_cut_row(self, text: bytes, width: int) -> bytes:
         """Leave out a last row that ends in the middle: without a line's end, and with fewer fields than the header."""
-        whole_lines, newline, last = text.rpartition(b"\n")
-        if not newline or not last.strip() or len(last) > HEADER_LIMIT:
+        end = text.rfind(b"\n") + 1
+        last = text[end:]
+        if not end or not last.strip() or len(last) > HEADER_LIMIT:
             return text
         try:
             fields = next(csv.reader([last.decode("utf-8", "replace")]), [])
@@ -162,7 +167,7 @@ class _Rows:
             self._open = True
             return text
         self._cut = True
-        return whole_lines + newline
+        return text[:end]
 
     def report(self, sink: Sink) -> None:
         """Report what was left out."""
@@ -194,7 +199,14 @@ class _Rows:
             error(lost_rows(self._strays, self._rows - self._unreadable), STRAY_REMEDY, lost=lost)
 
 
-def _match(headers: list[str], layout: FileLayout) -> dict[int, Field]:
+@lru_cache(_MATCHES_KEPT)
+def _matched(headers: tuple[str, ...], layout: FileLayout) -> tuple[dict[int, Field], list[str], list[str]]:
+    """The columns that are read by their positions, those that mean the same, and those that are unknown."""
+    chosen = _match(headers, layout)
+    return chosen, *_unread(headers, chosen, layout)
+
+
+def _match(headers: Sequence[str], layout: FileLayout) -> dict[int, Field]:
     """Position to field for the headers that are read: the first with the usual spelling, if several mean one field."""
     places: dict[str, int] = {}
     for at, name in chain(enumerate(headers), enumerate(map(bare_key, headers))):
@@ -207,7 +219,7 @@ def _match(headers: list[str], layout: FileLayout) -> dict[int, Field]:
     return chosen
 
 
-def _unread(headers: list[str], chosen: dict[int, Field], layout: FileLayout) -> tuple[list[str], list[str]]:
+def _unread(headers: Sequence[str], chosen: dict[int, Field], layout: FileLayout) -> tuple[list[str], list[str]]:
     """The headers of columns that mean the same as one that is read, and the unknown headers."""
     ignored = set(map(bare_key, layout.ignored))
     same = {bare_key(headers[at]) for at in chosen} - ignored | layout.known - layout.usual

@@ -106,7 +106,7 @@ class FieldColumn(NamedTuple):
 def read_columns(
     scan: int, text: bytes | int, wanted: Sequence[FieldColumn], start: int, count: int
 ) -> list[pl.Series]:
-    """Some fields of `count` events from `start` on, in one step; at least one.
+    """Some fields of `count` rows from `start` on, in one step; at least one.
 
     Raises:
         Refused: If a value is for Python to judge.
@@ -159,9 +159,8 @@ def read_table(text: bytes, columns: Sequence[TableColumn | None], names: Sequen
     if not scan:
         raise Refused
     try:
-        rows = native.ss_count(scan)
-        kinds = [_READ[column][1] for column in columns if column is not None]
-        kept = enumerate(zip(kinds, names, strict=True))
-        return [read_column(scan, text, n, kind, 0, rows, name) for n, (kind, name) in kept]
+        kinds = (_READ[column][1] for column in columns if column is not None)
+        wanted = [FieldColumn(name, n, kind) for n, (name, kind) in enumerate(zip(names, kinds, strict=True))]
+        return read_columns(scan, text, wanted, 0, native.ss_count(scan)) if wanted else []
     finally:
         native.ss_free(scan)
