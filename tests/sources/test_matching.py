@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.sources.matching import first_match, holding
+from stepscope.sources.matching import first_match, holding, neighbours
 from stepscope.sources.native import library
 from stepscope.sources.native import matching as compiled
 
@@ -91,3 +91,17 @@ def test_what_is_not_plain_is_refused() -> None:
     ]:
         with pytest.raises(library.Refused):
             compiled.hold(numbers, *columns_of_ranges)
+
+
+@given(pairs=st.lists(st.tuples(KEY, st.one_of(st.none(), st.integers(0, 2))), max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_rows_with_the_same_keys_know_each_other(pairs: list[tuple[int | None, int | None]]) -> None:
+    keys = [pl.Series([pair[n] for pair in pairs], dtype=pl.Int64) for n in (0, 1)]
+    before = [max((k for k in range(row) if pairs[k] == pairs[row]), default=None) for row in range(len(pairs))]
+    behind = [
+        min((k for k in range(row + 1, len(pairs)) if pairs[k] == pairs[row]), default=None)
+        for row in range(len(pairs))
+    ]
+
+    assert both(lambda *given: neighbours(*given)[0], *keys) == [before, before]
+    assert both(lambda *given: neighbours(*given)[1], *keys) == [behind, behind]

@@ -26,6 +26,29 @@ def first_match(keys: pl.Series, among: pl.Series) -> pl.Series:
         return rows
 
 
+def neighbours(first: pl.Series, second: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Row number (Int64) of the last row before each one with the same two keys, and of the first one behind it; null if
+    there is none.
+
+    Args:
+        first: Whole numbers; nulls are equal to each other.
+        second: The same.
+
+    Examples:
+        >>> before, behind = neighbours(pl.Series([1, None, 1, 1]), pl.Series([7, 7, 8, 7]))
+        >>> before.to_list(), behind.to_list()
+        ([None, None, None, 0], [3, None, None, None])
+    """
+    first, second = first.cast(pl.Int64), second.cast(pl.Int64)
+    try:
+        return compiled.neighbours(first, second)
+    except Refused:
+        keys = pl.DataFrame([first.alias("first"), second.alias("second")]).with_row_index("row")
+        row = pl.col("row").cast(pl.Int64)
+        found = keys.select(row.shift(n).over("first", "second").alias(str(n)) for n in (1, -1))
+        return found["1"].alias(""), found["-1"].alias("")
+
+
 def last_started(times: pl.Series, starts: pl.Series) -> pl.Series:
     """Row number of the last start at or before each time; null for null, and if there is none.
 

@@ -7,11 +7,11 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.segments import Segment
+from stepscope.sources.matching import neighbours
 from stepscope.tables import ALLOCATIONS, MEMORY_CURVE
 from stepscope.tables.memory import SHARED_MEMORY
 
 _CPU = 0  # PyTorch's number of that device type
-_KEY = ["device", "address"]
 _LIVE = {"device": pl.Int32, "address": pl.Int64, "change_bytes": pl.Int64}
 _BLOCK = {"name": pl.String, "component": pl.String, **_LIVE, "start_ns": pl.Int64}
 
@@ -49,11 +49,12 @@ class MemoryWriter:
 
 def _blocks(events: pl.DataFrame) -> pl.DataFrame:
     """Each allocation with the release that follows at the same address; `is_last` if nothing follows."""
-    next_change = pl.col("change_bytes").shift(-1).over(_KEY)
-    next_time = pl.col("start_ns").shift(-1).over(_KEY)
-    return events.with_columns(
-        release_ns=pl.when(next_change < 0).then(next_time), is_last=next_change.is_null()
-    ).filter(pl.col("change_bytes") > 0)
+    _, behind = neighbours(events["device"], events["address"])
+    released = events["change_bytes"].gather(behind) < 0
+    next_time = events["start_ns"].gather(behind).alias("release_ns")
+    none = pl.Series([None], dtype=next_time.dtype)
+    blocks = events.hstack([next_time.zip_with(released.fill_null(False), none), behind.is_null().alias("is_last")])
+    return blocks.filter(events["change_bytes"] > 0)
 
 
 def _named(events: pl.DataFrame, segment: Segment, tree: HostTree) -> pl.DataFrame:
@@ -96,13 +97,14 @@ class Outside:
         )
         held = int(self._live["change_bytes"].sum())
         rows = self._with_released(rows)
-        outside = pl.col("made") | pl.col("released") | (pl.col("emptied") & self._misfits())
+        outside = pl.col("made") | pl.col("released")
+        if rows["emptied"].any():
+            outside |= pl.col("emptied") & self._misfits()
         rows = rows.with_columns(component=pl.when(outside).then(pl.lit(SHARED_MEMORY)))
         self._remember(rows.filter(pl.col("component").is_null()))
         known = pl.when(pl.col("made") | pl.col("released")).then(change).otherwise(0)
         return (
-            rows.sort("event")
-            .with_columns(held=known.cum_sum() + held)
+            rows.with_columns(held=known.cum_sum() + held)
             .with_columns(
                 allocated_bytes=pl.when(outside).then("held").otherwise("allocated_bytes"),
                 reserved_bytes=pl.when(~outside).then("reserved_bytes"),
@@ -113,10 +115,11 @@ class Outside:
     def _with_released(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Add `released`: whether an event releases a known block outside."""
         whole = pl.concat([self._live.with_columns(made=pl.lit(True)), rows], how="diagonal")
-        before = pl.col("address").is_not_null() & pl.col("made").shift(1).over(_KEY).fill_null(False)
-        whole = whole.with_columns(released=before & (pl.col("change_bytes") < 0))
-        is_last = pl.int_range(pl.len()).over(_KEY) == pl.len().over(_KEY) - 1
-        self._live = whole.filter(is_last & pl.col("made")).drop_nulls("address").select(*_LIVE)
+        before, behind = neighbours(whole["device"], whole["address"])
+        known = whole["address"].is_not_null() & whole["made"].gather(before).fill_null(False)
+        whole = whole.hstack([(known & (whole["change_bytes"] < 0)).alias("released")])
+        is_last = behind.is_null() & whole["made"] & whole["address"].is_not_null()
+        self._live = whole.filter(is_last).select(*_LIVE)
         return whole.filter(pl.col("event").is_not_null())
 
     def _misfits(self) -> pl.Expr:

@@ -6,6 +6,7 @@
 #define MOST_DISTINCT (1 << 14)
 #define SLOTS (4 * MOST_DISTINCT)
 #define MOST_TEXT_BYTES (1 << 18)
+#define RECENT_VIEWS 1024 /* 10 bits of a hash */
 #define SPREAD 0x9e3779b97f4a7c15ull
 
 static int take(struct ArrowArrayStream *stream, int64_t rows, column *c) {
@@ -61,7 +62,7 @@ const uint8_t *text_of(const column *c, const view *v) {
 }
 
 /* The first 8 bytes of a view, and the others. */
-static uint64_t half(const view *v, int second) {
+static inline uint64_t half(const view *v, int second) {
     uint64_t word;
     memcpy(&word, (const uint8_t *)v + 8 * second, 8);
     return word;
@@ -82,6 +83,10 @@ static uint64_t hash_of(const column *c, int64_t place, int is_text) {
     return ((hash ^ hash >> 32) ^ word) * SPREAD;
 }
 
+static inline int is_same_view(const view *v, const view *w) {
+    return half(v, 0) == half(w, 0) && half(v, 1) == half(w, 1);
+}
+
 static int is_same(const column *c, int64_t a, int64_t b, int is_text) {
     const view *v = c->views + a, *w = c->views + b;
     if (!is_text) return c->values[a] == c->values[b];
@@ -90,12 +95,21 @@ static int is_same(const column *c, int64_t a, int64_t b, int is_text) {
     return v->length > 12 && !memcmp(text_of(c, v), text_of(c, w), v->length);
 }
 
-/* Number the distinct values, of which there are at most `most`. */
+/* Number the distinct values, of which there are at most `most`. Most texts are where one of the recent ones was, so they
+ * need not be read. */
 static inline void number_values(column *c, int32_t *slots, int64_t most, int is_text) {
+    int32_t recent[RECENT_VIEWS] = {0}; /* place + 1 of a text, by its view */
     int64_t bytes = 0;
     for (int64_t i = 0; i < c->count; i++) {
         uint64_t hash;
-        if (i && is_same(c, i, i - 1, is_text)) {
+        if (is_text) {
+            int32_t *seen = recent + ((half(c->views + i, 0) ^ half(c->views + i, 1) * SPREAD) * SPREAD >> 54);
+            if (*seen && is_same_view(c->views + i, c->views + *seen - 1)) {
+                c->codes[i] = c->codes[*seen - 1];
+                continue;
+            }
+            *seen = (int32_t)i + 1;
+        } else if (i && is_same(c, i, i - 1, is_text)) {
             c->codes[i] = c->codes[i - 1];
             continue;
         }

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 PATH = Path(__file__).with_name("_native.so")
-_VERSION = 17
+_VERSION = 18
 
 _new_capsule: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
@@ -71,6 +71,7 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         "ss_running": (number, [pointer, pointer, pointer, pointer, long, long, pointer, pointer, long, long, pointer,
                                 pointer]),
         "ss_match": (number, [pointer, long, pointer, long, pointer, pointer]),
+        "ss_neighbours": (number, [pointer, pointer, long, pointer, pointer, pointer, pointer]),
         "ss_hold": (number, [pointer, long, pointer, pointer, long, pointer, pointer]),
         "ss_distinct": (number, [pointer, long, pointer, pointer, pointer, pointer]),
         "ss_union": (number, [pointer, long, pointer, pointer]),

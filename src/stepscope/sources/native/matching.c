@@ -50,6 +50,53 @@ done:
     return status;
 }
 
+static int same_pair(const int64_t *const *keys, const struct ArrowArray *held, int64_t a, int64_t b) {
+    for (int k = 0; k < 2; k++) {
+        int known = is_known(held + k, a);
+        if (known != is_known(held + k, b) || (known && keys[k][a] != keys[k][b])) return 0;
+    }
+    return 1;
+}
+
+/* The last row before each one with the same two keys, and the first one behind it; null if there is none. Nulls are equal
+ * to each other. */
+EXPORT int32_t ss_neighbours(struct ArrowArrayStream *first, struct ArrowArrayStream *second, int64_t rows,
+                             struct ArrowArray *before, struct ArrowSchema *before_schema, struct ArrowArray *behind,
+                             struct ArrowSchema *behind_schema) {
+    struct ArrowArray held[2] = {0};
+    const int64_t *keys[] = {take_column(first, rows, held), take_column(second, rows, held + 1)};
+    int32_t *slots = NULL, status = REFUSED;
+    int64_t *previous = NULL, *next = NULL;
+    int bits = 4;
+    if (!keys[0] || !keys[1] || rows < 1 || rows >= INT32_MAX) goto done;
+    while (1ll << bits < 2 * rows) bits++;
+    status = NO_MEMORY;
+    slots = malloc(sizeof *slots << bits);
+    previous = malloc((size_t)rows * sizeof *previous);
+    next = malloc((size_t)rows * sizeof *next);
+    if (!slots || !previous || !next) goto done;
+    memset(slots, 0xff, sizeof *slots << bits);
+    for (int64_t i = 0; i < rows; i++) {
+        uint64_t hash = is_known(held, i) ? (uint64_t)keys[0][i] * SPREAD + 1 : 0, slot;
+        hash = (hash ^ (is_known(held + 1, i) ? (uint64_t)keys[1][i] : 0)) * SPREAD;
+        for (slot = hash >> (64 - bits); slots[slot] != NO_ROW && !same_pair(keys, held, slots[slot], i);)
+            slot = (slot + 1) & ((1ull << bits) - 1);
+        previous[i] = slots[slot];
+        next[i] = NO_ROW;
+        if (slots[slot] != NO_ROW) next[slots[slot]] = i;
+        slots[slot] = (int32_t)i;
+    }
+    status = give_rows(before, before_schema, previous, rows);
+    previous = NULL;
+    if (status) goto done;
+    if ((status = give_rows(behind, behind_schema, next, rows))) before->release(before);
+    next = NULL;
+done:
+    release_columns(held, 2);
+    free(slots), free(previous), free(next);
+    return status;
+}
+
 /* The last range that starts at a time or before it, of ranges in order of their starts; `near` and the next ones are
  * tried first. */
 static int64_t last_started(const int64_t *start, int64_t ranges, int64_t time, int64_t near) {

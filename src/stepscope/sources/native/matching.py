@@ -20,6 +20,18 @@ def match(keys: pl.Series, among: pl.Series) -> pl.Series:
     return found.series()
 
 
+def neighbours(first: pl.Series, second: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """The rows before and behind each one with the same two keys, which are Int64 and may be null.
+
+    Raises:
+        Refused: If there are no rows, not enough memory, or the columns are anything else.
+    """
+    native, before, behind, given = loaded(), NewColumn(), NewColumn(), GivenColumns(first, second)
+    if native.ss_neighbours(*given.pointers, len(first), *before.pointers, *behind.pointers) < 0:
+        raise Refused
+    return before.series(), behind.series()
+
+
 def hold(times: pl.Series, starts: pl.Series, ends: pl.Series) -> pl.Series:
     """The last range that starts at each time or before it, if it ends later. All are Int64; times may be null.
 
