@@ -27,8 +27,8 @@ def first_match(keys: pl.Series, among: pl.Series) -> pl.Series:
 
 
 def neighbours(first: pl.Series, second: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Row number (Int64) of the last row before each one with the same two keys, and of the first one behind it; null if
-    there is none.
+    """Row numbers (Int64) of the last row before each one with the same two keys, and of the first one behind it; null
+    if there is none.
 
     Args:
         first: Whole numbers; nulls are equal to each other.

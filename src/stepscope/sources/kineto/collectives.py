@@ -81,7 +81,9 @@ def _annotations(segment: Segment, tree: HostTree) -> pl.DataFrame:
         found.append(named.filter(Distinct(named["name"]).matching(pattern)))
     schema = {**dict.fromkeys(texts, pl.String()), **dict.fromkeys([*numbers, "row"], pl.Int64())}
     all_found = pl.concat([pl.DataFrame(schema=schema), *found])
-    sized = [comm.tensor_bytes(*pair) for pair in all_found.select("input_shapes", "input_types").iter_rows()]
+    pairs = all_found.select("input_shapes", "input_types").rows()
+    sizes = {pair: comm.tensor_bytes(*pair) for pair in set(pairs)}  # few differ
+    sized = [sizes[pair] for pair in pairs]
     return all_found.with_columns(
         pl.Series("size_bytes", [s for s, _ in sized], dtype=pl.Int64),
         pl.Series("element_type", [t for _, t in sized], dtype=pl.String),

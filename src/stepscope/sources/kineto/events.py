@@ -13,6 +13,7 @@ from stepscope.sources.parts import Part
 from stepscope.sources.spool import EventSpool, Spool
 from stepscope.sources.stacks import OWN_FRAME, OWN_THREAD
 from stepscope.sources.trace_events.base import BASE, Place
+from stepscope.tables.base import frame_of
 
 
 class Framed(Protocol):
@@ -53,7 +54,9 @@ class Events:
         """`frame` with `process` and `thread` for its `place`."""
         processes = pl.Series("process", [process for process, _ in self.places], dtype=pl.String)
         threads = pl.Series("thread", [thread for _, thread in self.places], dtype=pl.String)
-        return frame.drop("place").with_columns(processes.gather(frame["place"]), threads.gather(frame["place"]))
+        columns = {column.name: column for column in frame.get_columns() if column.name != "place"}
+        columns |= {labels.name: labels.gather(frame["place"]) for labels in (processes, threads)}
+        return frame_of(list(columns.values()))
 
     def labels(self) -> pl.DataFrame | None:
         """What the trace calls its processes and threads; None if nothing."""

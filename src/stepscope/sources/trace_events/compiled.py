@@ -13,7 +13,7 @@ import polars as pl
 
 from stepscope.sources.native.columns import ColumnKind, FieldColumn, read_column, read_columns, read_places
 from stepscope.sources.native.library import GivenText, Refused, int32s, loaded
-from stepscope.sources.trace_events.base import Arg, EventClass, Layout, NewPlaces
+from stepscope.sources.trace_events.base import Arg, EventClass, Layout, NewPlaces, Route
 from stepscope.sources.trace_events.columns import arguments
 from stepscope.tables.base import frame_of
 
@@ -43,6 +43,7 @@ class CompiledDecoder:
     def __init__(self, layout: Layout) -> None:
         self._library = loaded()
         self._layout = layout
+        self._routes: dict[tuple[str, str | None], Route] = {}
         keys = list(dict.fromkeys(arg.key for cls in layout.classes for arg in cls.args))
         self.fields = {key: len(_BASE) + n for n, key in enumerate(keys)}
         """The field of each argument."""
@@ -89,7 +90,7 @@ class CompiledDecoder:
         if known < 0:
             raise Refused
         routes = [
-            self._layout.route(self._label(scan, text, first, 0) or "", self._label(scan, text, first, 2))
+            self._route(self._label(scan, text, first, 0) or "", self._label(scan, text, first, 2))
             for first in firsts[:known]
         ]
         defaults = [one.any_name for one in routes]
@@ -101,6 +102,15 @@ class CompiledDecoder:
         if self._library.ss_sort(scan, at, pairs, int32s(defaults), classes, *by_name, counts) < 0:
             raise Refused
         return list(counts)
+
+    def _route(self, phase: str, category: str | None) -> Route:
+        """As of the layout, which takes a while; all but a few chunks have the pairs of the first ones."""
+        route = self._routes.get((phase, category))
+        if route is None:
+            route = self._layout.route(phase, category)
+            if len(self._routes) < _MOST_PAIRS:
+                self._routes[phase, category] = route
+        return route
 
     def _label(self, scan: int, text: bytes | memoryview, event: int, field: int) -> str | None:
         """A phase or category."""
