@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+from polars.testing import assert_frame_equal
 
 from stepscope.analysis.step.idle import unbroken
 from tests.analysis.jobs import MS, job
@@ -33,6 +34,15 @@ def test_waiting_for_a_batch_is_data_loading() -> None:
     found = by_cause(job(data_ns={1: 5 * MS}), 1)
 
     assert found["data_loading"] >= 5 * MS
+
+
+def test_idle_time_is_the_same_however_much_is_split_at_once(monkeypatch) -> None:
+    at_once = job(gap_ns={1: MS}, data_ns={2: 3 * MS}).analyse("idle_pieces")
+    assert at_once.height
+
+    monkeypatch.setattr("stepscope.analysis.step.idle.ACTIVITY_AT_ONCE", 1)
+
+    assert_frame_equal(job(gap_ns={1: MS}, data_ns={2: 3 * MS}).analyse("idle_pieces"), at_once)
 
 
 def test_pieces_without_a_break_are_one() -> None:

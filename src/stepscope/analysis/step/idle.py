@@ -39,6 +39,9 @@ SEEN_STEPS = 0.5
 operators on the host, which do not show what the launching thread does."""
 
 
+ACTIVITY_AT_ONCE = 500_000
+"""Ranges of activity that are split at a time, about."""
+
 CAUSE = meaning("cause", "Cause of the idle time.", values=CAUSES)
 
 PIECES = columns("rank step", CAUSE, "start_ns duration_ns", nulls="")
@@ -96,10 +99,9 @@ def _pieces(
     """Free time within windows: `rank`, `step`, `cause`, `start_ns`, `duration_ns`."""
     if windows.is_empty():
         return pl.DataFrame(schema=schema_of(PIECES))
-    cut = split(activity, windows.lazy(), KINDS)
-    busy = pl.col("computing") | pl.col("communication") | pl.col("memory")
-    free = cut.filter(~busy).collect(engine="in-memory")
-    free = free.join_asof(_tasks(kernels), on="start_ns", by="rank", strategy="forward", check_sortedness=False)
+    free = _free(windows, activity).join_asof(
+        _tasks(kernels), on="start_ns", by="rank", strategy="forward", check_sortedness=False
+    )
     cause = first_label(
         {
             "compile": "compile",
@@ -116,6 +118,19 @@ def _pieces(
     )
     step = windows["step"].gather(free["window"])
     return free.select("rank", step, cause.alias("cause"), "start_ns", "duration_ns")
+
+
+def _free(windows: pl.DataFrame, activity: pl.DataFrame) -> pl.DataFrame:
+    """The pieces of windows in which nothing works, as `split` makes them; of some windows at a time, as most pieces
+    are of no use here."""
+    busy = pl.col("computing") | pl.col("communication") | pl.col("memory")
+    at_once = max(windows.height * ACTIVITY_AT_ONCE // max(activity.height, 1), 1)
+    parts = []
+    for some in windows.iter_slices(at_once):
+        overlaps = (pl.col("end_ns") > some["start_ns"].min()) & (pl.col("start_ns") < some["end_ns"].max())
+        near = activity if some.height == windows.height else activity.filter(overlaps)
+        parts.append(split(near, some.lazy(), KINDS).filter(~busy).collect(engine="in-memory"))
+    return pl.concat(parts)
 
 
 def _tasks(kernels: pl.LazyFrame | None) -> pl.DataFrame:
