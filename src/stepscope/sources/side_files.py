@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable
+from dataclasses import Field, dataclass, field, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,16 +31,24 @@ class NamedFiles:
     @classmethod
     def among(cls: type[_Files], files: Iterable[Path]) -> _Files:
         """Those among `files`, by their names; the first of several of a kind."""
-        given = [(file.name, file) for file in files]
-        patterns = {kind.name: re.compile(kind.metadata["pattern"]) for kind in fields(cls)}
+        patterns, is_any = _patterns(fields(cls))
+        known = [(name, file) for file in files if is_any(name := file.name)]  # of most directories, none is
         return cls(
-            **{kind: next((file for name, file in given if p.fullmatch(name)), None) for kind, p in patterns.items()}
+            **{kind: next((file for name, file in known if is_of(name)), None) for kind, is_of in patterns.items()}
         )
 
     @property
     def all(self) -> list[Path]:
         """Those that are there."""
         return [file for kind in fields(self) if (file := getattr(self, kind.name)) is not None]
+
+
+@cache
+def _patterns(kinds: tuple[Field[Any], ...]) -> tuple[dict[str, Callable[[str], Any]], Callable[[str], Any]]:
+    """Whether a name is of each kind of file, and whether it is of any."""
+    patterns = {kind.name: kind.metadata["pattern"] for kind in kinds}
+    every = "|".join(f"(?:{pattern})" for pattern in patterns.values())
+    return {kind: re.compile(pattern).fullmatch for kind, pattern in patterns.items()}, re.compile(every).fullmatch
 
 
 def read_object(path: Path | None, sink: Sink, severity: Severity = "error") -> dict[str, Any] | None:

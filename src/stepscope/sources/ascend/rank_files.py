@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -101,11 +102,11 @@ def _is(kind: str, name: str) -> bool:
     return _SINGLE[kind].search(name) is not None
 
 
-def find_rank_files(directory: Path, names: Sequence[str]) -> ExportFiles | None:
+def find_rank_files(directory: Path, names: Sequence[str], *, has_database: bool | None = None) -> ExportFiles | None:
     """Recognise `directory` as one rank's recording: its root, or the output folder itself.
 
     Several databases in one folder are several recordings, so such a folder is not one; nor is a folder of another
-    name that may hold other recordings as well.
+    name that may hold other recordings as well. `has_database` asks only for those with or without one.
     """
     if OUTPUT in names:
         root, output = directory, directory / OUTPUT
@@ -117,9 +118,12 @@ def find_rank_files(directory: Path, names: Sequence[str]) -> ExportFiles | None
         root, output = directory, directory / OUTPUT
     else:
         return None
-    exported, framework = _entries(output), _entries(root / FRAMEWORK)
-    found = [path for path in exported if path.name in TEXT_FILES or _is("analysis", path.name)]
+    exported = _entries(output)
     databases = [path for path in exported if _is("database", path.name)]
+    if has_database not in (None, bool(databases)):
+        return None
+    framework = _entries(root / FRAMEWORK)
+    found = [path for path in exported if path.name in TEXT_FILES or _is("analysis", path.name)]
     cpu = CpuFiles.among(framework).all
     if len(databases) > 1 or not (databases or cpu or any(path.name in ENOUGH for path in found)):
         return None
@@ -144,6 +148,6 @@ def _side_files(root: Path) -> list[Path]:
 
 def _entries(directory: Path) -> list[Path]:
     try:
-        return sorted(directory.iterdir())
+        return [directory / name for name in sorted(os.listdir(directory))]  # noqa: PTH208 - paths are slow to sort
     except OSError:
         return []

@@ -32,8 +32,8 @@ class _Export:
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """Recognise a rank directory, or its output folder; one that has both exports is read as a database."""
-        files = find_rank_files(directory, names)
-        if files is None or self._is_database != (files.database is not None):
+        files = find_rank_files(directory, names, has_database=self._is_database)
+        if files is None:
             return None
         return Found((Input(self.name, directory, files.files),)) if self._is_database or files.has_text else None
 
