@@ -69,7 +69,7 @@ def read(path: Path) -> tuple[pl.DataFrame | None, list[Any]]:
     return pl.concat([rows, filled], how="diagonal"), issues.rows()
 
 
-def refusing(*_: object) -> Iterator[list[pl.Series]]:
+def refusing(*_: object) -> Iterator[pl.DataFrame]:
     raise Refused
 
 
@@ -120,6 +120,17 @@ def test_cells_of_any_kind_are_those_of_sqlite(
 ) -> None:
     with TemporaryDirectory() as directory:
         assert_same(make(Path(directory) / "any.db", rows + odd, declared, page_bytes))
+
+
+def test_damage_right_behind_the_rows_that_python_gets_at_a_time_is_that_of_sqlite(tmp_path: Path) -> None:
+    path = make(tmp_path / "any.db", [(n, n / 7, f"text {n} " * (80 if n % 50 == 9 else 1)) for n in range(270)])
+    content = bytearray(path.read_bytes())
+    content[520] = 1
+    path.write_bytes(content)
+
+    rows = assert_same(path)
+
+    assert rows is not None and 0 < rows.height < 2 * 270
 
 
 @settings(deadline=None, max_examples=200)

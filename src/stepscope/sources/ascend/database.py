@@ -21,6 +21,7 @@ from stepscope.sources.csv_files.layout import Field, bare_key, column_key
 from stepscope.sources.native.library import Refused
 from stepscope.sources.native.sqlite import StoredTable
 from stepscope.sources.plausible import STRAY_REMEDY, WEEK_NS, Times, lost_rows, sort_out
+from stepscope.tables.base import with_schema
 
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file makes of a query; the message of an error may itself be damaged."""
@@ -163,9 +164,8 @@ class Database:
     def _completed(self, frame: pl.DataFrame, types: Types, texts: Sequence[str]) -> pl.DataFrame:
         """All columns of `types`, those without a column in the table null; texts for their numbers."""
         if len(types) > frame.width:
-            nulls = {name: pl.Series(name, dtype=dtype) for name, dtype in types.items() if name not in frame.columns}
-            columns = [nulls[name].clear(frame.height) if name in nulls else frame[name] for name in types]
-            frame = pl.DataFrame(columns)
+            found = frame.schema
+            frame = with_schema(frame, {name: found.get(name, dtype) for name, dtype in types.items()})
         return self._with_texts(frame, texts) if texts else frame
 
     def read(
@@ -294,8 +294,8 @@ class Database:
         kinds = {recorded: types[name] for name, recorded in columns.items()}
         if len(kinds) < len(columns):
             raise Refused
-        for series in self._access.stored(stored, kinds, max(1, _CELLS_AT_ONCE // len(kinds)), _HELD_BYTES):
-            frame = pl.DataFrame([column.alias(name) for column, name in zip(series, columns, strict=True)])
+        for frame in self._access.stored(stored, kinds, max(1, _CELLS_AT_ONCE // len(kinds)), _HELD_BYTES):
+            frame.columns = list(columns)
             yield frame.drop_nulls(filled) if filled else frame
 
     def _checked_batches(

@@ -91,7 +91,7 @@ class Access:
 
     def stored(
         self, table: StoredTable, columns: Mapping[str, type[pl.DataType]], most_rows: int, most_bytes: int
-    ) -> Iterator[list[pl.Series]]:
+    ) -> Iterator[pl.DataFrame]:
         """Columns of a table without SQLite; see `read_stored`."""
         return read_stored(self._file, table, columns, most_rows, most_bytes)
 

@@ -65,7 +65,7 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         "ss_inside": (number, [pointer, pointer, pointer, long, pointer, pointer]),
         "ss_db_open": (pointer, [number, long, number, pointer, pointer, number]),
         "ss_db_rows": (long, [pointer, long, long]),
-        "ss_db_column": (number, [pointer, number, pointer, pointer]),
+        "ss_db_columns": (number, [pointer, pointer, pointer]),
         "ss_db_close": (None, [pointer]),
         "ss_climb": (number, [pointer, long, pointer, long, pointer, long, pointer, pointer]),
         "ss_running": (number, [pointer, pointer, pointer, pointer, long, long, pointer, pointer, long, long, pointer,

@@ -377,7 +377,8 @@ EXPORT int64_t ss_db_rows(table *t, int64_t most_rows, int64_t most_bytes) {
     while (found == 1 && t->rows < most_rows && t->text_bytes < most_bytes) found = add_row_of_table(t);
     if (found == REFUSED) {
         t->refused = 1;
-        t->rows -= (t->given + t->rows) % TOGETHER;
+        /* Python looks for the row after a piece before it gives the piece: damage behind a whole one takes it along. */
+        t->rows -= (t->given + t->rows + TOGETHER - 1) % TOGETHER + 1;
         if (t->rows <= 0) return REFUSED;
     }
     t->given += t->rows;
@@ -385,7 +386,7 @@ EXPORT int64_t ss_db_rows(table *t, int64_t most_rows, int64_t most_bytes) {
 }
 
 /* One column of the rows just read, as int64, float64 or texts; each can be taken once. */
-EXPORT int32_t ss_db_column(table *t, int32_t i, struct ArrowArray *array, struct ArrowSchema *schema) {
+static int32_t give_field(table *t, int64_t i, struct ArrowArray *array, struct ArrowSchema *schema) {
     field *f = &t->fields[i];
     void *buffers[] = {f->validity, f->values.whole, f->text};
     int texts = f->kind == CELL_TEXT;
@@ -400,5 +401,18 @@ EXPORT int32_t ss_db_column(table *t, int32_t i, struct ArrowArray *array, struc
     f->values.whole = NULL;
     f->nulls = f->text_room = 0;
     if (status == DONE) describe(schema, texts ? "U" : f->kind == CELL_FLOAT ? "g" : "l");
+    return status;
+}
+
+/* The columns of the rows just read, as those of a struct. */
+EXPORT int32_t ss_db_columns(table *t, struct ArrowArray *array, struct ArrowSchema *schema) {
+    int32_t status = new_struct(array, schema, t->count);
+    for (int64_t i = 0; !status && i < t->count; i++) {
+        status = give_field(t, i, array->children[i], schema->children[i]);
+        if (status) array->children[i]->release = NULL, schema->children[i]->release = NULL;
+        else name_child(schema, i);
+    }
+    if (status && array->release) array->release(array), schema->release(schema);
+    else array->length = t->rows;
     return status;
 }

@@ -29,7 +29,7 @@ class StoredTable:
 
 def read_stored(
     file: int, table: StoredTable, columns: Mapping[str, type[pl.DataType]], most_rows: int, most_bytes: int
-) -> Iterator[list[pl.Series]]:
+) -> Iterator[pl.DataFrame]:
     """Columns of a table by their names, a batch of rows at a time, in the order of row numbers.
 
     Args:
@@ -44,7 +44,7 @@ def read_stored(
         Refused: If the rest of the table is for SQLite: it is damaged, or has cells of another kind. The rows given
             until then are the first ones that SQLite gives, a multiple of 32.
     """
-    native = loaded()
+    native, names = loaded(), list(columns)
     places = int32s([table.places[name] for name in columns])
     kinds = int32s([_KINDS[kind] for kind in columns.values()])
     scan = native.ss_db_open(file, table.root, table.key, places, kinds, len(columns))
@@ -54,13 +54,9 @@ def read_stored(
         while rows := native.ss_db_rows(scan, most_rows, most_bytes):
             if rows < 0:
                 raise Refused
-            yield [_column(scan, number, name) for number, name in enumerate(columns)]
+            made = NewColumn()
+            if native.ss_db_columns(scan, *made.pointers) < 0:
+                raise MemoryError
+            yield made.frame(names)
     finally:
         native.ss_db_close(scan)
-
-
-def _column(scan: int, number: int, name: str) -> pl.Series:
-    column = NewColumn()
-    if loaded().ss_db_column(scan, number, *column.pointers) < 0:
-        raise MemoryError
-    return column.series(name)
