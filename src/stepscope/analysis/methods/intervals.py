@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 
 import polars as pl
 
+from stepscope.analysis.methods.ordering import in_order
 from stepscope.sources.matching import last_started
 from stepscope.sources.native import sweeping
 from stepscope.sources.native.library import Refused, is_available
@@ -76,8 +77,9 @@ def _compiled(layers: Mapping[str, Ranges], windows: Ranges, by: Sequence[str], 
     try:
         swept = sweeping.sweep([*known.values()], numbered, whole=whole)
     except Refused:
+        in_time = in_order(_lasting(numbered), "rank", "start_ns")
         try:
-            swept = sweeping.sweep([*map(_ends_in_order, known.values())], in_order(_lasting(numbered)), whole=whole)
+            swept = sweeping.sweep([*map(_ends_in_order, known.values())], in_time, whole=whole)
         except Refused:
             return None
     active = {name: pl.col("active") & (1 << bit) != 0 for bit, name in enumerate(known)}
@@ -92,7 +94,7 @@ def _compiled(layers: Mapping[str, Ranges], windows: Ranges, by: Sequence[str], 
 def _ends_in_order(ranges: pl.DataFrame) -> pl.DataFrame:
     """The starts of a layer in order, and beside them its ends in order: a sweep only counts them."""
     lasting = _lasting(ranges)
-    starts, ends = (in_order(lasting.select("rank", side), side) for side in ("start_ns", "end_ns"))
+    starts, ends = (in_order(lasting.select("rank", side), "rank", side) for side in ("start_ns", "end_ns"))
     return starts.with_columns(ends["end_ns"])
 
 
@@ -141,19 +143,10 @@ def union(ranges: Rows, by: Sequence[str] = ()) -> Rows:
     if [*by] == ["rank"] and is_available():
         schema = {name: ranges.schema[name] for name in ("rank", "start_ns", "end_ns")}
         given = ranges.select(pl.col(*schema).cast(pl.Int64))
-        for rows in (given, lambda: in_order(given)):
+        for rows in (given, lambda: in_order(given, "rank", "start_ns")):
             with suppress(Refused):
                 return sweeping.union(rows if isinstance(rows, pl.DataFrame) else rows()).cast(schema)  # type: ignore[arg-type]
     return _joined(ranges.lazy(), by).collect(engine="in-memory")
-
-
-def in_order(rows: pl.DataFrame, at: str = "start_ns") -> pl.DataFrame:
-    """The rows in order of rank and time."""
-    ranks = rows["rank"]
-    if ranks.min() != ranks.max():
-        return rows.sort("rank", at, maintain_order=True)
-    # Polars takes 30 times as long to sort by two columns
-    return rows if rows[at].is_sorted() else rows.sort(at, maintain_order=True)
 
 
 def _joined(ranges: pl.LazyFrame, by: Sequence[str]) -> pl.LazyFrame:

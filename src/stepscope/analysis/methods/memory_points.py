@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.methods.batches import batches_by_time
 from stepscope.analysis.methods.intervals import with_last
+from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.selection import Choice, parse_selection
 from stepscope.tables import GRAPHS, STEPS
@@ -77,8 +78,8 @@ _MARKED = ["rank", "step", "phase", "component", "device"]
 
 def _placed(changes: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
     """Changes in order of time, numbered (`row`), with the step and phase in which they are."""
-    rows = changes.sort("rank", "time_ns", "component", "device", maintain_order=True)
-    rows = rows.with_columns(size_bytes=pl.col("change_bytes"), total_bytes=pl.col("allocated_bytes"))
+    ordered = in_order(changes, "rank", "time_ns", "component", "device")
+    rows = ordered.with_columns(size_bytes=pl.col("change_bytes"), total_bytes=pl.col("allocated_bytes"))
     found = with_last(rows, ranges, "step", "forward_start_ns", "backward_end_ns", at="time_ns")
     time, ended = pl.col("time_ns"), pl.col("backward_end_ns")
     phases = {"interval": time < pl.col("forward_start_ns"), TURN: time <= ended, "tail": time > ended}

@@ -12,6 +12,7 @@ import polars as pl
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END, outside, starting_in, union, with_latest
 from stepscope.analysis.methods.names import named
+from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.methods.statistics import grouped_in_memory
 from stepscope.tables import KERNELS, RANKS
 from stepscope.tables.operators import BACKWARD, OPTIMIZER_SCOPE
@@ -129,7 +130,7 @@ def phases_by_operators(operators: pl.LazyFrame, turns: pl.DataFrame, names: pl.
         found = {"backward": pl.concat(parts).group_by(_TURN).agg(**span)}
     else:
         timed = rows.select("rank", "step", "start_ns", "name", end_ns=END, **asked)
-        known = in_turns(timed.collect(), turns).sort("rank", "start_ns", "end_ns", "name")
+        known = in_order(in_turns(timed.collect(), turns), "rank", "start_ns", "end_ns", "name")
         if known["own"].any():
             known = known.with_columns(pl.col("backward") | _second_runs())
         runs = known.with_columns(run=pl.col("backward").cum_sum().over(_TURN))

@@ -8,6 +8,8 @@ from itertools import chain
 
 import polars as pl
 
+from stepscope.analysis.methods.ordering import is_alike
+
 MAD_TO_SIGMA = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
 
@@ -119,13 +121,7 @@ def grouped(batches: Iterable[pl.DataFrame], keys: Sequence[str], *sums: str) ->
 def grouped_in_memory(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[pl.Expr]) -> pl.DataFrame:
     """Aggregate rows by `keys`, in the order of their first rows; those that are alike in all rows, as the rank often
     is, are not compared, which takes most of the time."""
-    varying = [key for key in keys if not _is_alike(rows[key])] or [*keys[:1]]
+    varying = [key for key in keys if not is_alike(rows[key])] or [*keys[:1]]
     others = [key for key in keys if key not in varying]
     found = rows.group_by(varying, maintain_order=True).agg(pl.col(others).first(), *aggregations)
     return found.select(*keys, pl.exclude(keys))
-
-
-def _is_alike(values: pl.Series) -> bool:
-    if nulls := values.null_count():
-        return nulls == len(values)
-    return values.is_empty() or (bool(values[0] == values[-1]) and values.min() == values.max())

@@ -10,10 +10,11 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.methods.batches import batches
-from stepscope.analysis.methods.intervals import END, in_order, starting_in, union
+from stepscope.analysis.methods.intervals import END, starting_in, union
 from stepscope.analysis.methods.launched_work import launch_times, launched_within
 from stepscope.analysis.methods.names import named
 from stepscope.analysis.methods.operator_phases import marks_launches
+from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.methods.shapes import read_json
 from stepscope.analysis.methods.step_windows import numbered
 from stepscope.analysis.registry import ranks_of, without_rows

@@ -9,6 +9,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.operator_lists import kernel_rows, named_operators
+from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.methods.statistics import duration_sums, grouped_in_memory, rounded
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.errors import Unavailable
@@ -107,7 +108,7 @@ def _executions(
     wanted = unlisted.join(changing, on="recorded", how="semi").lazy()
     kept = calls.join(wanted, on=recorded, nulls_equal=True).select("recorded", *_CALL).collect(engine="streaming")
     rows = kept.join(changing, on="recorded")
-    return rows.sort("rank", "start_ns", "duration_ns", *OPERATOR[1:], "input_shapes").select(_EXECUTION)
+    return in_order(rows, "rank", "start_ns", "duration_ns", *OPERATOR[1:], "input_shapes").select(_EXECUTION)
 
 
 def _changing(kinds: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.intervals import END, in_order
+from stepscope.analysis.methods.intervals import END
+from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.methods.step_windows import is_whole_recording, known_steps, step_windows
 from stepscope.analysis.registry import analysis, ranks_of
@@ -140,7 +141,7 @@ def _tasks(kernels: pl.LazyFrame | None) -> pl.DataFrame:
     real work.
     """
     tasks = KERNELS.or_empty(kernels).filter(pl.col("kind") != "memory").select("rank", "start_ns", "launch_end_ns")
-    ordered = in_order(tasks.collect(engine="streaming"))
+    ordered = in_order(tasks.collect(engine="streaming"), "rank", "start_ns")
     same = (pl.col("start_ns") == pl.col("start_ns").shift(1)) & (pl.col("rank") == pl.col("rank").shift(1))
     if not ordered.select(same.any()).item():
         return ordered
@@ -156,7 +157,7 @@ def unbroken(pieces: pl.DataFrame, *alike: str) -> pl.DataFrame:
     breaks = [pl.col(name) != pl.col(name).shift(1) for name in ("rank", *alike)]
     breaks.append(pl.col("start_ns") != END.shift(1))
     return (
-        in_order(pieces)
+        in_order(pieces, "rank", "start_ns")
         .with_columns(pause=pl.any_horizontal(breaks).fill_null(True).cum_sum())
         .group_by("pause", maintain_order=True)
         .agg(pl.col("rank", *alike, "start_ns").first(), pl.col("duration_ns").sum())
