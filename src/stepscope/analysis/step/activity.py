@@ -185,9 +185,13 @@ def split_lengths(
 
 
 def _layers(activity: pl.DataFrame, kinds: Iterable[str]) -> dict[str, pl.DataFrame]:
-    ranges = activity.select("rank", "what", "start_ns", "end_ns")
-    parts = {what: part for (what,), part in ranges.partition_by("what", as_dict=True, include_key=False).items()}
-    return {what: parts.get(what, ranges.clear().drop("what")) for what in kinds}
+    ranges = activity.select("rank", "start_ns", "end_ns")
+    parts: dict[str, list[pl.DataFrame]] = {what: [ranges.clear()] for what in kinds}
+    start = 0
+    for length, what in activity["what"].rle().struct.unnest().iter_rows():  # one kind follows the other
+        parts.setdefault(what, []).append(ranges.slice(start, length))
+        start += length
+    return {what: pl.concat(parts[what]) for what in kinds}
 
 
 def _works(activity: pl.DataFrame) -> pl.Expr:

@@ -199,7 +199,8 @@ def single_pauses(idle_pieces: pl.DataFrame, breakdown: pl.DataFrame, limits: Li
         One row per pause, longest first.
     """
     whole = breakdown.filter(is_whole_recording()).select("rank", recorded_ns="window_ns")
-    gaps = unbroken(idle_pieces).join(whole, on="rank").sort("rank", -pl.col("duration_ns"), "start_ns")
+    pieces = idle_pieces.filter(pl.col("rank").is_in(whole["rank"].implode()))
+    gaps = unbroken(pieces).join(whole, on="rank").sort("rank", -pl.col("duration_ns"), "start_ns")
     longer = pl.col("duration_ns").cum_sum().over("rank") - pl.col("duration_ns")
     shorter = pl.col("duration_ns").shift(-1, fill_value=0).over("rank")
     is_long = pl.col("duration_ns") >= limits.recorded_ratio * (pl.col("recorded_ns") - longer)
