@@ -96,12 +96,12 @@ def in_order(frame: pl.DataFrame, *ties: str, descending: bool = False) -> pl.Da
     """
     frame = frame.rechunk()  # picking rows of many chunks takes twice as long
     order = frame.select(pl.arg_sort_by("start_ns", maintain_order=True)).to_series()
-    starts = frame["start_ns"].gather(order)
+    starts = frame["start_ns"][order]
     repeats = starts.slice(1) == starts.slice(0, max(len(starts) - 1, 0))
     if repeats.any():
         none = pl.Series([False])
         equal = (pl.concat([none, repeats]) | pl.concat([repeats, none])).arg_true()
-        rows = order.gather(equal)
+        rows = order[equal]
         tied = frame.select("start_ns", *ties)[rows].with_columns(row=rows)
         directions = [False, *(descending for _ in ties)]
         tied = tied.sort("start_ns", *ties, descending=directions, nulls_last=True, maintain_order=True)

@@ -52,9 +52,9 @@ def step_at(times: pl.Series, ranges: pl.DataFrame, *, inside: bool) -> pl.Serie
     at = ranges["start_ns"].search_sorted(times, side="right")
     if times.null_count():
         at = at.set(times.is_null(), 0)
-    steps: pl.Series = nulls("step", pl.Int32, 1).append(ranges["step"]).gather(at)
+    steps: pl.Series = nulls("step", pl.Int32, 1).append(ranges["step"])[at]
     if inside:
-        ends = nulls("end_ns", pl.Int64, 1).append(ranges["end_ns"]).gather(at)
+        ends = nulls("end_ns", pl.Int64, 1).append(ranges["end_ns"])[at]
         steps = steps.zip_with(times <= ends, nulls("step", pl.Int32, len(times)))
     return steps
 

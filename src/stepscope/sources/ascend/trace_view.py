@@ -159,12 +159,14 @@ def _planes(threads: dict[tuple[str, str], str]) -> dict[tuple[str, str], tuple[
 
 def _at(events: pl.DataFrame, places: pl.DataFrame, kind: str) -> pl.DataFrame:
     """The events at places of a kind."""
-    return events.filter(places[kind].gather(events["place"]))
+    wanted = places[kind][events["place"].cast(pl.UInt32)]
+    return events if wanted.all() else events.filter(wanted)
 
 
 def _with(events: pl.DataFrame, places: pl.DataFrame, **columns: str) -> pl.DataFrame:
     """Events with what is known of their places; `columns` are the names here and there."""
-    return events.with_columns(places[known].gather(events["place"]).alias(name) for name, known in columns.items())
+    numbers = events["place"].cast(pl.UInt32)
+    return events.hstack([places[known][numbers].alias(name) for name, known in columns.items()])
 
 
 def _framework(name: str, events: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
@@ -215,18 +217,27 @@ def _take_communication(
     """Take the tasks of calls, which run on planes; returns the calls."""
     known = {name: name for name in ("device", "thread", "plane", "number", "calls")}
     placed = _with(events, places, track="process", **known).with_columns(process=pl.lit("Communication"))
-    is_call = placed["plane"].is_null()
-    tasks = placed.filter(~is_call)
+    tasks, calls = _parted(placed)
     if tasks.height:
         parts.add_tasks(tasks)
         named = tasks.with_columns(category=pl.lit("communication_task"), thread="plane", size_bytes=None)
         timeline.add("tasks", shaped(named, TASKS))
-    calls = placed.filter(is_call)
     if calls.height:
         parts.add_calls(calls)
         said = {name: pl.col(said).str.to_lowercase() == "yes" for name, said in layout.SAID.items()}
         calls = with_payload(calls.with_columns(**said))
     return shaped(calls, COMMUNICATION)
+
+
+def _parted(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Those on planes, and the others."""
+    others = events["plane"].null_count()
+    if not others:
+        return events, events.clear()
+    if others == events.height:
+        return events.clear(), events
+    is_other = events["plane"].is_null()
+    return events.filter(~is_other), events.filter(is_other)
 
 
 def _counters(samples: pl.DataFrame) -> pl.DataFrame:
