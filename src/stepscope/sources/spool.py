@@ -18,8 +18,8 @@ from stepscope.sources.plausible import Times, is_near
 
 MEMORY_BYTES = 8 << 20
 """Beyond that, rows are packed, unless a spool is given more."""
-_PACKED_BYTES = 48 << 20
-"""Beyond that, packed rows go to files: those of a trace of half a GB stay in memory."""
+_PACKED_BYTES = 16 << 20
+"""Beyond that, packed rows go to files."""
 
 _PART_BYTES = 4 << 20
 """About as much is packed or goes into a file together, so that as much is read at a time."""

@@ -25,6 +25,7 @@ from stepscope.sources.kineto.memory import MemoryWriter
 from stepscope.sources.kineto.segments import segments
 from stepscope.sources.kineto.slices import SliceWriter
 from stepscope.sources.kineto.steps import Steps, report_overlaps, report_rest, step_rows
+from stepscope.sources.native import library
 from stepscope.sources.plausible import report_strays
 from stepscope.sources.windows import STREAM_SPANS, around, span_of, stream_spans
 from stepscope.tables import COLLECTIVES, FLOWS, GROUPS, STEPS
@@ -101,6 +102,8 @@ def _write_tables(path: Path, events: Events, sink: Sink, supplement: TraceSuppl
     number = 0
     for segment in ahead(segments(events, sink.scratch), sink.workers):
         segment.begin(carried, number)
+        if segment.end_ns is not None:
+            library.trim()  # of what was copied just now; Polars makes the rows in memory of its own
         tree = HostTree(segment)
         work = device_work(segment, tree, facts, events.base_ns, counts)
         carried = slices.write_host(segment, tree)
@@ -111,6 +114,8 @@ def _write_tables(path: Path, events: Events, sink: Sink, supplement: TraceSuppl
             recorded.append(span_of(work))
         calls.add(segment, tree, work)
         memory.add(segment, tree)
+        segment.parts.clear()  # the next one needs the room
+        del tree, work
     slices.finish()
     report(counts, sink, path)
     report_traced(slices.traced, path, sink)
