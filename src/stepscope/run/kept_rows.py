@@ -50,7 +50,8 @@ class KeptRows:
     def table(self, name: str, ranks: Sequence[int]) -> pl.LazyFrame:
         """A table of some ranks, all of which have it, in order."""
         everyone, places, is_small = self._having(name)
-        own = [rank for rank in everyone if rank.rank in {*ranks}] if len(ranks) < len(everyone) else everyone
+        wanted = {*ranks}
+        own = [rank for rank in everyone if rank.rank in wanted] if len(ranks) < len(everyone) else everyone
         key = self._key(name)
         # of a few ranks, reading all would take longer
         if not is_small or (2 * len(own) < len(everyone) and self._cache.known(key) is None):
