@@ -101,6 +101,16 @@ def test_rows_that_are_asked_for_are_narrowed_to_chosen_ranks_and_steps(job: Pat
     assert_frame_equal(run.select(steps=[step]).table("kernels").collect(), every.filter(pl.col("step") == step))
 
 
+def test_rows_that_would_drive_out_answers_are_not_kept(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = open_run([job]).table("kernels").collect()
+    before = kept_bytes()
+    monkeypatch.setattr(kept_rows, "SHARE", 0.0)
+
+    assert_frame_equal(open_run([job]).table("operators").collect(), rows_of_files(open_run([job]), "operators"))
+    assert_frame_equal(open_run([job]).table("kernels").collect(), expected)
+    assert kept_bytes() == before > 0
+
+
 def test_damaged_records_of_rows_are_read_from_the_files_again(job: Path) -> None:
     expected = open_run([job]).table("kernels").collect()
     (file,) = [one.file for one in Store(cache_directory()).list_answers()]

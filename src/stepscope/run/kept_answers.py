@@ -99,6 +99,11 @@ class KeptAnswers:
         """A key for all rows of a table of some ranks; None if they are not kept."""
         return None if self._records is None else _hashed(("rows", name, tuple(ranks)))
 
+    @property
+    def limit_bytes(self) -> int:
+        """How much may be kept."""
+        return 0 if self._records is None else self._records.limit_bytes
+
     def has(self, key: bytes) -> bool:
         """Whether something was kept under a key."""
         return self._records is not None and self._records.has(key)

@@ -27,6 +27,10 @@ MOST_CELLS = 8_000_000
 LEAST_RANKS = 16
 """Rows of so many ranks are kept in the store as well, chosen by us: fewer are read as fast from their files."""
 
+SHARE = 0.1
+"""Share of what may be kept about a run that the rows of one table may take, chosen by us: a file that is full starts
+anew, without the answers in it."""
+
 _PIECE_ROWS = 1 << 16
 """Rows are handed over so many at a time if few of them may be wanted."""
 
@@ -110,7 +114,9 @@ class KeptRows:
         rows = read_stacked(self._having(name)[0], name)
         key = self._record_key(name)
         if key is not None and self._kept is not None:
-            self._kept.add(key, _parquet(rows))
+            record = _parquet(rows)
+            if len(record) <= SHARE * self._kept.limit_bytes:
+                self._kept.add(key, record)
         return rows
 
     def _record(self, name: str) -> bytes | None:

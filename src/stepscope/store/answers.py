@@ -104,6 +104,11 @@ class KeptRecords:
         self._is_torn = False
         """Whether the file, if there is one, goes on with something else."""
 
+    @property
+    def limit_bytes(self) -> int:
+        """Beyond that size, the file starts anew."""
+        return int(self._share * FILE_SHARE)
+
     def has(self, key: bytes) -> bool:
         """Whether there is a record of a key."""
         with self._lock:
@@ -142,7 +147,7 @@ class KeptRecords:
 
     def _append(self, data: bytes) -> int:
         """Write records; returns where they begin."""
-        is_full = self._end + len(data) > self._share * FILE_SHARE
+        is_full = self._end + len(data) > self.limit_bytes
         if not self._is_torn and not is_full:
             with suppress(FileNotFoundError):
                 handle = os.open(self.file, os.O_WRONLY | os.O_APPEND | _BINARY)
