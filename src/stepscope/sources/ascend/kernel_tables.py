@@ -88,8 +88,10 @@ class KernelTables:
         )
         rows = self._with_step(rows).with_row_index("kernel", offset=self._rows)
         self._rows += rows.height
-        measured = rows.filter(pl.any_horizontal(pl.col(*counted).is_not_null())) if counted else rows.clear()
-        return KERNELS.shaped(rows.drop(*counted)), measured.select("kernel", *counted)
+        if not counted:
+            return KERNELS.shaped(rows), rows.select("kernel").clear()
+        measured = rows.select("kernel", *counted).filter(pl.any_horizontal(pl.col(*counted).is_not_null()))
+        return KERNELS.shaped(rows.drop(*counted)), measured
 
     def _with_step(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Fill in missing steps: from the operator, then the launch, then the start on the device."""
@@ -151,7 +153,8 @@ class Totals:
 
     def add(self, kernel_rows: pl.DataFrame, host: pl.DataFrame | None) -> None:
         """Take in the rows of `kernels` and the host's ranges of one more piece."""
-        compute = kernel_rows.filter((pl.col("kind") == "compute") & pl.col("type").is_not_null())
+        work = kernel_rows.select("kind", "type", "core", "duration_ns")
+        compute = work.filter((pl.col("kind") == "compute") & pl.col("type").is_not_null())
         kernels = compute.group_by(name="type", core="core").agg(**_FIGURES)
         self._sums.append(kernels.with_columns(level=pl.lit("kernel")))
         if host is not None:

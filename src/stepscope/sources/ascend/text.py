@@ -25,6 +25,7 @@ from stepscope.sources.base import Input, Sink
 from stepscope.sources.csv_files.layout import FileLayout
 from stepscope.sources.csv_files.reading import read_csv, read_csv_parts
 from stepscope.tables import ALLOCATIONS, COMMUNICATION_TASKS, MEMORY_CURVE, OPERATOR_TOTALS, RANKS, STEP_TOTALS, Table
+from stepscope.tables.base import nulls
 
 COMMUNICATION_CORES = ("COMMUNICATION", "HCCL")
 """Accelerator core of the rows of kernel_details.csv that are communication."""
@@ -111,10 +112,11 @@ def take_details(recording: ExportedRank, path: Path, sink: Sink) -> None:
     for part in read_csv_parts(path, headers.KERNEL_DETAILS, sink):
         details = scaled(part)
         is_empty = details.is_empty() and not calls
-        core = pl.col("core") if "core" in details.columns else pl.lit(None, pl.String)
+        core = details["core"] if "core" in details.columns else nulls("core", pl.String, details.height)
         is_call = core.is_in(COMMUNICATION_CORES).fill_null(False)
         recording.timeline.add("details", shaped(details.filter(~is_call), {**COMPUTE, **counters_of(details)}))
-        calls.append(shaped(details.filter(is_call), COMMUNICATION))
+        known = [name for name in details.columns if name in COMMUNICATION]
+        calls.append(shaped(details.select(known).filter(is_call), COMMUNICATION))
         device = details["device"].drop_nulls() if "device" in details.columns else pl.Series([], dtype=pl.Int64)
         if recording.identity.device is None and len(device):
             recording.identity.device = int(device[0])
