@@ -24,7 +24,7 @@ def launching(operators: pl.LazyFrame, kernels: pl.LazyFrame | None, *columns: s
     work = launched_directly(KERNELS.or_empty(kernels)).collect(engine="streaming")
     rows = operators.select("rank", "external_id", *columns)
     for batch in batches(rows if work.height else rows.head(0)):
-        yield _joined(batch, work)
+        yield _joined(batch, _near(work, batch))
 
 
 def _joined(operators: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
