@@ -246,7 +246,11 @@ def drop_stale_answers(store: Path) -> None:
 
 
 def _record(key: bytes, content: bytes) -> bytes:
-    return _RECORD.pack(_MAGIC, key, zlib.crc32(content, zlib.crc32(key)), len(content)) + content
+    return _head(key, content) + content
+
+
+def _head(key: bytes, content: bytes) -> bytes:
+    return _RECORD.pack(_MAGIC, key, zlib.crc32(content, zlib.crc32(key)), len(content))
 
 
 def _places(stream: BinaryIO, size: int) -> Iterator[tuple[bytes, int, int]]:
@@ -269,5 +273,5 @@ def _content(file: Path, key: bytes, start: int, length: int) -> bytes | None:
     """The content of a record; None if it is another one or damaged."""
     with file.open("rb", buffering=0) as stream:
         stream.seek(start - _RECORD.size)
-        data = stream.read(_RECORD.size + length)
-    return data[_RECORD.size :] if data == _record(key, data[_RECORD.size :]) else None
+        head, content = stream.read(_RECORD.size), stream.read(length)
+    return content if head == _head(key, content) else None
