@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +16,7 @@ from stepscope.sources.parts import PackedPart
 from stepscope.sources.spool import Spool, stacked
 
 _needs_native = pytest.mark.skipif(not library.is_available(), reason="the decoder is not compiled")
+STATM = Path("/proc/self/statm")
 _LONG = "a text of more than twelve bytes: é"
 
 
@@ -55,6 +57,25 @@ def test_packed_frames_come_back() -> None:
 def test_odd_numbers_come_back() -> None:
     frame = pl.DataFrame({"nan": [float("nan"), 1.0], "same": [float("nan")] * 2})
     assert unpack([pack(frame)], frame.schema).equals(frame)
+
+
+@_needs_native
+@pytest.mark.skipif(not STATM.exists(), reason="memory is measured on Linux alone")
+def test_a_column_that_is_kept_does_not_keep_the_others() -> None:
+    texts = [f"{_LONG} {k:0200}" for k in range(20_000)]
+    frame = pl.DataFrame({"number": range(20_000), "text": texts})
+    packed = pack(frame)
+    unpack([packed], frame.schema)
+    before = _resident_bytes()
+
+    kept = [unpack([packed], frame.schema)["number"] for _ in range(50)]
+
+    assert sum(len(numbers) for numbers in kept) == 50 * 20_000
+    assert _resident_bytes() - before < 10 * sum(map(len, texts))
+
+
+def _resident_bytes() -> int:
+    return int(STATM.read_text().split()[1]) * resource.getpagesize()
 
 
 @_needs_native

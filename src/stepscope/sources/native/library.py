@@ -126,6 +126,9 @@ def trim() -> None:
         _LIBRARY.ss_trim()
 
 
+_WORD = ctypes.sizeof(ctypes.c_int64)
+
+
 class _ArrowStruct(ctypes.Structure):
     """Room for an `ArrowArray` (80 bytes) or an `ArrowSchema` (72 bytes); only the library looks inside."""
 
@@ -155,10 +158,26 @@ class NewColumn:
             loaded().ss_drop(*self.pointers)
 
     def frame(self, names: list[str]) -> pl.DataFrame:
-        """The columns of a struct, once it is filled, under these names."""
-        rows = self.series().struct.unnest()
-        rows.columns = names
-        return rows
+        """The columns of a struct, once it is filled, under these names.
+
+        Each is taken over by itself: one that is kept must not keep the memory of the others.
+        """
+        try:
+            return pl.DataFrame([self._child(number).series(name) for number, name in enumerate(names)])
+        finally:
+            loaded().ss_drop(*self.pointers)
+
+    def _child(self, number: int) -> NewColumn:
+        """A column of a struct, which no longer has it."""
+        child = NewColumn()
+        for own, struct, children, release in (
+            (child._array, self._array, 6, 8),
+            (child._schema, self._schema, 5, 7),
+        ):
+            place = ctypes.c_void_p.from_address(struct.words[children] + number * _WORD).value or 0
+            ctypes.memmove(ctypes.byref(own), place, (release + 2) * _WORD)
+            ctypes.c_int64.from_address(place + release * _WORD).value = 0
+        return child
 
 
 class GivenFrame:
