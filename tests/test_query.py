@@ -9,6 +9,7 @@ import pytest
 
 from stepscope.errors import StepscopeError
 from stepscope.run import Run
+from stepscope.tables import KERNELS as KERNELS_TABLE
 from stepscope.tables import STEPS, TABLES
 
 STEPS_OF_RANK = STEPS.frame(
@@ -35,6 +36,36 @@ RUN = Run.from_frames({0: {"steps": STEPS_OF_RANK}})
 )
 def test_tables_of_the_run_are_answered(query: str, rows: list[tuple[object, ...]]) -> None:
     assert sorted(RUN.query(query).rows()) == rows
+
+
+KERNELS = KERNELS_TABLE.frame(
+    kernel=list(range(300)),
+    start_ns=list(range(300)),
+    duration_ns=[5] * 300,
+    name=[f"k{number * 7 % 100}" for number in range(300)],
+    kind=["MatMul", "Add", "Mul"] * 100,
+)
+GROUPS = sorted((f"k{number}", 3) for number in range(100))
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT name, COUNT(*) AS n FROM kernels GROUP BY name", GROUPS),
+        ("SELECT name, COUNT(*) AS n FROM kernels GROUP BY name ORDER BY n DESC;", GROUPS),
+        ("SELECT name, COUNT(*) AS n FROM kernels GROUP BY name ORDER BY n LIMIT 4 OFFSET 1", GROUPS[1:5]),
+        ("SELECT name, COUNT(*) AS n FROM kernels GROUP BY name HAVING n > 2 LIMIT 4", GROUPS[:4]),
+        ("SELECT DISTINCT name FROM kernels", [(name,) for name, _ in GROUPS]),
+        ("SELECT name FROM kernels UNION SELECT name FROM kernels", [(name,) for name, _ in GROUPS]),
+        ("SELECT kind, start_ns FROM kernels ORDER BY kind DESC LIMIT 3", [("Mul", 2), ("Mul", 5), ("Mul", 8)]),
+        ("SELECT start_ns FROM kernels LIMIT 3", [(0,), (1,), (2,)]),
+        ("SELECT kind, ARRAY_AGG(step) AS s FROM kernels WHERE start_ns < 1 GROUP BY kind", [("MatMul", [None])]),
+        ("SELECT name FROM kernels ORDER BY ALL LIMIT 1", [("k0",)]),
+    ],
+)
+def test_rows_come_in_one_order(query: str, rows: list[tuple[object, ...]]) -> None:
+    """Polars itself gives groups, and rows of equal keys, in any order."""
+    assert Run.from_frames({0: {"kernels": KERNELS}}).query(query).rows() == rows
 
 
 def test_all_tables_are_there() -> None:

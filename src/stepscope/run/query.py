@@ -10,6 +10,7 @@ import difflib
 import itertools
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 
 import polars as pl
@@ -53,6 +54,9 @@ then to union using values when where window with within
 """
 _MAY_BE_CALLED = frozenset([*_FUNCTIONS.split(), *_WORDS.split()])
 """Polars' functions and parametrised types, none of which opens a file, and keywords that may precede a bracket."""
+_MIXES_ROWS = frozenset(["group", "distinct", "union", "intersect", "except", "join", "unnest"])
+_ENDS = frozenset(["limit", "offset", "fetch"])
+"""What may follow the keys by which a query sorts."""
 _UNKNOWN_TABLE = re.compile(r"relation '(\w+)' was not found")
 _VALID_COLUMNS = re.compile(r"; valid columns: \[.*\]$")
 """Polars' own list of columns; the hint lists them by table."""
@@ -68,6 +72,8 @@ def query(tables: Mapping[str, pl.LazyFrame], text: str) -> pl.DataFrame:
     confined = _confined(text)
     context = pl.SQLContext({**_empty(), **tables})
     try:
+        with suppress(pl.exceptions.PolarsError):  # what cannot be sorted so is answered as it is, or not at all
+            return context.execute(_certain(confined, context), eager=True)
         return context.execute(confined, eager=True)
     except pl.exceptions.PolarsError as error:
         raise StepscopeError(f"the query failed: {_first_line(error)}.{_meant(str(error))} {_hint(text)}") from error
@@ -98,6 +104,37 @@ def _confined(text: str) -> str:
                 f"else. {_hint(text)}"
             )
     return kept
+
+
+def _certain(query: str, context: pl.SQLContext[pl.LazyFrame]) -> str:
+    """The query with all columns as its last keys, where Polars gives rows of equal keys in any order.
+
+    That is so for groups, joins and sorted rows. Of the last, only whole numbers become keys: there may be millions.
+    """
+    words: list[tuple[str, int]] = []  # of the outermost SELECT, and where each begins
+    everywhere, depth = set(), 0
+    for match in _TOKEN.finditer(query):
+        word = match[0].lower()
+        depth += {"(": 1, ")": -1}.get(word, 0)
+        if match.lastgroup == "word":
+            everywhere.add(word)
+            if depth == 0:
+                words.append((word, match.start()))
+    order = max((place for place, (word, _) in enumerate(words) if word == "order"), default=None)
+    is_grouped = bool(everywhere & _MIXES_ROWS)
+    if not is_grouped and order is None:
+        return query
+    schema = context.execute(query, eager=False).collect_schema()
+    keys = [
+        str(number)
+        for number, dtype in enumerate(schema.dtypes(), 1)
+        if (not dtype.is_nested() if is_grouped else dtype.is_integer())
+    ]
+    if not keys:
+        return query
+    whole = query.rstrip().rstrip(";")
+    end = min((at for word, at in words[order or 0 :] if word in _ENDS), default=len(whole))
+    return f"{whole[:end]} {'ORDER BY' if order is None else ','} {', '.join(keys)} {whole[end:]}"
 
 
 def _tokens(text: str) -> tuple[list[tuple[str, str]], str]:
