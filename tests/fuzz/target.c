@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "keys.h"
 #include "text.h"
 
-enum { COLUMNS = 24, CLASSES = 3, PAIRS = 16, ROWS = 4096, KINDS = 5, THREADS = 4 };
+enum { COLUMNS = 24, CLASSES = 3, PAIRS = 16, ROWS = 4096, KINDS = 5, THREADS = 4, WORDS = 5 };
 
 static long allowed = -1, live; /* allocations until they fail (-1: never), and those that are not freed */
 
@@ -70,15 +71,75 @@ static void check_column(struct ArrowArray *array, struct ArrowSchema *schema, i
         require(is_utf8(text, length), "a text is not UTF-8");
     }
     require(array->null_count == nulls, "a column has another number of nulls");
+}
+
+static void check_and_drop(struct ArrowArray *array, struct ArrowSchema *schema, int64_t rows) {
+    check_column(array, schema, rows);
     ss_drop(array, schema);
 }
 
-static void run_columns(const scan *s, const uint8_t *text, int64_t from, int64_t rows) {
-    for (int32_t field = 0; field < s->fields; field++) {
+static void check_struct(const struct ArrowArray *array, const struct ArrowSchema *schema, int64_t rows) {
+    require(array->length == rows, "a struct has another number of rows");
+    for (int64_t i = 0; i < array->n_children; i++) check_column(array->children[i], schema->children[i], rows);
+}
+
+/* A stream that hands over a struct. */
+typedef struct {
+    struct ArrowArray array;
+    struct ArrowSchema schema;
+} handed;
+
+static int hand_schema(struct ArrowArrayStream *stream, struct ArrowSchema *schema) {
+    handed *h = stream->private_data;
+    *schema = h->schema;
+    h->schema.release = NULL;
+    return 0;
+}
+
+static int hand_array(struct ArrowArrayStream *stream, struct ArrowArray *array) {
+    handed *h = stream->private_data;
+    *array = h->array;
+    h->array.release = NULL;
+    return 0;
+}
+
+/* Some fields as a struct, which is packed, and unpacked twice below itself. */
+static void run_struct(const scan *s, const uint8_t *text, int64_t from, int64_t rows, int32_t fields, int32_t shift) {
+    int32_t numbers[COLUMNS], kinds[COLUMNS];
+    int64_t ends[COLUMNS], twice[] = {rows, rows}, count = fields < COLUMNS ? fields : COLUMNS;
+    const uint8_t *blocks[2 * COLUMNS];
+    char formats[COLUMNS];
+    uint8_t *bytes;
+    handed given = {0}, found = {0};
+    struct ArrowArrayStream stream = {.get_schema = hand_schema, .get_next = hand_array, .private_data = &given};
+    for (int32_t k = 0; k < count; k++) numbers[k] = k, kinds[k] = (k + shift) % KINDS;
+    if (ss_columns(s, text, numbers, kinds, count, from, rows, &given.array, &given.schema) != DONE) {
+        require(!given.array.release && !given.schema.release, "a refused struct is not released");
+        return;
+    }
+    check_struct(&given.array, &given.schema, rows);
+    for (int64_t k = 0; k < count; k++) formats[k] = given.schema.children[k]->format[0];
+    bytes = ss_pack(&stream, rows, count, ends);
+    if (bytes) {
+        for (int64_t k = 0; k < count; k++) blocks[2 * k] = blocks[2 * k + 1] = bytes + (k ? ends[k - 1] : 0);
+        if (ss_unpack(blocks, twice, 2, count, formats, &found.array, &found.schema) == DONE) {
+            check_struct(&found.array, &found.schema, 2 * rows);
+            ss_drop(&found.array, &found.schema);
+        } else {
+            require(!found.array.release, "a refused struct is not released");
+        }
+        ss_free_bytes(bytes);
+    }
+    ss_drop(&given.array, &given.schema);
+}
+
+static void run_columns(const scan *s, const uint8_t *text, int64_t from, int64_t rows, int32_t fields) {
+    for (int32_t shift = 0; shift < KINDS; shift++) run_struct(s, text, from, rows, fields, shift);
+    for (int32_t field = 0; field < fields; field++) {
         for (int32_t kind = 0; kind < KINDS; kind++) {
             struct ArrowArray array = {0};
             struct ArrowSchema schema = {0};
-            if (ss_column(s, text, field, from, rows, kind, &array, &schema) == DONE) check_column(&array, &schema, rows);
+            if (ss_column(s, text, field, from, rows, kind, &array, &schema) == DONE) check_and_drop(&array, &schema, rows);
             else require(!array.release, "a refused column is not released");
         }
     }
@@ -91,14 +152,14 @@ static void run_events(const uint8_t *text, int64_t length, int last) {
     static const int32_t name_ends[] = {9, 24};
     int32_t firsts[PAIRS], class_of[PAIRS], known, *pairs;
     int64_t counts[CLASSES], from = 0;
-    scan *s = ss_scan(text, length, words, ends, 5, last);
+    scan *s = ss_scan(text, length, words, ends, WORDS, last);
     if (!s) return;
     require(last ? ss_end(s) > 0 && ss_end(s) <= length : ss_end(s) == -1, "the array ends outside the text");
     pairs = malloc(sizeof *pairs * (size_t)(ss_count(s) + 1));
     known = ss_pairs(s, text, pairs, firsts, PAIRS);
     for (int32_t i = 0; i < PAIRS; i++) class_of[i] = i % CLASSES - 1;
     if (known >= 0 && ss_sort(s, text, pairs, class_of, CLASSES, names, name_ends, rule_pair, rule_class, 2, counts) == DONE) {
-        for (int c = 0; c < CLASSES; from += counts[c++]) run_columns(s, text, from, counts[c]);
+        for (int c = 0; c < CLASSES; from += counts[c++]) run_columns(s, text, from, counts[c], BASE_FIELDS + WORDS);
         for (int64_t i = 0; i < ss_count(s); i++) from += pairs[i] < 0;
         require(from == ss_count(s), "events are lost");
     }
@@ -112,7 +173,7 @@ static void run_table(const uint8_t *text, int64_t length) {
     for (; length && *text >= '0' && *text <= '5' && width < COLUMNS; text++, length--) columns[width++] = *text - '0';
     if (length) text++, length--;
     if (!(s = ss_table(text, length, columns, width))) return;
-    run_columns(s, text, 0, ss_count(s));
+    run_columns(s, text, 0, ss_count(s), width);
     ss_free(s);
 }
 
@@ -184,11 +245,11 @@ read:
         streams[k] = (struct ArrowArrayStream){.get_schema = give_schema, .get_next = give_array, .private_data = &columns[k]};
     }
     if (ss_nest(&streams[0], &streams[1], &streams[2], rows, THREADS, &arrays[0], &schemas[0], &arrays[1], &schemas[1]) == DONE) {
-        check_column(&arrays[0], &schemas[0], rows);
-        check_column(&arrays[1], &schemas[1], rows);
+        check_and_drop(&arrays[0], &schemas[0], rows);
+        check_and_drop(&arrays[1], &schemas[1], rows);
     }
     if (ss_inside(&streams[1], &streams[2], &streams[3], rows, &arrays[0], &schemas[0]) == DONE)
-        check_column(&arrays[0], &schemas[0], rows);
+        check_and_drop(&arrays[0], &schemas[0], rows);
 }
 
 static void run(const uint8_t *data, size_t size) {

@@ -21,6 +21,12 @@ int32_t ss_sort(scan *, const uint8_t *, int32_t *pairs, const int32_t *class_of
                 const int32_t *ends, const int32_t *rule_pair, const int32_t *rule_class, int32_t, int64_t *counts);
 int32_t ss_column(const scan *, const uint8_t *, int32_t field, int64_t from, int64_t rows, int32_t kind,
                   struct ArrowArray *, struct ArrowSchema *);
+int32_t ss_columns(const scan *, const uint8_t *, const int32_t *fields, const int32_t *kinds, int64_t count, int64_t from,
+                   int64_t rows, struct ArrowArray *, struct ArrowSchema *);
+uint8_t *ss_pack(struct ArrowArrayStream *, int64_t rows, int64_t columns, int64_t *ends);
+int32_t ss_unpack(const uint8_t *const *blocks, const int64_t *rows, int64_t count, int64_t columns, const char *formats,
+                  struct ArrowArray *, struct ArrowSchema *);
+void ss_free_bytes(uint8_t *);
 int32_t ss_nest(struct ArrowArrayStream *, struct ArrowArrayStream *, struct ArrowArrayStream *, int64_t, int64_t,
                 struct ArrowArray *, struct ArrowSchema *, struct ArrowArray *, struct ArrowSchema *);
 int32_t ss_inside(struct ArrowArrayStream *, struct ArrowArrayStream *, struct ArrowArrayStream *, int64_t,
