@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import json
 import shutil
 from pathlib import Path
+from typing import IO, Any
 
 import jsonschema
 import polars as pl
@@ -261,10 +261,15 @@ def test_a_full_disk_costs_no_older_report(capfd, recording: Path, tmp_path: Pat
     report = tmp_path / "report.json"
     report.write_text("older")
 
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    opened = Path.open
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    def full(path: Path, *words: str, **options: str) -> IO[Any]:
+        if not path.name.startswith(f".{report.name}"):
+            return opened(path, *words, **options)
+        path.touch()
+        return opened(Path("/dev/full"), *words, **options)
+
+    monkeypatch.setattr(Path, "open", full)
     assert "No space left" in printed(capfd, "analyze", recording, "--json", report, code=2)
     assert report.read_text() == "older"
     assert list(tmp_path.glob(".report*")) == []
