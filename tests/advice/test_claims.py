@@ -7,10 +7,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stepscope.advice import Finding
+from stepscope.advice import Finding, advise
 from stepscope.advice.claims import claimed_once
 from stepscope.advice.registry import RULES, Claim, Turn
 from stepscope.advice.rules.exposed_communication import exposed_communication
+from tests.analysis.jobs import GAP, MS, job
 
 
 def finding(rule: str, saving_ns: int, rank: int | None = None, **evidence: Any) -> Finding:
@@ -71,6 +72,16 @@ def test_a_slow_rank_claims_nothing_of_others() -> None:
     assert savings(slow, finding("data-queue", 50, 2))["data-queue"] == 50
     assert savings(slow, finding("idle-time", 50, cause="data_loading"))["idle-time"] == 50  # of the typical rank
     assert savings(finding("slow-rank", 60, 3, kind="computing"), finding("data-queue", 50, 3))["data-queue"] == 50
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_waiting_of_one_rank_is_not_that_of_the_typical_one_where_the_others_are_never_idle(ranks: int) -> None:
+    waits = dict.fromkeys(range(ranks), -GAP) | {1: 33 * MS}
+
+    found = [one for one in advise(job(ranks, data_ns=waits)) if "data_loading" in one.evidence.values()]
+
+    assert [(one.rule, one.ranks) for one in found] == [("slow-rank", [1])]
+    assert found[0].saving_ns == pytest.approx(34 * MS, rel=0.01)
 
 
 def test_other_findings_stay_as_they_are() -> None:

@@ -87,14 +87,15 @@ def idle_time(
     """
     slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
     per, device = per_of(breakdown), platform_of(ranks).device
-    known_ranks = lost_time["rank"].n_unique()
+    # a rank that is never idle has no rows in `lost_time`
+    known_ranks = len({*lost_time["rank"], *(breakdown["rank"] if breakdown.width else ())})
     job_ranks = known_ranks if ranks is None else ranks.select(pl.len()).collect().item()
     if known_ranks < job_ranks:
         job_ranks = max(job_ranks, 3)  # nothing is known of both
     for cause in CAUSES:
         if device == CPU and cause in OF_DEVICES:
             continue
-        row = _typical(lost_time, cause)
+        row = _typical(lost_time, cause, known_ranks)
         if row is None or not _is_worth_it(row, cause, limits):
             continue
         loading = cause == "data_loading"
@@ -126,14 +127,14 @@ def idle_time(
         )
 
 
-def _typical(lost: pl.DataFrame, cause: str) -> dict[str, Any] | None:
-    """What a cause costs the median rank (of two, the one with less) per step; None if it costs nothing.
+def _typical(lost: pl.DataFrame, cause: str, ranks: int) -> dict[str, Any] | None:
+    """What a cause costs the median of some ranks (of two, the one with less) per step; None if it costs nothing.
 
     Shares are of the median rank's step: ranks that wait for each other lose the same time, but with few recorded
     steps, the windows of some ranks are far shorter than those of others.
     """
     rows = lost.filter(pl.col("cause") == cause).sort(pl.col("lost_ns") / pl.col("steps"), "rank")
-    free = lost["rank"].n_unique() - rows.height  # ranks without the cause come first
+    free = ranks - rows.height  # ranks without the cause come first
     place = (rows.height + free - 1) // 2 - free
     if place < 0 or not rows["lost_ns"][place]:
         return None
