@@ -29,6 +29,9 @@ from stepscope.analysis.input.input_queues import input_queues as input_queues
 from stepscope.analysis.input.input_stages import input_stages as input_stages
 from stepscope.analysis.input.loader import loader as loader
 from stepscope.analysis.input.loader import loader_steps as loader_steps
+from stepscope.analysis.job.kernel_classes import kernel_classes as kernel_classes
+from stepscope.analysis.job.kernel_patterns import kernel_patterns as kernel_patterns
+from stepscope.analysis.job.rank_kernels import rank_kernels as rank_kernels
 from stepscope.analysis.job.segments import segments as segments
 from stepscope.analysis.job.slow_ranks import slow_ranks as slow_ranks
 from stepscope.analysis.job.time_by_rank import time_by_rank as time_by_rank
