@@ -122,8 +122,7 @@ int32_t give_rows(struct ArrowArray *array, struct ArrowSchema *schema, int64_t 
     return status;
 }
 
-/* Free what the importer has not taken over. */
-EXPORT void ss_drop(struct ArrowArray *array, struct ArrowSchema *schema) {
+void ss_drop(struct ArrowArray *array, struct ArrowSchema *schema) {
     if (array->release) array->release(array);
     if (schema->release) schema->release(schema);
 }

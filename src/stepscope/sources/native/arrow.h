@@ -65,6 +65,9 @@ uint8_t *new_validity(int64_t rows);
 /* Hand over a column of row numbers, in which `NO_ROW` means null; they are freed also if there is no memory. */
 int32_t give_rows(struct ArrowArray *array, struct ArrowSchema *schema, int64_t *rows, int64_t count);
 
+/* Free what the importer has not taken over. */
+EXPORT void ss_drop(struct ArrowArray *array, struct ArrowSchema *schema);
+
 static inline void set_valid(uint8_t *validity, int64_t row) { validity[row >> 3] |= (uint8_t)(1 << (row & 7)); }
 
 #endif

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 PATH = Path(__file__).with_name("_native.so")
-_VERSION = 18
+_VERSION = 19
 
 _new_capsule: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
@@ -76,6 +76,14 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         "ss_distinct": (number, [pointer, long, pointer, pointer, pointer, pointer]),
         "ss_union": (number, [pointer, long, pointer, pointer]),
         "ss_sweep": (number, [pointer, pointer, number, number, pointer, pointer]),
+        "ss_replay": (pointer, [pointer, long, long]),
+        "ss_replay_free": (None, [pointer]),
+        "ss_replay_left_out": (number, [pointer, pointer, pointer]),
+        "ss_replay_lags": (number, [pointer, pointer, pointer, pointer]),
+        "ss_replay_ends": (number, [pointer, pointer, pointer, pointer]),
+        "ss_replay_last_ends": (number, [pointer, pointer, long, pointer, pointer]),
+        "ss_replay_slack": (number, [pointer, pointer, long, pointer, pointer]),
+        "ss_replay_path": (number, [pointer, pointer, long, pointer, pointer]),
         "ss_pages": (pointer, [pointer, long, pointer]),
         "ss_pack": (pointer, [pointer, long, long, pointer]),
         "ss_unpack": (number, [pointer, pointer, long, long, ctypes.c_char_p, pointer, pointer]),

@@ -1,0 +1,250 @@
+"""Replay of a job: when each piece of work would start and end if some took another time.
+
+A job is a plain graph of pieces of work (nodes). A node starts when the last of those before it has ended, and as much
+later as in the trace: its lag. Nodes without predecessors start when they did. With the durations of the trace this
+gives the times of the trace, except where those contradict an edge: there a node waits although it did not in the
+trace, and `violated_ns` states for how long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.methods.plain_replay import PlainReplay
+from stepscope.sources.native.library import Refused
+from stepscope.sources.native.replay import CompiledReplay
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Nodes in groups, e.g. by step and rank, as `Simulation.grouped` makes them.
+
+    Args:
+        keys: What the nodes of each group have in common, in order.
+        numbers: The row in `keys` of each node; -1 for nodes of no group.
+    """
+
+    keys: pl.DataFrame
+    numbers: pl.Series
+
+
+class Simulation:
+    """A graph that is replayed with the durations and lags of the trace, or with others.
+
+    Preparing it costs as much as a few replays. Several threads may use it at once. It is compiled code if there is
+    any, else Python, with the same results.
+
+    Args:
+        nodes: `start_ns` and `end_ns` in the trace; the row number is the node.
+        edges: `node` and `before` (row numbers of nodes): `node` starts after `before` has ended.
+
+    Raises:
+        ValueError: If a time is null or does not fit into 64 bits, a node ends before it starts, or an edge has no such
+            node.
+
+    Examples:
+        >>> nodes = pl.DataFrame({"start_ns": [0, 0, 12], "end_ns": [10, 4, 20]})
+        >>> edges = pl.DataFrame({"node": [2, 2], "before": [0, 1]})
+        >>> simulation = Simulation(nodes, edges)
+        >>> simulation.run(pl.Series([3, 4, 8])).rows()
+        [(0, 3), (0, 4), (6, 14)]
+    """
+
+    def __init__(self, nodes: pl.DataFrame, edges: pl.DataFrame) -> None:
+        start, end = (_checked(nodes[name], nodes.height, f"nodes: {name}") for name in ("start_ns", "end_ns"))
+        self.start_ns, self.end_ns = start, end
+        """The times of the trace."""
+        self.duration_ns = _not_negative((end - start).alias("duration_ns"), "nodes: end_ns - start_ns")
+        """Durations in the trace."""
+        later, earlier = (_nodes(edges[name], nodes.height, f"edges: {name}") for name in ("node", "before"))
+        self.edges = edges
+        self._replay = _prepared(start, end, later, earlier)
+        self.left_out = edges[self._replay.left_out()]
+        """Edges that are left out because they lie on a cycle and go against the traced starts; on cycles of equal
+        starts, against the ends; on those of equal ends, against the row numbers."""
+        try:
+            lag, violated = self._replay.lags(start, end)
+        except OverflowError:
+            raise _too_large() from None
+        self.lag_ns = lag.alias("lag_ns")
+        """Time from the last end before each node to its start in the trace; at least 0, and 0 for nodes without
+        predecessors."""
+        self.violated_ns = violated.alias("violated_ns")
+        """Time from the start of each node in the trace to the last end before it; 0 if the trace agrees with the
+        edges. The replay differs from the trace where this is above 0, and after it."""
+
+    def ends(self, duration_ns: pl.Series | None = None, lag_ns: pl.Series | None = None) -> pl.Series:
+        """When each node ends.
+
+        Args:
+            duration_ns: Duration of each node; those of the trace if it is not given.
+            lag_ns: Lag of each node; those of the trace if it is not given.
+
+        Raises:
+            ValueError: If one of them is null or negative, or a time does not fit into 64 bits.
+        """
+        try:
+            return self._replay.ends(*self._lengths(duration_ns, lag_ns)).alias("end_ns")
+        except OverflowError:
+            raise _too_large() from None
+
+    def run(self, duration_ns: pl.Series | None = None, lag_ns: pl.Series | None = None) -> pl.DataFrame:
+        """`start_ns` and `end_ns` of each node. Arguments are those of `ends`."""
+        durations, lags = self._lengths(duration_ns, lag_ns)
+        ends = self.ends(durations, lags)
+        return pl.DataFrame([(ends - durations).alias("start_ns"), ends])
+
+    def grouped(self, by: pl.Series | pl.DataFrame) -> Groups:
+        """Groups of nodes for `last_ends` and `slack`.
+
+        Args:
+            by: What the nodes of a group have in common, a row for each node; rows with a null belong to no group.
+        """
+        frame = by.to_frame() if isinstance(by, pl.Series) else by
+        if frame.height != len(self.duration_ns):
+            raise ValueError(f"groups: {frame.height} rows for {len(self.duration_ns)} nodes")
+        keys = frame.drop_nulls().unique().sort(frame.columns)
+        numbered = keys.with_row_index("_group")
+        numbers = frame.join(numbered, on=frame.columns, how="left", maintain_order="left")["_group"]
+        return Groups(keys, numbers.cast(pl.Int64).fill_null(-1))
+
+    def last_ends(
+        self, groups: Groups, duration_ns: pl.Series | None = None, lag_ns: pl.Series | None = None
+    ) -> pl.Series:
+        """When the last node of each group ends, in the order of `groups.keys`: all that most questions need.
+
+        Arguments are those of `grouped` and `ends`.
+        """
+        durations, lags = self._lengths(duration_ns, lag_ns)
+        try:
+            found = self._replay.last_ends(durations, lags, self._numbers(groups), groups.keys.height)
+        except OverflowError:
+            raise _too_large() from None
+        return found.alias("end_ns")
+
+    def slack(
+        self, groups: Groups | None = None, duration_ns: pl.Series | None = None, lag_ns: pl.Series | None = None
+    ) -> pl.DataFrame:
+        """How much later each node may end without making the end of any group later.
+
+        Args:
+            groups: Groups whose last ends are to stay. Nodes of no group may end when the last of all nodes does, and
+                so may all nodes if no groups are given.
+            duration_ns: As for `ends`.
+            lag_ns: As for `ends`.
+
+        Returns:
+            `start_ns`, `end_ns`, `slack_ns`, `critical` (whether the slack is 0) and `by`, the node that sets its
+            start: of its predecessors the one that ends last, the lowest of several; null if it has none.
+        """
+        durations, lags = self._lengths(duration_ns, lag_ns)
+        numbers = pl.repeat(-1, len(durations), dtype=pl.Int64, eager=True) if groups is None else self._numbers(groups)
+        try:
+            end, slack, by = self._replay.slack(durations, lags, numbers, 0 if groups is None else groups.keys.height)
+        except OverflowError:
+            raise _too_large() from None
+        columns = {"start_ns": end - durations, "end_ns": end, "slack_ns": slack, "critical": slack == 0, "by": by}
+        return pl.DataFrame(columns)
+
+    def critical_path(
+        self, node: int | None = None, duration_ns: pl.Series | None = None, lag_ns: pl.Series | None = None
+    ) -> pl.DataFrame:
+        """The chain of nodes that decides when a node ends.
+
+        Args:
+            node: Which; if it is not given, the one that ends last (the lowest of several).
+            duration_ns: As for `ends`.
+            lag_ns: As for `ends`.
+
+        Returns:
+            `node`, `start_ns`, `end_ns` and `via`, the row of the edge that set its start (the first of several, null
+            for the first node), in order of time.
+        """
+        durations, lags = self._lengths(duration_ns, lag_ns)
+        if node is not None and not 0 <= node < len(durations):
+            raise ValueError(f"node {node}: there are {len(durations)} nodes")
+        try:
+            back = self._replay.path(durations, lags, -1 if node is None else node)
+        except OverflowError:
+            raise _too_large() from None
+        path = back.reverse().alias("node")
+        times = self.run(durations, lags)[path]
+        steps = times.select(node=path, start_ns="start_ns", end_ns="end_ns", before=path.shift(1))
+        edges = self.edges.select(pl.col("node", "before").cast(pl.Int64)).with_row_index("via")
+        via = edges.filter(pl.col("node").is_in(path.implode())).unique(["node", "before"], keep="first")
+        joined = steps.join(via, on=["node", "before"], how="left", maintain_order="left")
+        return joined.select("node", "start_ns", "end_ns", pl.col("via").cast(pl.Int64))
+
+    def _lengths(self, duration_ns: pl.Series | None, lag_ns: pl.Series | None) -> tuple[pl.Series, pl.Series]:
+        """Durations and lags, checked if they are not those of the trace."""
+        count = len(self.duration_ns)
+        if duration_ns is None:
+            duration_ns = self.duration_ns
+        elif duration_ns is not self.duration_ns:
+            duration_ns = _not_negative(_checked(duration_ns, count, "duration_ns"), "duration_ns")
+        if lag_ns is None:
+            lag_ns = self.lag_ns
+        elif lag_ns is not self.lag_ns:
+            lag_ns = _not_negative(_checked(lag_ns, count, "lag_ns"), "lag_ns")
+        return duration_ns, lag_ns
+
+    def _numbers(self, groups: Groups) -> pl.Series:
+        if len(groups.numbers) != len(self.duration_ns):
+            raise ValueError(f"groups: {len(groups.numbers)} rows for {len(self.duration_ns)} nodes")
+        return groups.numbers
+
+
+def _prepared(
+    start_ns: pl.Series, end_ns: pl.Series, node: pl.Series, before: pl.Series
+) -> CompiledReplay | PlainReplay:
+    try:
+        return CompiledReplay(start_ns, end_ns, node, before)
+    except Refused:
+        return PlainReplay(start_ns, end_ns, node, before)
+
+
+def _checked(column: pl.Series, rows: int, place: str) -> pl.Series:
+    """A column of whole numbers as Int64.
+
+    Raises:
+        ValueError: If it has another length or type, or a null.
+    """
+    if len(column) != rows:
+        raise ValueError(f"{place}: {len(column)} values for {rows} rows")
+    if not column.dtype.is_integer() and len(column):
+        raise ValueError(f"{place}: whole numbers are needed, not {column.dtype}")
+    try:
+        numbers: pl.Series = column.cast(pl.Int64).rechunk()
+    except pl.exceptions.InvalidOperationError:
+        raise ValueError(f"{place}: a number does not fit into 64 bits") from None
+    if numbers.null_count():
+        raise ValueError(f"{place} is null in row {numbers.is_null().arg_true()[0]}")
+    return numbers
+
+
+def _not_negative(column: pl.Series, place: str) -> pl.Series:
+    least = column.min()
+    if isinstance(least, int) and least < 0:
+        row = (column < 0).arg_true()[0]
+        raise ValueError(f"{place} is negative or too large in row {row}: {column[row]}")
+    return column
+
+
+def _nodes(column: pl.Series, nodes: int, place: str) -> pl.Series:
+    """Row numbers of nodes.
+
+    Raises:
+        ValueError: If one is null or there is no such node.
+    """
+    numbers = _checked(column, len(column), place)
+    least, most = numbers.min(), numbers.max()
+    if isinstance(least, int) and isinstance(most, int) and (least < 0 or most >= nodes):
+        row = ((numbers < 0) | (numbers >= nodes)).arg_true()[0]
+        raise ValueError(f"{place} is {numbers[row]} in row {row}; there are {nodes} nodes")
+    return numbers
+
+
+def _too_large() -> ValueError:
+    return ValueError("a time of the replay does not fit into 64 bits")
