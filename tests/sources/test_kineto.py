@@ -196,7 +196,6 @@ def test_host_communication_is_counted_in_the_only_group(tmp_path: Path) -> None
         ("gloo:broadcast", "broadcast"),
         ("nccl:reduce", "reduce"),
         ("ncclDevKernel_Generic(x)", "generic"),
-        ("void deep_ep::intranode::dispatch<8>(int)", "dispatch"),
     ],
 )
 def test_operations_have_one_name_whoever_made_the_call(name: str, operation: str) -> None:

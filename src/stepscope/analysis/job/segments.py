@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.registry import analysis, ranks_of
-from stepscope.analysis.step.activity import SPLIT, split_lengths
+from stepscope.analysis.step.activity import SPLIT, is_on_device, split_lengths
 from stepscope.tables.base import Column
 
 WORK = ("computing", "data_loading", "compile", "checkpoint", "garbage_collection", "dispatch", "memory")
@@ -62,7 +62,8 @@ def segments(
     """Cut each rank's time at its arrivals in collectives and split each segment by what the rank did.
 
     A segment runs from one arrival (or the start of the first step) to the next. Point-to-point calls do not cut.
-    Without matched collectives, the steps' windows are the segments.
+    Without matched collectives, the steps' windows are the segments. Of kernels of communication that are no calls of
+    their own, such as those of expert-parallel libraries, it is unknown how long they wait.
 
     Returns:
         One row per segment, in order of time. `own_ns` is the sum of the `<kind>_ns` of `KINDS`.
@@ -77,9 +78,12 @@ def segments(
         (*SPLIT, "checkpoint"),
         wait=waits.select("rank", "start_ns", end_ns=pl.col("start_ns") + pl.col("wait_ns")),
         unsplit=unsplit.select("rank", "start_ns", "end_ns"),
+        called=calls.lazy().select("rank", "start_ns", "end_ns"),
     )
+    alone = (pl.col("doing") == "transmit") & ~pl.col("called") & is_on_device(activity)
     sums = (
         cut.with_columns(doing=first_label(DOING, otherwise="dispatch"))
+        .with_columns(doing=pl.when(alone).then(pl.lit("unsplit")).otherwise("doing"))
         .group_by("window")
         .agg(
             pl.col("duration_ns").filter(pl.col("doing") == kind).sum().alias(f"{kind}_ns") for kind in (*KINDS, "wait")

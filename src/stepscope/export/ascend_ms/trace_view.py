@@ -146,16 +146,18 @@ def _arrows(export: RankExport, tracks: Tracks) -> Iterator[Event]:
 
 
 def _kernel_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
-    """Compute kernels and memory operations by stream."""
+    """Kernels and memory operations by stream, without calls of communication."""
     kind = str(export.facts.get("device_kind") or "device").upper()
     task = (
-        pl.when(pl.col("kind") == "compute")
+        pl.when(pl.col("kind") != "memory")
         .then(pl.col("core").fill_null(f"KERNEL_{kind}"))
         .when(pl.col("name").str.contains("(?i)memset"))
         .then(pl.lit("MEMSET_ASYNC"))
         .otherwise(pl.lit("MEMCPY_ASYNC"))
     )
-    rows = in_order(export.rows("kernels").filter(pl.col("kind") != "communication")).select(
+    kernels, calls = export.rows("kernels"), export.rows("collectives")
+    is_call = (pl.col("kind") == "communication") & pl.col("start_ns").is_in(calls["start_ns"].implode())
+    rows = in_order(kernels.filter(~is_call)).select(
         "start_ns", "duration_ns", "name", "stream", "correlation", "size_bytes", task.alias("task")
     )
     for start, duration, name, stream, correlation, size, task_type in rows.iter_rows():

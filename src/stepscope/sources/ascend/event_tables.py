@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope.sources.ascend.checks import Busy
 from stepscope.sources.ascend.exported_rank import ExportedRank, shaped
-from stepscope.sources.ascend.kernel_tables import KernelTables, Launches, Totals
+from stepscope.sources.ascend.kernel_tables import IS_KERNEL, KernelTables, Launches, Totals
 from stepscope.sources.ascend.slice_tables import QueueFlows, SliceTables
 from stepscope.sources.ascend.timeline import Piece
 from stepscope.sources.windows import span_of, step_spans
@@ -32,7 +32,7 @@ class EventTables:
         self._launches = Launches()
         self.totals = Totals()
         self.computed = Busy()
-        """Sum and union of compute kernels."""
+        """Sum and union of kernels."""
         self.busy: list[pl.DataFrame] = []
         """`step_spans` of computing and communication."""
         self.call_steps: list[pl.DataFrame] = []
@@ -62,8 +62,8 @@ class EventTables:
         yield FLOWS, self._queue.rows(piece.of("host"))
         kind = pl.col("kind")
         self.totals.add(kernel_rows, piece.of("host"))
-        work = kernel_rows.select("kind", "name", "start_ns", "duration_ns", "step")
-        self.computed.add(work.filter(kind == "compute"))
+        work = kernel_rows.select("kind", "core", "name", "start_ns", "duration_ns", "step")
+        self.computed.add(work.filter(IS_KERNEL))
         self.busy.append(step_spans(work.filter(kind != "memory")))
         calls = work.filter(kind == "communication")
         self.call_steps.append(calls.select("name", "start_ns", kernel_step="step"))

@@ -8,12 +8,18 @@ from stepscope.sources.ascend.exported_rank import COMPUTE, first_of_each, in_or
 from stepscope.sources.ascend.pmu import counters_of
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
+from stepscope.sources.communication_names import is_library_kernel
+from stepscope.sources.distinct import Distinct
 from stepscope.tables import KERNELS, OPERATOR_TOTALS
 
 LAUNCH_LAYERS = ("Node@", "HCCL@", "Runtime@", "Model@", "AscendCL@")
 """Layers of the host's API, best first, whose call is taken as the launch of device work."""
 API_WORDS = {"acl": "AscendCL", "model": "Model", "node": "Node", "communication": "HCCL", "runtime": "Runtime"}
 """Level of an API call in `operator_totals` to the word that the text export puts before the `@` in its name."""
+CALL_CORE = "COMMUNICATION"
+"""Core of the rows of `kernels` that are whole calls of communication."""
+IS_KERNEL = (pl.col("kind") != "memory") & (pl.col("core").fill_null("") != CALL_CORE)
+"""Whether a row of `kernels` is a kernel, as the device and its totals count them, even if it communicates."""
 _API_LEVELS = {**{word: level for level, word in API_WORDS.items()}, "Communication": "communication"}
 _LAUNCH = {"correlation": pl.Int64, "layer": pl.Int32, "launch_start_ns": pl.Int64, "launch_end_ns": pl.Int64}
 _WORK = {name: dtype for name, dtype in COMPUTE.items() if not name.startswith("launch_")}
@@ -74,10 +80,10 @@ class KernelTables:
         """The device work of a piece in order of start, with its launch and step, and the counters that it has."""
         compute = with_details(piece)
         counted = counters_of(compute)
-        parts = [shaped(compute, {**_WORK, **counted}).with_columns(kind=pl.lit("compute"))]
+        parts = [shaped(compute, {**_WORK, **counted}).with_columns(kind=_kind(compute))]
         if (calls := piece.of("communication")) is not None:
-            core, size = pl.lit("COMMUNICATION"), pl.lit(None, pl.Int64)
-            called = calls.with_columns(kind=pl.lit("communication"), core=core, size_bytes=size)
+            size = pl.lit(None, pl.Int64)
+            called = calls.with_columns(kind=pl.lit("communication"), core=pl.lit(CALL_CORE), size_bytes=size)
             parts.append(shaped(called, _WORK))
         if (tasks := piece.of("tasks")) is not None:
             memory = copies(tasks, calls).with_columns(kind=pl.lit("memory"), type="name")
@@ -104,6 +110,13 @@ class KernelTables:
         began = known.select(pl.coalesce(times)).to_series()
         inferred = step_at(began, self._ranges, inside=False)
         return rows.with_columns(step=pl.coalesce(pl.col("step"), inferred))
+
+
+def _kind(kernels: pl.DataFrame) -> pl.Series:
+    """What kernels do: some that the device lists as computing only move data, as those of expert parallelism."""
+    operators = kernels.select(pl.coalesce("type", pl.col("name").str.split("/").list.last())).to_series()
+    kind = pl.when(Distinct(operators).judged(is_library_kernel)).then(pl.lit("communication"))
+    return pl.select(kind=kind.otherwise(pl.lit("compute"))).to_series()
 
 
 def copies(tasks: pl.DataFrame, calls: pl.DataFrame | None) -> pl.DataFrame:
@@ -154,7 +167,7 @@ class Totals:
     def add(self, kernel_rows: pl.DataFrame, host: pl.DataFrame | None) -> None:
         """Take in the rows of `kernels` and the host's ranges of one more piece."""
         work = kernel_rows.select("kind", "type", "core", "duration_ns")
-        compute = work.filter((pl.col("kind") == "compute") & pl.col("type").is_not_null())
+        compute = work.filter(IS_KERNEL & pl.col("type").is_not_null())
         kernels = compute.group_by(name="type", core="core").agg(**_FIGURES)
         self._sums.append(kernels.with_columns(level=pl.lit("kernel")))
         if host is not None:

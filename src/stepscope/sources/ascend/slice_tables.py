@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.sources.ascend.exported_rank import HOST, TASKS, first_of_each, in_order, shaped
+from stepscope.sources.ascend.kernel_tables import CALL_CORE
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
 from stepscope.sources.nesting import nest
@@ -64,7 +65,7 @@ class SliceTables:
         device = kernel_rows.with_columns(
             self._threads(kernel_rows),
             category=pl.col("kind").replace_strict(_SLICE_OF_KERNEL),
-            process=pl.when(pl.col("kind") == "communication").then(_COMMUNICATION).otherwise(_HARDWARE),
+            process=pl.when(pl.col("core") == CALL_CORE).then(_COMMUNICATION).otherwise(_HARDWARE),
         )
         parts = []
         if (host := piece.of("host")) is not None:

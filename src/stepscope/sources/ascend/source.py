@@ -42,7 +42,7 @@ class AscendText(_Export):
     """Reader of the text export."""
 
     name = "ascend_text"
-    version = 10
+    version = 11
     reasons: Mapping[str, str] = {
         **_REASONS,
         "links": "communication_matrix.json is missing or empty",
@@ -65,7 +65,7 @@ class AscendDb(_Export):
     """Reader of the database export."""
 
     name = "ascend_db"
-    version = 8
+    version = 9
     reasons: Mapping[str, str] = {
         **_REASONS,
         "links": "the database has no communication matrix",

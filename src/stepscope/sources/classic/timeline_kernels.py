@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
+from stepscope.sources.communication_names import OPERATOR
 from stepscope.sources.csv_files.heading import header_of, raw_rows
 from stepscope.sources.csv_files.layout import Field, FileLayout, Kind, column_key, order
 from stepscope.sources.csv_files.reading import read_csv_parts
@@ -21,8 +22,6 @@ from stepscope.sources.windows import around, span_of
 from stepscope.tables import KERNELS, STEPS
 from stepscope.tables.steps import WHOLE_RECORDING
 
-COMMUNICATES = r"(?i)^(hcom|hccl|nccl|all_?(reduce|gather|to_?all)|reduce_?scatter|broadcast$|send$|receive$|barrier$)"
-"""Types of operators that communicate; `Gather`, `Scatter` and `Reduce` alone are none."""
 MOVES = r"(?i)memcpy|memset"
 _NUMBER = r"-op\d+$"
 _SAMPLE = 500
@@ -50,7 +49,7 @@ class KernelRows:
             type_ = pl.coalesce("type", type_)
         kernels = kernels.sort("start_ns").with_columns(type=type_)
         kind = (
-            pl.when(pl.col("type").str.contains(COMMUNICATES))
+            pl.when(pl.col("type").str.contains(OPERATOR))
             .then(pl.lit("communication"))
             .when(pl.col("type").str.contains(MOVES))
             .then(pl.lit("memory"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.sources.communication_names import library_kernels
 from stepscope.sources.distinct import Distinct
 from stepscope.sources.kineto import communication as comm
 from stepscope.sources.kineto import header as head
@@ -114,8 +115,9 @@ def _device_calls(
     """Communication kernels with their own data and that of the framework's record and annotation of the call.
 
     A kernel that was launched before the recording began stays without a group, as how many such kernels there
-    are differs from rank to rank and would shift the count in the group. `calls` are the records in the segment,
-    `by_id` those in it and in all earlier ones; calls that name no group are of `only_group`.
+    are differs from rank to rank and would shift the count in the group. Kernels that are only a part of a call,
+    or whose meaning is unknown, are no calls unless something else describes them. `calls` are the records in the
+    segment, `by_id` those in it and in all earlier ones; calls that name no group are of `only_group`.
     """
     marks = annotations.filter(pl.col("name").str.contains(comm.DEVICE_CALL)).select(
         mark_row="row", mark="name", mark_bytes="size_bytes", mark_type="element_type"
@@ -135,8 +137,11 @@ def _device_calls(
         pl.coalesce(c, pl.when(enclosed).then(f"{c}_call").otherwise(f"{c}_id")).alias(c)
         for c in (*COMM_COLUMNS, *COMM_SPLITS)
     )
+    said = Distinct(rows["name"]).judged(lambda names: library_kernels(names).to_struct()).struct.unnest()
+    described = pl.any_horizontal(pl.col("mark", "comm_name", "comm_group").is_not_null())
+    rows = rows.with_columns(said.select("is_call", said="operation")).filter(pl.col("is_call") | described)
     sizes = [comm.size_bytes(*row) for row in rows.select("comm_in", "comm_out", "comm_type").iter_rows()]
-    operation = comm.operation_of(pl.coalesce("comm_name", "mark", "name"))
+    operation = comm.operation_of(pl.coalesce("comm_name", "mark", "said", "name"))
     rows = rows.with_columns(pl.Series("comm_bytes", sizes, dtype=pl.Int64), operation=operation)
     # an annotation knows the input only; of a gather that is one member's part
     launched = pl.col("launch_row").is_not_null()

@@ -10,20 +10,16 @@ import polars as pl
 
 from stepscope.json_files import value_in
 from stepscope.json_values import whole_number
+from stepscope.sources.communication_names import is_library_kernel
 from stepscope.sources.distinct import Distinct
 
-# Arguments first; a name counts only if it is that of a known library or its operation.
-_NAMES = (
-    r"(?i)nccl|rccl|gloo|hccl|hcom|oneccl|deep_?ep|nvshmem|rocshmem|cross_device_reduce|multimem_all"
-    r"|(one|two)_?shot_all_?reduce|all_?reduce|reduce_?scatter|all_?gather|all_?to_?all|send_?recv"
-)
 HOST_CALL = r"^(gloo|mpi|ucc):"
 DEVICE_CALL = r"^(nccl|rccl|xccl|hccl|ucc|mpi):"
 
 
 def is_communication(work: pl.DataFrame) -> pl.Series:
-    """Whether each piece of device work (`name`, `comm_name`) is communication."""
-    return work["comm_name"].is_not_null() | Distinct(work["name"]).matching(_NAMES)
+    """Whether each piece of device work (`name`, `comm_name`) is communication, by its arguments or its name."""
+    return work["comm_name"].is_not_null() | Distinct(work["name"]).judged(is_library_kernel)
 
 
 _OPERATIONS = (

@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.recording_format.about import About
 from stepscope.sources.base import Sink
+from stepscope.sources.communication_names import HOST_OPERATOR
 from stepscope.sources.kineto import communication as comm
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import event_frame
@@ -19,12 +20,6 @@ from stepscope.sources.recording.marks import CALLS
 from stepscope.sources.recording.windows import Window
 from stepscope.tables import MEMORY_CURVE
 from stepscope.tables.base import with_schema
-
-IS_COMMUNICATION = (
-    r"^(Dist|Inner)?(Comm)?(AllReduce|AllGather\w*|ReduceScatter\w*|Broadcast|All[tT]oAll\w*|NeighborExchange\w*"
-    r"|Send|Isend|Receive|Irecv|Barrier|(Collective)?(Scatter|Gather)|Reduce)$"
-)
-"""Types of operators that communicate."""
 
 
 class MindSporeWindows:
@@ -76,6 +71,6 @@ class MindSporeWindows:
 
 
 def _communication(rows: pl.DataFrame) -> pl.DataFrame:
-    found = rows.filter(pl.col("type").str.contains(IS_COMMUNICATION))
+    found = rows.filter(pl.col("type").str.contains(HOST_OPERATOR))
     calls = found.select("name", "start_ns", "duration_ns", operation=comm.operation_of(pl.col("type")))
     return with_schema(calls, CALLS)
