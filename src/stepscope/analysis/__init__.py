@@ -19,6 +19,7 @@ from stepscope.analysis.host.cpu_utilization import cpu_utilization as cpu_utili
 from stepscope.analysis.host.functions import functions as functions
 from stepscope.analysis.host.functions import idle_functions as idle_functions
 from stepscope.analysis.host.functions import python_threads as python_threads
+from stepscope.analysis.host.host_calls import host_calls as host_calls
 from stepscope.analysis.host.host_memory import host_memory as host_memory
 from stepscope.analysis.host.host_memory import host_memory_curve as host_memory_curve
 from stepscope.analysis.host.host_time import host_time as host_time
@@ -31,6 +32,8 @@ from stepscope.analysis.input.loader import loader as loader
 from stepscope.analysis.input.loader import loader_steps as loader_steps
 from stepscope.analysis.job.kernel_classes import kernel_classes as kernel_classes
 from stepscope.analysis.job.kernel_patterns import kernel_patterns as kernel_patterns
+from stepscope.analysis.job.rank_host_calls import host_patterns as host_patterns
+from stepscope.analysis.job.rank_host_calls import rank_host_calls as rank_host_calls
 from stepscope.analysis.job.rank_kernels import rank_kernels as rank_kernels
 from stepscope.analysis.job.segments import segments as segments
 from stepscope.analysis.job.slow_ranks import slow_ranks as slow_ranks

@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.job.kernel_classes import CLASS
+from stepscope.analysis.methods.peers import counts, peers, typical
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
@@ -73,8 +74,8 @@ def compared(classes: pl.DataFrame, slow: Sequence[int] = ()) -> pl.DataFrame:
     """
     each = classes.with_columns((pl.col(name) / pl.col("steps")).alias(name) for name in ("calls", "total_ns"))
     variant = [*CLASS, "variant"]
-    of_variant = each.with_columns(mean=pl.col("total_ns") / pl.col("calls"), shares=_peers(slow, variant) > 0)
-    of_variant = of_variant.with_columns(usual=_typical("mean", slow, variant))
+    of_variant = each.with_columns(mean=pl.col("total_ns") / pl.col("calls"), shares=peers(slow, variant) > 0)
+    of_variant = of_variant.with_columns(usual=typical("mean", slow, variant))
     same, known = pl.col("calls") * pl.col("usual"), pl.col("usual").is_not_null()
     sums = of_variant.group_by("rank", *CLASS).agg(
         pl.col("calls", "total_ns").sum(),
@@ -85,11 +86,11 @@ def compared(classes: pl.DataFrame, slow: Sequence[int] = ()) -> pl.DataFrame:
     rows = pl.concat([sums, _absent(sums, slow)])
     has = pl.col("calls") > 0
     rows = rows.with_columns(
-        mean=pl.when(has).then(pl.col("total_ns") / pl.col("calls")), peers=_peers(slow, CLASS)
+        mean=pl.when(has).then(pl.col("total_ns") / pl.col("calls")), peers=peers(slow, CLASS)
     ).with_columns(
-        typical_calls=_typical("calls", slow, CLASS).fill_null(0.0),
-        typical=_typical("total_ns", slow, CLASS).fill_null(0.0),
-        usual_mean=_typical("mean", slow, CLASS),
+        typical_calls=typical("calls", slow, CLASS).fill_null(0.0),
+        typical=typical("total_ns", slow, CLASS).fill_null(0.0),
+        usual_mean=typical("mean", slow, CLASS),
     )
     excess, slower = pl.col("total_ns") - pl.col("typical"), pl.col("equal") - pl.col("same")
     more = (pl.col("calls") - pl.col("typical_calls")) * pl.coalesce("usual_mean", "mean")
@@ -114,36 +115,10 @@ def compared(classes: pl.DataFrame, slow: Sequence[int] = ()) -> pl.DataFrame:
     )
 
 
-def _counts(slow: Sequence[int]) -> pl.Expr:
-    """Rows of ranks that are examples for others."""
-    return ~pl.col("rank").is_in(list(slow)) & (pl.col("calls") > 0)
-
-
-def _peers(slow: Sequence[int], over: list[str]) -> pl.Expr:
-    """Number of other ranks with which a row is compared."""
-    counts = _counts(slow)
-    return counts.sum().over(over) - counts.cast(pl.Int32)
-
-
-def _typical(column: str, slow: Sequence[int], over: list[str]) -> pl.Expr:
-    """The value of the median peer; of two ranks, that of the other. Null without peers."""
-    value, counts = pl.col(column), _counts(slow)
-    number = counts.sum().over(over)
-    middle = value.filter(counts).median().over(over)
-    other = value.filter(counts).sum().over(over) - value
-    return (
-        pl.when((number == 2) & counts)
-        .then(other)
-        .when(number - counts.cast(pl.Int32) > 0)
-        .then(middle)
-        .cast(pl.Float64)
-    )
-
-
 def _absent(sums: pl.DataFrame, slow: Sequence[int]) -> pl.DataFrame:
     """Rows without calls: classes that most ranks run, on those that do not."""
     ranks = sums.select(pl.col("rank").unique().sort())
-    usual = sums.filter(_counts(slow)).group_by(CLASS).agg(n=pl.len())
+    usual = sums.filter(counts(slow)).group_by(CLASS).agg(n=pl.len())
     usual = usual.filter(2 * pl.col("n") > ranks.filter(~pl.col("rank").is_in(list(slow))).height).drop("n")
     lacking = ranks.join(usual, how="cross").join(sums, on=["rank", *CLASS], how="anti", nulls_equal=True)
     zeros = {name: pl.lit(0, dtype) for name, dtype in sums.schema.items() if name not in lacking.columns}
