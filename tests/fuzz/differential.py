@@ -29,6 +29,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(TESTS))
 
 from fuzz import mutations  # noqa: E402 - as a script, only now is it found
+from stepscope.analysis.methods.simulation import Simulation  # noqa: E402
 from stepscope.errors import StepscopeError  # noqa: E402
 from stepscope.sources import ancestors, nesting  # noqa: E402
 from stepscope.sources.ascend.trace_layout import LAYOUT as ASCEND  # noqa: E402
@@ -205,6 +206,36 @@ def nested(frame: pl.DataFrame, counted: pl.Series) -> object:
     return repr((places.schema, places.rows(), [(one.dtype, one.to_list()) for one in series]))
 
 
+def replays(source: random.Random) -> Case:
+    """A graph of pieces of work, with cycles and with edges that the times contradict."""
+    first, last, longest = source.choice(
+        ((0, 60, 25), (0, 10**6, 5000), (7, 7, 0), (10**18, 10**18 + 10**10, 10**9), (-(2**62), 2**62, 2**62 - 1))
+    )
+    nodes = source.choice((1, 2, 5, 20, 40, 300))
+    times = sorted(source.randint(first, last) for _ in range(nodes))
+    spans = pl.DataFrame({"start_ns": times, "end_ns": [start + source.randint(0, longest) for start in times]})
+    back, edges = source.choice((0, 0.05, 0.5)), source.choice((0, nodes // 2, nodes, 3 * nodes))
+    pairs = [sorted(source.choices(range(nodes), k=2), reverse=source.random() >= back) for _ in range(edges)]
+    order = pl.DataFrame(pairs, schema={"node": pl.Int64, "before": pl.Int64}, orient="row")
+    durations = pl.Series([source.randint(0, longest) for _ in range(nodes)])
+    steps = pl.Series("step", [source.choice((None, 1, 2, 3)) for _ in range(nodes)], dtype=pl.Int64)
+    compiled = replayed(spans, order, durations, steps)
+    with python_only():
+        return Case((spans.rows(), pairs), compiled, replayed(spans, order, durations, steps), accepted=True)
+
+
+def replayed(spans: pl.DataFrame, order: pl.DataFrame, durations: pl.Series, steps: pl.Series) -> object:
+    try:
+        simulation = Simulation(spans, order)
+        groups, fixed = simulation.grouped(steps), [simulation.lag_ns, simulation.violated_ns]
+        found = [simulation.last_ends(groups, durations), simulation.last_ends(groups)]
+        frames = [simulation.left_out, simulation.run(), simulation.run(durations), simulation.slack(groups, durations)]
+        frames += [simulation.critical_path(), simulation.critical_path(0, durations)]
+    except ValueError as error:
+        return str(error)
+    return repr([(one.dtype, one.to_list()) for one in fixed + found]), repr([(f.schema, f.rows()) for f in frames])
+
+
 KINDS: dict[str, Callable[[random.Random], Case]] = {
     "kineto": partial(events, layout=KINETO, last=False),
     "kineto-last": partial(events, layout=KINETO, last=True),
@@ -213,6 +244,7 @@ KINDS: dict[str, Callable[[random.Random], Case]] = {
     "files": files,
     "tables": tables,
     "ranges": ranges,
+    "replays": replays,
 }
 
 

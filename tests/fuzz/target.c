@@ -1,8 +1,9 @@
 /* One input through the compiled decoder: `LLVMFuzzerTestOneInput`, for libFuzzer and for `driver.c`.
  *
  * The first byte chooses what the rest is: `e` events, `l` the last events of a file, `c` a CSV table (digits up to the end
- * of the line: how its columns are kept), `n` ranges (thread, start, duration and parent or `x`, a line each). Each input is
- * run twice, the second time with allocations that fail from some point on. What is left allocated afterwards is a leak. */
+ * of the line: how its columns are kept), `n` ranges (thread, start, duration and parent or `x`, a line each), `r` nodes
+ * and edges of a replay. Each input is run twice, the second time with allocations that fail from some point on. What is
+ * left allocated afterwards is a leak. */
 #include "target.h"
 
 #include <stdio.h>
@@ -219,13 +220,8 @@ static int give_array(struct ArrowArrayStream *stream, struct ArrowArray *array)
     return 0;
 }
 
-static void run_ranges(const uint8_t *data, size_t size) {
-    static int64_t values[4][ROWS];
-    static uint8_t known[ROWS];
-    struct ArrowArrayStream streams[4];
-    struct ArrowArray arrays[2] = {{0}, {0}};
-    struct ArrowSchema schemas[2] = {{0}, {0}};
-    given columns[4];
+/* Lines of three numbers and a fourth or `x`; how many there are. */
+static int64_t read_lines(const uint8_t *data, size_t size, int64_t values[4][ROWS], uint8_t *known) {
     char *text = calloc(size + 1, 1), *at = text, *end;
     int64_t rows = 0;
     for (memcpy(text, data, size); rows < ROWS; rows++) {
@@ -240,9 +236,24 @@ static void run_ranges(const uint8_t *data, size_t size) {
     }
 read:
     free(text);
+    return rows;
+}
+
+static struct ArrowArrayStream streamed(given *column) {
+    return (struct ArrowArrayStream){.get_schema = give_schema, .get_next = give_array, .private_data = column};
+}
+
+static void run_ranges(const uint8_t *data, size_t size) {
+    static int64_t values[4][ROWS];
+    static uint8_t known[ROWS];
+    struct ArrowArrayStream streams[4];
+    struct ArrowArray arrays[2] = {{0}, {0}};
+    struct ArrowSchema schemas[2] = {{0}, {0}};
+    given columns[4];
+    int64_t rows = read_lines(data, size, values, known);
     for (int k = 0; k < 4; k++) {
         columns[k] = (given){values[k], k == 3 ? known : NULL, rows, rows % 3};
-        streams[k] = (struct ArrowArrayStream){.get_schema = give_schema, .get_next = give_array, .private_data = &columns[k]};
+        streams[k] = streamed(&columns[k]);
     }
     if (ss_nest(&streams[0], &streams[1], &streams[2], rows, THREADS, &arrays[0], &schemas[0], &arrays[1], &schemas[1]) == DONE) {
         check_and_drop(&arrays[0], &schemas[0], rows);
@@ -252,13 +263,51 @@ read:
         check_and_drop(&arrays[0], &schemas[0], rows);
 }
 
+/* Columns that a function gave, or must not have given. */
+static void check_given(int32_t status, struct ArrowArray *arrays, struct ArrowSchema *schemas, int count, int64_t rows) {
+    for (int k = 0; k < count; k++) {
+        require(status == DONE || !arrays[k].release, "a refused column is not released");
+        if (status == DONE) check_and_drop(&arrays[k], &schemas[k], rows < 0 ? arrays[k].length : rows);
+    }
+}
+
+/* Nodes and edges, a line each: the node that waits, start, duration, and the node before it. */
+static void run_replay(const uint8_t *data, size_t size) {
+    static int64_t values[5][ROWS];
+    static uint8_t known[ROWS];
+    struct ArrowArrayStream streams[5], *nodes[2], *times[3];
+    struct ArrowArray arrays[3] = {{0}, {0}, {0}}, *array_of[] = {&arrays[0], &arrays[1], &arrays[2]};
+    struct ArrowSchema schemas[3] = {{0}, {0}, {0}}, *schema_of[] = {&schemas[0], &schemas[1], &schemas[2]};
+    given columns[5];
+    int64_t rows = read_lines(data, size, values, known), edges = 0;
+    replay *r;
+    while (edges < rows && known[edges]) edges++;
+    for (int64_t i = 0; i < rows; i++) values[4][i] = i % (THREADS + 1) - 1;
+    for (int k = 0; k < 5; k++) {
+        columns[k] = (given){values[k], NULL, k == 0 || k == 3 ? edges : rows, rows % 3};
+        streams[k] = streamed(&columns[k]);
+    }
+    if (!(r = ss_replay((struct ArrowArrayStream *[]){&streams[1], &streams[2], &streams[0], &streams[3]}, rows, edges))) return;
+    nodes[0] = times[1] = &streams[1], nodes[1] = times[0] = &streams[2], times[2] = &streams[4];
+    check_given(ss_replay_left_out(r, arrays, schemas), arrays, schemas, 1, -1);
+    check_given(ss_replay_lags(r, nodes, array_of, schema_of), arrays, schemas, 2, rows);
+    check_given(ss_replay_ends(r, times, arrays, schemas), arrays, schemas, 1, rows);
+    check_given(ss_replay_last_ends(r, times, THREADS, arrays, schemas), arrays, schemas, 1, THREADS);
+    check_given(ss_replay_last_ends(r, times, 1, arrays, schemas), arrays, schemas, 1, 1);
+    check_given(ss_replay_slack(r, times, THREADS, array_of, schema_of), arrays, schemas, 3, rows);
+    check_given(ss_replay_path(r, times, values[0][0], arrays, schemas), arrays, schemas, 1, -1);
+    check_given(ss_replay_path(r, times, -1, arrays, schemas), arrays, schemas, 1, -1);
+    ss_replay_free(r);
+}
+
 static void run(const uint8_t *data, size_t size) {
-    const char modes[] = "elcn", *mode = size ? strchr(modes, data[0]) : NULL;
+    const char modes[] = "elcnr", *mode = size ? strchr(modes, data[0]) : NULL;
     if (!size) return;
-    switch (mode && *mode ? *mode : modes[data[0] % 4]) {
+    switch (mode && *mode ? *mode : modes[data[0] % 5]) {
     case 'e': run_events(data + 1, (int64_t)size - 1, 0); break;
     case 'l': run_events(data + 1, (int64_t)size - 1, 1); break;
     case 'c': run_table(data + 1, (int64_t)size - 1); break;
+    case 'r': run_replay(data + 1, size - 1); break;
     default: run_ranges(data + 1, size - 1);
     }
     require(live == 0, "memory is not freed");

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "arrow.h"
+#include "replay.h"
 
 scan *ss_scan(const uint8_t *, int64_t, const uint8_t *words, const int32_t *ends, int32_t keys, int32_t last);
 scan *ss_table(const uint8_t *, int64_t, const int32_t *columns, int32_t width);
@@ -31,7 +32,15 @@ int32_t ss_nest(struct ArrowArrayStream *, struct ArrowArrayStream *, struct Arr
                 struct ArrowArray *, struct ArrowSchema *, struct ArrowArray *, struct ArrowSchema *);
 int32_t ss_inside(struct ArrowArrayStream *, struct ArrowArrayStream *, struct ArrowArrayStream *, int64_t,
                   struct ArrowArray *, struct ArrowSchema *);
-void ss_drop(struct ArrowArray *, struct ArrowSchema *);
+replay *ss_replay(struct ArrowArrayStream **, int64_t nodes, int64_t edges);
+int32_t ss_replay_left_out(const replay *, struct ArrowArray *, struct ArrowSchema *);
+int32_t ss_replay_lags(const replay *, struct ArrowArrayStream **, struct ArrowArray **, struct ArrowSchema **);
+int32_t ss_replay_ends(const replay *, struct ArrowArrayStream **, struct ArrowArray *, struct ArrowSchema *);
+int32_t ss_replay_last_ends(const replay *, struct ArrowArrayStream **, int64_t groups, struct ArrowArray *,
+                            struct ArrowSchema *);
+int32_t ss_replay_slack(const replay *, struct ArrowArrayStream **, int64_t groups, struct ArrowArray **,
+                        struct ArrowSchema **);
+int32_t ss_replay_path(const replay *, struct ArrowArrayStream **, int64_t from, struct ArrowArray *, struct ArrowSchema *);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
