@@ -1,0 +1,41 @@
+"""How likely it is that a rank is late so often by chance, at the rate at which other ranks are late."""
+
+from __future__ import annotations
+
+from math import exp, lgamma
+
+USUAL, UNUSUAL = 0.5, 9.5
+"""What is assumed of the rate at which healthy ranks are late before any was seen: about one step in twenty."""
+
+
+def chance_of_late(late: int, steps: int, others_late: int, others_steps: int) -> float:
+    """Probability that a rank like the others is late in at least this many steps.
+
+    The rate at which ranks are late is unknown; what the others show of it is one sample (beta-binomial distribution).
+
+    Args:
+        late: Number of steps in which the rank is late.
+        steps: Number of its steps.
+        others_late: Number of times that any other rank is late.
+        others_steps: Number of steps of the other ranks, added up.
+
+    Examples:
+        >>> round(chance_of_late(3, 3, 0, 21), 5), round(chance_of_late(3, 3, 9, 21), 2)
+        (0.00018, 0.06)
+    """
+    if late <= 0:
+        return 1.0
+    if late > steps:
+        return 0.0
+    a, b = others_late + USUAL, max(others_steps - others_late, 0) + UNUSUAL
+    ways = lgamma(steps + 1) - lgamma(late + 1) - lgamma(steps - late + 1)
+    part = exp(ways + _log_beta(late + a, steps - late + b) - _log_beta(a, b))
+    total = part
+    for k in range(late, steps):
+        part *= (steps - k) / (k + 1) * (a + k) / (b + steps - k - 1)
+        total += part
+    return min(total, 1.0)
+
+
+def _log_beta(a: float, b: float) -> float:
+    return lgamma(a) + lgamma(b) - lgamma(a + b)
