@@ -109,6 +109,23 @@ def test_the_critical_path_leads_from_the_first_node_to_the_last_and_names_its_e
     assert simulation.critical_path(duration_ns=pl.Series([1, 4, 8, 20])).rows() == [(1, 0, 4, None), (3, 4, 24, 0)]
 
 
+def test_critical_paths_of_steps_begin_where_the_step_before_ended() -> None:
+    spans = [(0, 10), (10, 5), (12, 8), (20, 10), (30, 1), (0, 2)]
+    simulation = made(spans, [(1, 0), (2, 0), (3, 2), (4, 3), (4, 1)])
+    steps = simulation.grouped(pl.Series("step", [1, 1, 2, 2, 2, None]))
+
+    assert simulation.critical_paths(steps).rows() == [
+        (1, 0, 0, 10, None),
+        (1, 1, 10, 15, 0),
+        (2, 2, 12, 20, None),
+        (2, 3, 20, 30, 2),
+        (2, 4, 30, 31, 3),
+    ]
+    assert simulation.critical_paths(steps, pl.Series([10, 1, 0, 1, 1, 50])).columns == [
+        "step", "node", "start_ns", "end_ns", "via"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("native", [True, False])
 def test_edges_of_a_cycle_that_go_against_the_trace_are_left_out_and_listed(native: bool) -> None:
     spans = [(0, 10), (10, 5), (15, 5), (20, 5)]
@@ -178,6 +195,7 @@ def test_nothing_is_replayed_to_nothing() -> None:
     simulation = made([])
 
     assert simulation.run().rows() == simulation.critical_path().rows() == simulation.slack().rows() == []
+    assert simulation.critical_paths(simulation.grouped(pl.Series([], dtype=pl.Int64))).is_empty()
     assert simulation.last_ends(simulation.grouped(pl.Series([], dtype=pl.Int64))).to_list() == []
 
 
@@ -208,6 +226,24 @@ def test_the_critical_path_is_as_long_as_the_replay_and_no_chain_is_longer(graph
         replayed["start_ns"].gather(kept["node"])
         < replayed["end_ns"].gather(kept["before"]) + lags.gather(kept["node"])
     ).is_empty()
+
+
+@given(any_graphs(), LENGTHS)
+def test_critical_paths_of_groups_are_the_ends_of_those_of_their_last_nodes(graph, lengths) -> None:
+    simulation = made(*graph)
+    groups = simulation.grouped(pl.Series("step", [length % 3 for length in lengths[: len(graph[0])]]))
+    found, since = simulation.critical_paths(groups), None
+
+    ends = groups.keys.with_columns(simulation.last_ends(groups)).sort("end_ns", "step")
+    for step, end_ns in ends.rows():
+        path = found.filter(step=step).drop("step")
+        whole = simulation.critical_path(path["node"][-1])
+        later = whole if since is None else whole.filter((pl.col("end_ns") > since) | (pl.col("end_ns") == end_ns))
+        assert path["end_ns"][-1] == end_ns
+        assert path["node"].to_list() == later["node"].to_list()[-path.height :]
+        assert path.height == later.height or end_ns == since or path.height == 1
+        since = end_ns
+    assert found["step"].unique(maintain_order=True).to_list() == ends["step"].to_list()
 
 
 @given(any_graphs(), LENGTHS, LENGTHS)
@@ -261,6 +297,8 @@ def answers(simulation: Simulation, durations: pl.Series, steps: pl.Series) -> l
         simulation.slack(groups, durations),
         simulation.slack(),
         simulation.critical_path(duration_ns=durations),
+        simulation.critical_path(0),
+        simulation.critical_paths(groups, durations),
     ]
 
 

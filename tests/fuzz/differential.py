@@ -231,6 +231,7 @@ def replayed(spans: pl.DataFrame, order: pl.DataFrame, durations: pl.Series, ste
         found = [simulation.last_ends(groups, durations), simulation.last_ends(groups)]
         frames = [simulation.left_out, simulation.run(), simulation.run(durations), simulation.slack(groups, durations)]
         frames += [simulation.critical_path(), simulation.critical_path(0, durations)]
+        frames.append(simulation.critical_paths(groups))
     except ValueError as error:
         return str(error)
     return repr([(one.dtype, one.to_list()) for one in fixed + found]), repr([(f.schema, f.rows()) for f in frames])

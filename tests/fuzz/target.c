@@ -273,30 +273,30 @@ static void check_given(int32_t status, struct ArrowArray *arrays, struct ArrowS
 
 /* Nodes and edges, a line each: the node that waits, start, duration, and the node before it. */
 static void run_replay(const uint8_t *data, size_t size) {
-    static int64_t values[5][ROWS];
+    static int64_t values[6][ROWS];
     static uint8_t known[ROWS];
-    struct ArrowArrayStream streams[5], *nodes[2], *times[3];
+    struct ArrowArrayStream streams[6], *nodes[2], *times[3], *paths[4];
     struct ArrowArray arrays[3] = {{0}, {0}, {0}}, *array_of[] = {&arrays[0], &arrays[1], &arrays[2]};
     struct ArrowSchema schemas[3] = {{0}, {0}, {0}}, *schema_of[] = {&schemas[0], &schemas[1], &schemas[2]};
-    given columns[5];
+    given columns[6];
     int64_t rows = read_lines(data, size, values, known), edges = 0;
     replay *r;
     while (edges < rows && known[edges]) edges++;
-    for (int64_t i = 0; i < rows; i++) values[4][i] = i % (THREADS + 1) - 1;
-    for (int k = 0; k < 5; k++) {
+    for (int64_t i = 0; i < rows; i++) values[4][i] = i % (THREADS + 1) - 1, values[5][i] = rows - 1 - i;
+    for (int k = 0; k < 6; k++) {
         columns[k] = (given){values[k], NULL, k == 0 || k == 3 ? edges : rows, rows % 3};
         streams[k] = streamed(&columns[k]);
     }
     if (!(r = ss_replay((struct ArrowArrayStream *[]){&streams[1], &streams[2], &streams[0], &streams[3]}, rows, edges))) return;
     nodes[0] = times[1] = &streams[1], nodes[1] = times[0] = &streams[2], times[2] = &streams[4];
+    paths[0] = times[0], paths[1] = times[1], paths[2] = &streams[5], paths[3] = &streams[1];
     check_given(ss_replay_left_out(r, arrays, schemas), arrays, schemas, 1, -1);
     check_given(ss_replay_lags(r, nodes, array_of, schema_of), arrays, schemas, 2, rows);
     check_given(ss_replay_ends(r, times, arrays, schemas), arrays, schemas, 1, rows);
     check_given(ss_replay_last_ends(r, times, THREADS, arrays, schemas), arrays, schemas, 1, THREADS);
     check_given(ss_replay_last_ends(r, times, 1, arrays, schemas), arrays, schemas, 1, 1);
     check_given(ss_replay_slack(r, times, THREADS, array_of, schema_of), arrays, schemas, 3, rows);
-    check_given(ss_replay_path(r, times, values[0][0], arrays, schemas), arrays, schemas, 1, -1);
-    check_given(ss_replay_path(r, times, -1, arrays, schemas), arrays, schemas, 1, -1);
+    check_given(ss_replay_paths(r, paths, rows, array_of, schema_of), arrays, schemas, 2, -1);
     ss_replay_free(r);
 }
 

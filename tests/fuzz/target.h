@@ -40,7 +40,8 @@ int32_t ss_replay_last_ends(const replay *, struct ArrowArrayStream **, int64_t 
                             struct ArrowSchema *);
 int32_t ss_replay_slack(const replay *, struct ArrowArrayStream **, int64_t groups, struct ArrowArray **,
                         struct ArrowSchema **);
-int32_t ss_replay_path(const replay *, struct ArrowArrayStream **, int64_t from, struct ArrowArray *, struct ArrowSchema *);
+int32_t ss_replay_paths(const replay *, struct ArrowArrayStream **, int64_t paths, struct ArrowArray **,
+                        struct ArrowSchema **);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

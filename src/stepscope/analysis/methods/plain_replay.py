@@ -63,14 +63,21 @@ class PlainReplay:
             raise OverflowError
         return _column(ends), _column(slack), _column([self._deciding(node, ends) for node in range(len(ends))])
 
-    def path(self, duration_ns: pl.Series, lag_ns: pl.Series, node: int) -> pl.Series:
-        """The nodes that decide when a node (-1: the last one) ends, from it back."""
-        ends, found = self._ends(duration_ns, lag_ns), []
-        at: int | None = max(range(len(ends)), key=lambda one: (ends[one], -one), default=None) if node < 0 else node
-        while at is not None:
-            found.append(at)
-            at = self._deciding(at, ends)
-        return _column(found)
+    def paths(
+        self, duration_ns: pl.Series, lag_ns: pl.Series, node: pl.Series, since_ns: pl.Series
+    ) -> tuple[pl.Series, pl.Series]:
+        """The nodes that decide when each of some nodes ends, from it back, as far as they end after `since_ns`: the
+        number of the path, and the node."""
+        ends = self._ends(duration_ns, lag_ns)
+        paths: list[int] = []
+        found: list[int] = []
+        for path, (last, since) in enumerate(zip(node.to_list(), since_ns.to_list(), strict=True)):
+            at: int | None = last
+            while at is not None and (at == last or ends[at] > since):
+                paths.append(path)
+                found.append(at)
+                at = self._deciding(at, ends)
+        return _column(paths), _column(found)
 
     def _ends(self, duration_ns: pl.Series, lag_ns: pl.Series) -> list[int]:
         """When each node ends.

@@ -16,6 +16,9 @@ from stepscope.analysis.methods.plain_replay import PlainReplay
 from stepscope.sources.native.library import Refused
 from stepscope.sources.native.replay import CompiledReplay
 
+_LEAST = -(2**63)
+_PATH = {"node": pl.Int64}
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -162,20 +165,54 @@ class Simulation:
             `node`, `start_ns`, `end_ns` and `via`, the row of the edge that set its start (the first of several, null
             for the first node), in order of time.
         """
+        if node is not None and not 0 <= node < len(self.duration_ns):
+            raise ValueError(f"node {node}: there are {len(self.duration_ns)} nodes")
         durations, lags = self._lengths(duration_ns, lag_ns)
-        if node is not None and not 0 <= node < len(durations):
-            raise ValueError(f"node {node}: there are {len(durations)} nodes")
-        try:
-            back = self._replay.path(durations, lags, -1 if node is None else node)
-        except OverflowError:
-            raise _too_large() from None
-        path = back.reverse().alias("node")
-        times = self.run(durations, lags)[path]
-        steps = times.select(node=path, start_ns="start_ns", end_ns="end_ns", before=path.shift(1))
+        ends = self.ends(durations, lags)
+        last = ends.arg_max() if node is None else node
+        known = pl.DataFrame({"node": [] if last is None else [last]}, schema=_PATH)
+        return self._paths(known.with_columns(since_ns=_LEAST), ends, durations, lags).drop("path")
+
+    def critical_paths(
+        self, groups: Groups, duration_ns: pl.Series | None = None, lag_ns: pl.Series | None = None
+    ) -> pl.DataFrame:
+        """The chain of nodes that decides when each group ends, e.g. each step, from the end of the group before on.
+
+        Groups are taken in order of their last ends. A chain goes back from the node of its group that ends last (the
+        lowest of several), over nodes of any group, as long as they end after the group before did.
+
+        Returns:
+            The columns of `groups.keys` and those of `critical_path`, in order of the groups' ends and of time.
+        """
+        durations, lags = self._lengths(duration_ns, lag_ns)
+        ends = self.ends(durations, lags)
+        nodes = pl.DataFrame({"group": self._numbers(groups), "end_ns": ends}).with_row_index("node")
+        known = nodes.filter(pl.col("group") >= 0).group_by("group")
+        last = known.agg(pl.col("end_ns").max(), node=pl.col("node").get(pl.col("end_ns").arg_max()))
+        begins = last.sort("end_ns", "group").with_columns(
+            pl.col("node").cast(pl.Int64), since_ns=pl.col("end_ns").shift(1).fill_null(_LEAST)
+        )
+        found = self._paths(begins, ends, durations, lags)
+        keys = groups.keys[begins["group"].gather(found["path"])]
+        return pl.concat([keys, found.drop("path")], how="horizontal")
+
+    def _paths(self, begins: pl.DataFrame, ends: pl.Series, durations: pl.Series, lags: pl.Series) -> pl.DataFrame:
+        """Paths back from nodes (`node`, `since_ns`), in order of time: `path`, `node`, `start_ns`, `end_ns`, `via`."""
+        if begins.is_empty():
+            return pl.DataFrame(
+                schema={"path": pl.Int64, **_PATH, "start_ns": pl.Int64, "end_ns": pl.Int64, "via": pl.Int64}
+            )
+        number, back = self._replay.paths(durations, lags, begins["node"], begins["since_ns"])
+        steps = pl.DataFrame({"path": number, "node": back})
+        steps = steps.reverse().sort("path", maintain_order=True)
+        end, length = ends.gather(steps["node"]), durations.gather(steps["node"])
+        steps = steps.with_columns(
+            (end - length).alias("start_ns"), end.alias("end_ns"), before=pl.col("node").shift(1).over("path")
+        )
         edges = self.edges.select(pl.col("node", "before").cast(pl.Int64)).with_row_index("via")
-        via = edges.filter(pl.col("node").is_in(path.implode())).unique(["node", "before"], keep="first")
+        via = edges.filter(pl.col("node").is_in(steps["node"].implode())).unique(["node", "before"], keep="first")
         joined = steps.join(via, on=["node", "before"], how="left", maintain_order="left")
-        return joined.select("node", "start_ns", "end_ns", pl.col("via").cast(pl.Int64))
+        return joined.select("path", "node", "start_ns", "end_ns", pl.col("via").cast(pl.Int64))
 
     def _lengths(self, duration_ns: pl.Series | None, lag_ns: pl.Series | None) -> tuple[pl.Series, pl.Series]:
         """Durations and lags, checked if they are not those of the trace."""

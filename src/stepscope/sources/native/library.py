@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 PATH = Path(__file__).with_name("_native.so")
-_VERSION = 19
+_VERSION = 20
 
 _new_capsule: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
@@ -83,7 +83,7 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         "ss_replay_ends": (number, [pointer, pointer, pointer, pointer]),
         "ss_replay_last_ends": (number, [pointer, pointer, long, pointer, pointer]),
         "ss_replay_slack": (number, [pointer, pointer, long, pointer, pointer]),
-        "ss_replay_path": (number, [pointer, pointer, long, pointer, pointer]),
+        "ss_replay_paths": (number, [pointer, pointer, long, pointer, pointer]),
         "ss_pages": (pointer, [pointer, long, pointer]),
         "ss_pack": (pointer, [pointer, long, long, pointer]),
         "ss_unpack": (number, [pointer, pointer, long, long, ctypes.c_char_p, pointer, pointer]),

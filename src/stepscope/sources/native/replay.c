@@ -185,28 +185,56 @@ EXPORT int32_t ss_replay_slack(const replay *r, struct ArrowArrayStream **given,
     return status;
 }
 
-/* The nodes that decide when a node ends, from it (`ANY`: the last one) back to one without predecessors, given durations
- * and lags. */
-EXPORT int32_t ss_replay_path(const replay *r, struct ArrowArrayStream **given, int64_t from, struct ArrowArray *array,
-                              struct ArrowSchema *schema) {
-    struct ArrowArray held[2] = {0};
-    const int64_t *columns[2];
-    int64_t *end = times(r->nodes), *path = times(r->nodes), *fitted, length = 0;
+/* Which of some nodes each path begins at and where it must not go on: at nodes that end at `since` or before. */
+typedef struct {
+    int64_t count;
+    const int64_t *from, *since;
+} path_ends;
+
+/* Walk back along the nodes that decide when others end. Nodes may be on several paths, which the capacity limits. */
+static int32_t walk_back(const replay *r, const path_ends *of, const int32_t *place, const int64_t *end, int64_t *found[2],
+                         int64_t *length) {
+    int64_t room = r->nodes;
+    for (int64_t p = 0; p < of->count; p++) {
+        if (of->from[p] < 0 || of->from[p] >= r->nodes) return REFUSED;
+        for (int64_t v = of->from[p]; v != NO_ROW; v = deciding(r, place[v], end)) {
+            if (v != of->from[p] && end[v] <= of->since[p]) break;
+            if (*length == room) {
+                room *= 2;
+                for (int i = 0; i < 2; i++) {
+                    int64_t *grown = realloc(found[i], (size_t)(room + 1) * sizeof *grown);
+                    if (!grown) return NO_MEMORY;
+                    found[i] = grown;
+                }
+            }
+            found[0][*length] = p;
+            found[1][(*length)++] = v;
+        }
+    }
+    return DONE;
+}
+
+/* The nodes that decide when some nodes end, from each of these back to one without predecessors, or to one that ends after
+ * a given time while its own predecessor does not: the numbers of paths, and nodes. Given are durations and lags, and for
+ * each path the node and the time. */
+EXPORT int32_t ss_replay_paths(const replay *r, struct ArrowArrayStream **given, int64_t paths, struct ArrowArray **arrays,
+                               struct ArrowSchema **schemas) {
+    struct ArrowArray held[4] = {0};
+    const int64_t *columns[4];
+    int64_t *end = times(r->nodes), *found[2] = {times(r->nodes), times(r->nodes)}, length = 0;
     int32_t *place = malloc((size_t)r->nodes * sizeof *place);
-    int32_t status = !end || !path || !place ? NO_MEMORY : from < ANY || from >= r->nodes ? REFUSED : DONE;
-    if (!status) status = take(r, given, 2, columns, held);
+    int32_t status = end && found[0] && found[1] && place ? take(r, given, 2, columns, held) : NO_MEMORY;
+    for (int i = 2; i < 4 && !status; i++) {
+        if (!(columns[i] = take_column(given[i], paths, held + i)) || has_nulls(held + i)) status = REFUSED;
+    }
     if (!status) status = replay_ends(r, columns[0], columns[1], end);
-    release_columns(held, 2);
     if (!status) {
         for (int64_t i = 0; i < r->nodes; i++) place[r->order[i]] = (int32_t)i;
-        for (int64_t v = 0, any = from == ANY; v < r->nodes && any; v++) from = from == ANY || end[v] > end[from] ? v : from;
-        for (int64_t v = from; v != NO_ROW; v = deciding(r, place[v], end)) path[length++] = v;
+        status = walk_back(r, &(path_ends){paths, columns[2], columns[3]}, place, end, found, &length);
     }
+    release_columns(held, 4);
     free(end), free(place);
-    if (status) {
-        free(path);
-        return status;
-    }
-    fitted = realloc(path, (size_t)(length + 1) * sizeof *path);
-    return give_times(array, schema, fitted ? fitted : path, length);
+    if (!status) return give_two(arrays, schemas, found[0], found[1], length);
+    free(found[0]), free(found[1]);
+    return status;
 }

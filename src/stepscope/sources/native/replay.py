@@ -53,9 +53,13 @@ class CompiledReplay:
         end, slack, by = self._columns(3, "slack", duration_ns, lag_ns, group, number=groups)
         return end, slack, by
 
-    def path(self, duration_ns: pl.Series, lag_ns: pl.Series, node: int) -> pl.Series:
-        """The nodes that decide when a node (-1: the last one) ends, from it back."""
-        return self._columns(1, "path", duration_ns, lag_ns, number=node)[0]
+    def paths(
+        self, duration_ns: pl.Series, lag_ns: pl.Series, node: pl.Series, since_ns: pl.Series
+    ) -> tuple[pl.Series, pl.Series]:
+        """The nodes that decide when each of some nodes ends, from it back, as far as they end after `since_ns`: the
+        number of the path, and the node."""
+        path, nodes = self._columns(2, "paths", duration_ns, lag_ns, node, since_ns, number=len(node))
+        return path, nodes
 
     def _columns(self, count: int, name: str, *given: pl.Series, number: int | None = None) -> list[pl.Series]:
         """What a function of the library makes.
