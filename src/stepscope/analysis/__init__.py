@@ -30,8 +30,10 @@ from stepscope.analysis.input.input_queues import input_queues as input_queues
 from stepscope.analysis.input.input_stages import input_stages as input_stages
 from stepscope.analysis.input.loader import loader as loader
 from stepscope.analysis.input.loader import loader_steps as loader_steps
+from stepscope.analysis.job.counter_steps import counter_steps as counter_steps
 from stepscope.analysis.job.kernel_classes import kernel_classes as kernel_classes
 from stepscope.analysis.job.kernel_patterns import kernel_patterns as kernel_patterns
+from stepscope.analysis.job.rank_counters import rank_counters as rank_counters
 from stepscope.analysis.job.rank_host_calls import host_patterns as host_patterns
 from stepscope.analysis.job.rank_host_calls import rank_host_calls as rank_host_calls
 from stepscope.analysis.job.rank_kernels import rank_kernels as rank_kernels
