@@ -14,6 +14,7 @@ from stepscope.advice.finding import Platform
 from stepscope.advice.rules.idle_time import CAUSES
 from stepscope.analysis.input.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
 from stepscope.analysis.input.loader import HOST_CPU, NO_WORKERS, READING, WORKER_CPU
+from stepscope.analysis.job.outlier_steps import KINDS as OUTLIERS
 from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.memory.memory_hints import COLUMNS as HINT
 from stepscope.analysis.memory.memory_hints import FRAGMENTATION, GROWTH, NEAR_CAPACITY
@@ -37,6 +38,13 @@ def lost(causes: list[str]) -> pl.DataFrame:
     row |= {"median_ns": 500, "stalled_steps": [], "stalled_ns": 0, "stalled_ratio": 0.0, "period": None}
     row |= {"paused_ns": 2500, "paused_ratio": 0.5}
     return pl.DataFrame([{**row, "cause": cause} for cause in causes])
+
+
+def outliers() -> pl.DataFrame:
+    """A long step of each kind, in which one of two ranks is late."""
+    row = {"rank": 0, "alike": 1, "window_ns": 900, "median_ns": 100, "excess_ns": 800, "kind_ns": 700, "steps": 9}
+    row |= {"share_ratio": 0.5, "recorded_ns": 1800, "is_first": False}
+    return pl.DataFrame([{"step": 3 + number, "kind": kind, **row} for number, kind in enumerate(OUTLIERS)])
 
 
 def loader(limited_by: str | None, workers: int | None) -> pl.DataFrame:
@@ -101,6 +109,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         "idle-time": [
             {"lost_time": lost([*CAUSES]), "breakdown": steps, "loader": one, "idle_functions": None} for one in LOADERS
         ],
+        "long-step": [{"outlier_steps": outliers(), "breakdown": steps}],
         "checkpoint": [{"lost_time": lost(["checkpoint"]), "breakdown": steps}],
         "exposed-communication": [
             {

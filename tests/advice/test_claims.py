@@ -204,11 +204,21 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
     claims = {name: rule.claim for name, rule in RULES.items() if rule.claim is not None}
 
     assert sorted(claims, key=lambda name: (claims[name].turn, name)) == [
-        *("slow-rank", "idle-time", "checkpoint", "compile-time"),
+        *("slow-rank", "idle-time", "checkpoint", "compile-time", "long-step"),
         *("host-queue", "data-queue", "data-loader", "iteration-interval"),
     ]
     assert all(claim.time in claim.yields for claim in claims.values() if claim.yields)
-    assert {name for name, claim in claims.items() if not claim.yields} == {"slow-rank", "idle-time"}
+    assert {name for name, claim in claims.items() if not claim.yields} == {"slow-rank", "idle-time", "long-step"}
+    assert [name for name, claim in claims.items() if claim.own] == ["long-step"]
+
+
+def test_a_long_step_that_another_finding_explains_is_dropped_and_else_keeps_the_rest() -> None:
+    long = finding("long-step", 90, 3, kind="dispatch")
+
+    assert savings(long, finding("idle-time", 85, cause="dispatch")) == {"idle-time": 85}
+    assert savings(long, finding("idle-time", 30, cause="dispatch"))["long-step"] == 60
+    assert savings(long, finding("idle-time", 85, cause="python"))["long-step"] == 90
+    assert savings(long, finding("checkpoint", 85, 2))["long-step"] == 90
 
 
 def test_transmission_of_a_slow_group_is_not_claimed_again() -> None:

@@ -13,6 +13,7 @@ from stepscope.advice import LANGUAGES, RULES, Language, messages
 from stepscope.advice.finding import Finding, Per, Platform
 from stepscope.advice.formatters import FORMATTERS
 from stepscope.advice.messages import OPTIONAL, Field, Message, Text, fields_of, fill, pick, words_of, written
+from stepscope.advice.rules.long_step import OF_DEVICES as LONG_OF_DEVICES
 from stepscope.report.verdict_words import SENTENCES
 from tests.advice.examples import findings
 from tests.advice.test_platforms import NOT_EVERYWHERE, OF_DEVICES, PLATFORMS, misplaced
@@ -158,7 +159,8 @@ def test_every_message_has_words_for_every_platform_and_none_of_another(
 
 def occurs(rule: str, key: str, platform: Platform) -> bool:
     """Whether a rule can find this on a known platform."""
-    if platform == Platform() or (rule == "idle-time" and platform.device == "cpu" and key in OF_DEVICES):
+    of_devices = {"idle-time": OF_DEVICES, "long-step": LONG_OF_DEVICES}.get(rule, ())
+    if platform == Platform() or (platform.device == "cpu" and key in of_devices):
         return False
     return NOT_EVERYWHERE.get(rule, lambda _: True)(platform)
 

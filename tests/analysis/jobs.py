@@ -21,6 +21,7 @@ def job(
     gap_ns: Mapping[int, int] | None = None,
     marked: str | None = None,
     data_ns: Mapping[int, int] | None = None,
+    once_ns: Mapping[tuple[str, int, int], int] | None = None,
     clock_ns: Mapping[int, int] | None = None,
     calls: int = 4,
     jitter: float = 0.01,
@@ -35,6 +36,7 @@ def job(
         gap_ns: Rank to the time by which its host launches each kernel too late.
         marked: Name of what is marked in these times, e.g. `compile`; None if nothing is.
         data_ns: Rank to its extra wait for data in each step.
+        once_ns: What takes longer once (`compute` or `data`), in which step, on which rank, and by how much.
         clock_ns: Rank to what its clock shows too much.
         calls: Collectives in a step.
         jitter: Relative spread of compute times, the same pattern on each run.
@@ -44,11 +46,11 @@ def job(
     rows: dict[int, dict[str, list[dict[str, object]]]] = {
         r: {"kernels": [], "collectives": [], "steps": [], "slices": []} for r in range(ranks)
     }
-    noise = _noise(jitter)
+    noise, once = _noise(jitter), once_ns or {}
     for step in range(1, steps + 1):
         begun = dict(now)
         for r in range(ranks):
-            wait = GAP + (data_ns or {}).get(r, 0)
+            wait = GAP + (data_ns or {}).get(r, 0) + once.get(("data", step, r), 0)
             rows[r]["slices"].append(_data_wait(now[r], wait, step))
             now[r] += wait
         first = dict(now)
@@ -57,6 +59,7 @@ def job(
             for r in range(ranks):
                 start = now[r] + (gap_ns or {}).get(r, 0)
                 length = round(COMPUTE / calls * (compute or {}).get(r, 1.0) * next(noise))
+                length += once.get(("compute", step, r), 0) if call == 0 else 0
                 if marked is not None and start > now[r]:
                     rows[r]["slices"].append(_mark(now[r], start - now[r], step, marked))
                 rows[r]["kernels"].append(_kernel(start, length, step, late=(gap_ns or {}).get(r, 0)))

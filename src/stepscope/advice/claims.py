@@ -8,20 +8,26 @@ from dataclasses import replace
 from stepscope.advice.finding import Finding
 from stepscope.advice.registry import RULES, Claim
 
+NOTHING = 0.1
+"""Share of a saving up to which nothing is left of it, chosen by us: the rest is what medians differ by."""
+
 
 def claimed_once(findings: Iterable[Finding]) -> list[Finding]:
     """The findings, with savings less what findings of earlier turns claim of the same time on the same ranks.
 
     Each rule declares which time it claims, and in which turn (`Claim`). Findings of one rule are about different
     times. As only lengths are known, not whether times overlap, the remaining saving may be too small but never too
-    large. The evidence names the rules that claim the rest (`claimed_by`).
+    large. The evidence names the rules that claim the rest (`claimed_by`). If a rule's
+    claims yield to those of their own kind (`Claim.own`), findings of which nothing is left are dropped.
     """
     given = list(findings)
     settled = [finding for finding in given if _claim(finding) is None]
     claims = [(claim, finding) for finding in given if (claim := _claim(finding)) is not None]
     for claim, finding in sorted(claims, key=lambda one: one[0].turn):
         before = [other for other in settled if other.saving_ns > 0 and _takes_from(other, finding, claim)]
-        settled.append(_less(finding, before) if before else finding)
+        less = _less(finding, before) if before else finding
+        if not (before and claim.own and less.saving_ns <= NOTHING * finding.saving_ns):
+            settled.append(less)
     return settled
 
 
@@ -35,7 +41,7 @@ def _takes_from(other: Finding, finding: Finding, claim: Claim) -> bool:
     return (
         earlier is not None
         and earlier.turn < claim.turn
-        and earlier.time_of(other) in claim.yields
+        and earlier.time_of(other) in (*claim.yields, *([claim.time_of(finding)] if claim.own else []))
         and _share_a_rank(other, finding)
     )
 

@@ -31,13 +31,15 @@ class Turn(IntEnum):
     """The device or framework is idle."""
     STOPPED = 2
     """A single known event stops training."""
-    HOST_QUEUE = 3
+    LONG_STEP = 3
+    """A single step is far longer than the others."""
+    HOST_QUEUE = 4
     """The host's queue is empty."""
-    DEVICE_QUEUE = 4
+    DEVICE_QUEUE = 5
     """The device's queue is empty."""
-    LOADER = 5
+    LOADER = 6
     """Training waits for a loader."""
-    STEP_START = 6
+    STEP_START = 7
     """Steps start late for an unknown reason."""
 
 
@@ -50,12 +52,15 @@ class Claim:
         time: The kind of time, in the words of `idle` and `slow_ranks`.
         time_in: Name of the evidence that has the kind, if it differs between the rule's findings.
         yields: Kinds of time that earlier claims subtract from these savings.
+        own: Earlier claims of a finding's own kind are subtracted as well, and a finding of which nearly nothing is
+            left is dropped: another finding reports the same.
     """
 
     turn: Turn
     time: str = ""
     time_in: str = ""
     yields: tuple[str, ...] = ()
+    own: bool = False
 
     def time_of(self, finding: Finding) -> str:
         """The kind of time that a finding's saving refers to."""

@@ -33,6 +33,8 @@ from stepscope.analysis.input.loader import loader_steps as loader_steps
 from stepscope.analysis.job.counter_steps import counter_steps as counter_steps
 from stepscope.analysis.job.kernel_classes import kernel_classes as kernel_classes
 from stepscope.analysis.job.kernel_patterns import kernel_patterns as kernel_patterns
+from stepscope.analysis.job.outlier_steps import outlier_steps as outlier_steps
+from stepscope.analysis.job.outlier_steps import step_lengths as step_lengths
 from stepscope.analysis.job.rank_counters import rank_counters as rank_counters
 from stepscope.analysis.job.rank_host_calls import host_patterns as host_patterns
 from stepscope.analysis.job.rank_host_calls import rank_host_calls as rank_host_calls

@@ -32,6 +32,7 @@ class Answers:
         timed_steps: The steps of which it is known when they were busy, also those that `breakdown` cannot split; None
             if of none.
         outer_steps: The first and the last step that were recorded; None if no step can be split.
+        step_lengths: How long each of `timed_steps` took, with what its host does before and after all device work.
         narrow_step_ns: What a step takes on the host, if the work of its device spans little of it; else None.
         unknown_steps: How many steps are not among `timed_steps`, of all ranks.
         selected: The ranks that the user selected; None if they are all of the job.
@@ -45,6 +46,7 @@ class Answers:
     counted: Sentence | None = None
     timed_steps: pl.DataFrame | None = None
     outer_steps: pl.DataFrame | None = None
+    step_lengths: pl.DataFrame | None = None
     narrow_step_ns: float | None = None
     unknown_steps: int = 0
     selected: list[int] | None = None
@@ -61,8 +63,9 @@ def answers(run: Run, *, strict: bool = False) -> Answers:
     """Ask a run every question of the page about a job, and for advice; `strict` is that of `advise`."""
     answered = answer(run, PAGE)
     findings = advise(run, strict=strict)
-    timed_steps, outer_steps = (
-        run.analyse(question) if "breakdown" in answered.tables else None for question in ("timed_steps", "outer_steps")
+    timed_steps, outer_steps, step_lengths = (
+        run.analyse(question) if "breakdown" in answered.tables else None
+        for question in ("timed_steps", "outer_steps", "step_lengths")
     )
     known = 0 if timed_steps is None else timed_steps.height
     steps = run.table("steps").select(pl.len()).collect().item() if run.has("steps") else 0
@@ -74,6 +77,7 @@ def answers(run: Run, *, strict: bool = False) -> Answers:
         counted(run),
         timed_steps,
         outer_steps,
+        step_lengths,
         narrow_ns,
         max(steps - known, 0),
         None if run.whole is run else [rank.rank for rank in run.ranks],

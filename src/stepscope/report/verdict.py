@@ -32,6 +32,9 @@ NAMED = 5
 LONG_NAMED = 2
 """Steps that are named as far longer than the others."""
 
+LONG_STEP = "long-step"
+"""The rule that names long steps as well."""
+
 NOT_RECORDED = "not_recorded"
 """Cause of idle time (of `idle`) where only the device was recorded."""
 
@@ -49,13 +52,14 @@ def sentences(answers: Answers) -> Iterator[Line]:
         return
     steps = breakdown if answers.timed_steps is None else answers.timed_steps
     limits = answers.limits_of("time_by_rank", LENGTHS)
-    unusual = long_steps(steps, answers.outer_steps, limits)
+    lengths = steps if answers.step_lengths is None else answers.step_lengths
+    unusual = long_steps(lengths, answers.outer_steps, limits)
     averages = time_by_rank(breakdown, answers.outer_steps, limits)
     yield from _found(answers.findings)
     if not answers.findings:
         yield from _nothing(answers, averages, unusual)
-    if unusual.height:
-        yield _long(unusual, per_of(breakdown))
+    if (others := _not_named(unusual, answers.findings)).height:
+        yield _long(others, per_of(breakdown))
     if answers.counted is not None:
         yield answers.counted
     if answers.narrow_step_ns is not None:
@@ -124,6 +128,16 @@ def _main_cause(answers: Answers) -> str | None:
     if idle is None or idle.is_empty():
         return None
     return str(idle.group_by("cause").agg(pl.col("idle_ns").sum()).sort("idle_ns", "cause")["cause"][-1])
+
+
+def _not_named(steps: pl.DataFrame, findings: list[Finding]) -> pl.DataFrame:
+    """The long steps that the greatest finding neither names nor explains: ranks that are late at the start of a step
+    make the others' step before or after it long."""
+    greatest = max(findings, key=lambda finding: finding.saving_ns, default=None)
+    if greatest is None or greatest.rule != LONG_STEP:
+        return steps
+    near = [step + beside for step in greatest.evidence["steps"] for beside in (-1, 0, 1)]
+    return steps.filter(pl.col("is_first") | ~pl.col("step").is_in(near))
 
 
 def _long(steps: pl.DataFrame, per: Per) -> Line:

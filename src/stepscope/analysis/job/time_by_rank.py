@@ -21,6 +21,7 @@ class Limits:
     """When a step is far longer than the others: all limits must be exceeded."""
 
     length_factor: float = limit(2.0, "times the median step", "chosen by us: beyond ordinary variation")
+    two_factor: float = limit(10.0, "times the other step, of two", "chosen by us: which of two is ordinary is unknown")
     score: float = limit(3.5, "robust deviations above the median", "modified z-scores, Iglewicz and Hoaglin, 1993")
     share_ratio: float = limit(0.05, "of the rank's recorded time, beyond the median step", "chosen by us")
 
@@ -50,7 +51,7 @@ def time_by_rank(
     A first step that is far longer than the others is start-up and left out.
     """
     left_out = pl.col("is_first") & pl.col("is_long") & (pl.len().over("rank") > 2)
-    rows = _measured(breakdown, outer_steps, limits).with_columns(left_out=left_out)
+    rows = measured(breakdown, outer_steps, limits).with_columns(left_out=left_out)
     counted = rows.filter(~pl.col("left_out"))
     parts = [part for part in PARTS if part in breakdown.columns]
     means = counted.group_by("rank").agg(pl.len().cast(pl.Int64).alias("steps"), rounded(pl.col(parts).mean()))
@@ -73,13 +74,14 @@ def long_steps(
         `step`, `rank`, `window_ns`, `median_ns` (of the rank's steps of the same kind), `share_ratio` (of the rank's
         recorded time), `is_first` (first recorded step of the rank), longest first.
     """
-    found = _measured(breakdown, outer_steps, limits).filter("is_long").sort(-pl.col("window_ns"), "rank")
+    found = measured(breakdown, outer_steps, limits).filter("is_long").sort(-pl.col("window_ns"), "rank")
     longest = found.unique("step", keep="first", maintain_order=True)
     return longest.select("step", "rank", "window_ns", "median_ns", "share_ratio", "is_first")
 
 
-def _measured(breakdown: pl.DataFrame, outer_steps: pl.DataFrame | None, limits: Limits) -> pl.DataFrame:
-    """The steps with `median_ns`, `share_ratio`, `is_first` and `is_long`."""
+def measured(breakdown: pl.DataFrame, outer_steps: pl.DataFrame | None, limits: Limits) -> pl.DataFrame:
+    """The steps with `median_ns` (of two steps, the shorter), `share_ratio`, `is_first`, `is_long`, `steps` (number of
+    the rank's) and `recorded_ns` (their length)."""
     alike = [name for name in ("rank", "by_phases") if name in breakdown.columns]
     window, step = pl.col("window_ns"), pl.col("step")
     deviation = (window - pl.col("median_ns")).abs().median().over(alike) * MAD_TO_SIGMA
@@ -88,10 +90,15 @@ def _measured(breakdown: pl.DataFrame, outer_steps: pl.DataFrame | None, limits:
     own = breakdown.group_by("rank").agg(first_step=step.min())
     firsts = own if outer_steps is None else outer_steps.select("rank", "first_step")
     rows = breakdown.join(firsts, on="rank", how="left", maintain_order="left")
-    return rows.with_columns(median_ns=window.median().over(alike)).with_columns(
+    two = pl.len().over(alike) == 2
+    usual = pl.when(two).then(window.min().over(alike)).otherwise(window.median().over(alike))
+    factor = pl.when(two).then(limits.two_factor).otherwise(limits.length_factor)
+    return rows.with_columns(
+        median_ns=usual, steps=pl.len().over("rank").cast(pl.Int64), recorded_ns=total
+    ).with_columns(
         share_ratio=pl.when(total > 0).then(window / total).otherwise(0.0),
         is_first=step == pl.col("first_step"),
-        is_long=(window > limits.length_factor * pl.col("median_ns"))
-        & (excess > limits.score * deviation)
+        is_long=(window > factor * pl.col("median_ns"))
+        & (two | (excess > limits.score * deviation))
         & (excess > limits.share_ratio * total),
     )

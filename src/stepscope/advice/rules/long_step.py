@@ -1,0 +1,127 @@
+"""Single steps take far longer than the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from stepscope.advice.finding import CPU, Finding, per_of, platform_of, saved
+from stepscope.advice.messages import Choices, Message, Text
+from stepscope.advice.registry import Claim, Turn, rule
+
+_HOW_MUCH = Text(
+    " in {steps:steps}[ on rank {rank}][ and {more} more]: {excess_ns:ms} more than in a median {per:noun} of "
+    "{median_ns:ms} ({ratio:percent} of the recorded time).",
+    "（{steps:steps}[，rank {rank}][ 和另外 {more} 个]）：比 {median_ns:ms} 的中位{per:each}多 {excess_ns:ms}"
+    "（占记录时间的 {ratio:percent}）。",
+)
+_CAUSE = Text(
+    "This accounts for {kind_ns:ms} of the extra time; {of:windows} were recorded.[ In its longest gap, the host is in "
+    "{during}.]",
+    "多出的时间中有 {kind_ns:ms} 属于此类；共记录了 {of:windows}。[在最长的空隙中，主机在执行 `{during}`。]",
+)
+_BASIS = Text("the extra time, spread over all {per:nouns}", "多出的时间平均到每{per:noun}")
+_HOST = Text(
+    "See what the host did in that {per:noun} with `stepscope gaps`. If it is evaluation, logging or start-up, do it "
+    "less often or leave it out of the recording.",
+    "用 `stepscope gaps` 查看主机在该{per:noun}中做了什么。若是评估、日志或启动过程，降低其频率或不记录它。",
+)
+_WORK: Choices = {
+    (None, None): Text(
+        "Compare the kernels of that {per:noun} with another's (`stepscope ops --step`): other input shapes mean an "
+        "uneven batch; the same kernels, only slower, mean a lower clock or another process on the device.",
+        "把该{per:noun}的核函数与其他的对比（`stepscope ops --step`）：输入形状不同说明批次不均；"
+        "核函数相同但更慢，说明频率降低或设备上有其他进程。",
+    ),
+    (None, CPU): Text(
+        "Compare the operators of that {per:noun} with another's (`stepscope ops --step`): other input shapes mean an "
+        "uneven batch; the same operators, only slower, mean other processes on the processors.",
+        "把该{per:noun}的算子与其他的对比（`stepscope ops --step`）：输入形状不同说明批次不均；"
+        "算子相同但更慢，说明处理器上有其他进程。",
+    ),
+}
+_NETWORK = Text(
+    "No recorded rank is late otherwise: check the network (retransmissions, links that went down) and ranks that were "
+    "not recorded.",
+    "没有其他已记录的 rank 迟到：检查网络（重传、断开的链路）以及未被记录的 rank。",
+)
+_KINDS: dict[str, tuple[Text, Text | Choices]] = {
+    "computing": (Text("Computing takes far longer", "计算耗时长得多"), _WORK),
+    "communication": (Text("Communication takes far longer", "通信耗时长得多"), _NETWORK),
+    "memory": (Text("Copying memory takes far longer", "内存拷贝耗时长得多"), _HOST),
+    "compile": (Text("A compiler runs", "编译器在运行"), _HOST),
+    "garbage_collection": (Text("Python collects garbage", "Python 在回收垃圾"), _HOST),
+    "data_loading": (Text("Waiting for data takes far longer", "等待数据耗时长得多"), _HOST),
+    "checkpoint": (Text("A checkpoint is written", "在写检查点"), _HOST),
+    "synchronisation": (Text("The device is idle around synchronising calls", "设备在同步调用前后空闲"), _HOST),
+    "dispatch": (Text("The host launches work far too late", "主机下发任务过晚"), _HOST),
+    "dependency": (
+        Text("The device is idle although its next work was launched in time", "后续任务已及时下发，但设备空闲"),
+        _HOST,
+    ),
+    "python": (Text("Python code runs outside any operator", "在算子之外运行 Python 代码"), _HOST),
+    "other": (Text("Nothing that was recorded runs", "没有任何被记录的活动"), _HOST),
+    "not_recorded": (Text("The device is idle for a cause that was not recorded", "设备空闲，原因未被记录"), _HOST),
+    "outside": (
+        Text("The host works before or after all work of its device", "主机在设备的全部任务之前或之后耗时"),
+        _HOST,
+    ),
+    "unknown": (Text("Something takes far longer", "耗时长得多"), _HOST),
+}
+"""What happens, and the action, by `outlier_steps.kind`."""
+
+MESSAGES = {kind: Message(what + _HOW_MUCH, _CAUSE, action, basis=_BASIS) for kind, (what, action) in _KINDS.items()}
+
+OF_DEVICES = ("synchronisation", "dispatch", "dependency", "not_recorded", "outside")
+"""Kinds that exist only with a device."""
+
+LEAST_STEPS = 3
+"""Steps from which it is known what an ordinary one takes."""
+
+
+@rule("long-step", MESSAGES, whole_job=True, claim=Claim(Turn.LONG_STEP, time_in="kind", own=True))
+def long_step(
+    outlier_steps: pl.DataFrame, breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None
+) -> Iterator[Finding]:
+    """Report steps that take far longer than the others, and what they spend the extra time on.
+
+    A first step is start-up and left out. The saving is the extra time spread over all steps, less what other rules
+    claim of the same kind; where they claim nearly all of it, they name the steps, and this rule is silent. Of two
+    steps, none is claimed.
+    """
+    per, count, on_cpu = per_of(breakdown), breakdown["rank"].n_unique(), platform_of(ranks).device == CPU
+    later = outlier_steps.filter(~pl.col("is_first"))
+    for (kind,), rows in later.partition_by("kind", as_dict=True, maintain_order=True).items():
+        worst = rows.sort(-pl.col("excess_ns"), "step").row(0, named=True)
+        steps, recorded = worst["steps"], max(worst["recorded_ns"], 1)
+        excess = min(rows["excess_ns"].sum(), recorded)
+        saved_ns = excess if steps >= LEAST_STEPS else 0
+        everyone = worst["alike"] >= count
+        yield Finding(
+            rule="long-step",
+            message="unknown" if on_cpu and kind in OF_DEVICES else kind,
+            parameters={
+                "rank": None if everyone else worst["rank"],
+                "more": None if everyone or worst["alike"] == 1 else worst["alike"] - 1,
+                "steps": rows["step"].to_list(),
+                "excess_ns": excess,
+                "median_ns": worst["median_ns"],
+                "ratio": excess / recorded,
+                "kind_ns": rows["kind_ns"].sum(),
+                "of": steps,
+                "during": None,
+            },
+            saving_ns=saved(per, saved_ns / steps, steps),
+            saving_ratio=saved_ns / recorded,
+            saving_low_ns=0,
+            per=per,
+            where={} if everyone else {"rank": worst["rank"]},
+            evidence={
+                "kind": kind,
+                "steps": rows["step"].to_list(),
+                **{name: worst[name] for name in ("window_ns", "median_ns", "recorded_ns")},
+                "excess_ns": excess,
+            },
+            least="medium",
+        )

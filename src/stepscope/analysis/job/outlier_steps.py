@@ -1,0 +1,144 @@
+"""The steps that take far longer than the others of their rank, and with what."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.job.time_by_rank import LIMITS, Limits, measured
+from stepscope.analysis.registry import analysis
+from stepscope.analysis.step.idle import CAUSES
+from stepscope.tables.base import Column, schema_of
+
+WORK = {
+    "computing": pl.col("computing_ns"),
+    "communication": pl.col("communication_not_overlapped_ns"),
+    "memory": pl.col("memory_not_overlapped_ns"),
+}
+"""What a step's time is spent on, besides the causes of idle time."""
+
+OUTSIDE = "outside"
+"""Time of the host before a device's first work, or after its last."""
+
+UNKNOWN = "unknown"
+
+KINDS = (*WORK, *CAUSES, OUTSIDE, UNKNOWN)
+
+MAIN = 0.5
+"""Share of a step's extra time from which one kind of work explains it, chosen by us: most of it."""
+
+
+@analysis(
+    "rank",
+    columns(
+        "rank step by_phases",
+        Column("window_ns", "int64", "Length of its window, with `outside_ns`."),
+        Column("outside_ns", "int64", "Part of the step on the host before its rank's first window or after the last."),
+        nulls="",
+    ),
+    together=True,
+)
+def step_lengths(timed_steps: pl.DataFrame, all_steps: pl.DataFrame) -> pl.DataFrame:
+    """How long each step took: one row per step, in order.
+
+    Windows of a device begin with its first work and end with its last, so they lack what the host does before and
+    after.
+    """
+    start, end = pl.col("window_start_ns"), pl.col("window_start_ns") + pl.col("window_ns")
+    seen = timed_steps.with_columns(first_ns=start.min().over("rank"), last_ns=end.max().over("rank"))
+    host = all_steps.select("rank", "step", "start_ns", "end_ns").unique(["rank", "step"], maintain_order=True)
+    before = pl.min_horizontal("end_ns", "first_ns") - pl.col("start_ns")
+    after = pl.col("end_ns") - pl.max_horizontal("start_ns", "last_ns")
+    outside = before.clip(lower_bound=0) + after.clip(lower_bound=0)
+    of_device = pl.when(pl.col("window") == "device").then(outside).fill_null(0)
+    found = seen.join(host, on=["rank", "step"], how="left", maintain_order="left").with_columns(outside_ns=of_device)
+    length = pl.col("window_ns") + pl.col("outside_ns")
+    return found.select("rank", "step", "by_phases", length.alias("window_ns"), "outside_ns")
+
+
+COLUMNS = columns(
+    "step",
+    Column("rank", "int32", "Rank that spends most extra time on other things than communication.", nullable=False),
+    Column("kind", "string", "What most of the extra time is spent on.", values=KINDS),
+    Column("alike", "int32", "Number of ranks that spend at least half as much extra time on it."),
+    meaning("window_ns", "Length of the step on this rank."),
+    Column("median_ns", "int64", "Length of the rank's median step; of two steps, of the shorter one."),
+    Column("excess_ns", "int64", "`window_ns` less `median_ns`."),
+    Column("kind_ns", "int64", "Extra time of this kind, compared with the rank's median step."),
+    Column("share_ratio", "float64", "Share of the rank's recorded time."),
+    Column("is_first", "bool", "True for the rank's first recorded step, which starts things up."),
+    meaning("steps", "Number of steps of the rank."),
+    Column("recorded_ns", "int64", "Length of these steps."),
+    nulls="",
+)
+
+
+@analysis("job", COLUMNS, whole_job=True, across_steps=True)
+def outlier_steps(
+    step_lengths: pl.DataFrame,
+    breakdown: pl.DataFrame,
+    idle: pl.DataFrame | None,
+    outer_steps: pl.DataFrame | None = None,
+    limits: Limits = LIMITS,
+) -> pl.DataFrame:
+    """Find the steps that take far longer than others of their rank, and what they spend the extra time on.
+
+    The rank of a step is the one with most extra time other than communication, since the others wait for it. A step
+    that only waits is left out beside one in which another rank is late: on a device, a rank that is late at the start
+    of a step makes its own step before and the others' step longer.
+
+    Returns:
+        One row per step, in order.
+    """
+    long = measured(step_lengths, outer_steps, limits).filter("is_long")
+    if long.is_empty():
+        return pl.DataFrame(schema=schema_of(COLUMNS))
+    excess = _excess(breakdown, idle, long)
+    is_wait = pl.col("kind") == "communication"
+    own = excess.filter(~is_wait).group_by("rank", "step").agg(own_ns=pl.col("kind_ns").clip(lower_bound=0).sum())
+    rows = long.join(own, on=["rank", "step"], how="left").with_columns(pl.col("own_ns").fill_null(0))
+    rows = rows.with_columns(excess_ns=(pl.col("window_ns") - pl.col("median_ns")).cast(pl.Int64))
+    worst = rows.sort("step", -pl.col("own_ns"), -pl.col("excess_ns"), "rank").unique(
+        "step", keep="first", maintain_order=True
+    )
+    is_own = pl.col("own_ns") >= MAIN * pl.col("excess_ns")
+    kinds = excess.sort(-pl.col("kind_ns"), "kind").join(
+        worst.select("rank", "step", is_own=is_own), on=["rank", "step"]
+    )
+    main = kinds.filter(~pl.col("is_own") | ~is_wait).unique(["rank", "step"], keep="first", maintain_order=True)
+    found = worst.join(main.select("rank", "step", "kind", "kind_ns"), on=["rank", "step"], how="left").with_columns(
+        kind=pl.when(pl.col("kind_ns") >= MAIN * pl.col("excess_ns")).then("kind").fill_null(UNKNOWN),
+        kind_ns=pl.col("kind_ns").fill_null(0),
+    )
+    others = excess.join(found.select("step", "kind", most_ns="kind_ns"), on=["step", "kind"])
+    alike = others.filter(pl.col("kind_ns") >= MAIN * pl.col("most_ns")).group_by("step").agg(alike=pl.len())
+    known = found.join(alike, on="step", how="left").with_columns(
+        pl.col("alike").fill_null(1).cast(pl.Int32), pl.col("median_ns").cast(pl.Int64)
+    )
+    return _without_waits(known).select(names(COLUMNS)).sort("step")
+
+
+def _excess(breakdown: pl.DataFrame, idle: pl.DataFrame | None, long: pl.DataFrame) -> pl.DataFrame:
+    """The extra time of each kind in long steps, against the rank's median step: `rank`, `step`, `kind`, `kind_ns`."""
+    keys = ["rank", "step"]
+    parts = [breakdown.select(*keys, kind=pl.lit(kind), spent_ns=value) for kind, value in WORK.items()]
+    if idle is not None:
+        parts.append(idle.select(*keys, kind="cause", spent_ns="idle_ns"))
+    spent = pl.concat(parts)
+    every = breakdown.select(keys).join(spent.select("rank", "kind").unique(), on="rank")
+    usual = (
+        every.join(spent, on=[*keys, "kind"], how="left")
+        .with_columns(pl.col("spent_ns").fill_null(0))
+        .with_columns(usual_ns=pl.col("spent_ns").quantile(0.5, "lower").over("rank", "kind"))
+    )
+    outside = long.filter(pl.col("outside_ns") > 0).select(*keys, kind=pl.lit(OUTSIDE), kind_ns="outside_ns")
+    more = (pl.col("spent_ns") - pl.col("usual_ns")).cast(pl.Int64).alias("kind_ns")
+    return pl.concat([usual.join(long.select(keys), on=keys).select(*keys, "kind", more), outside]).sort(*keys, "kind")
+
+
+def _without_waits(found: pl.DataFrame) -> pl.DataFrame:
+    """The steps without those of communication beside one with another kind of extra time."""
+    waits = {*found.filter(pl.col("kind") == "communication")["step"]}
+    others = {*found["step"]} - waits
+    caused = [step for step in waits if {step - 1, step + 1} & others]
+    return found.filter(~pl.col("step").is_in(caused))

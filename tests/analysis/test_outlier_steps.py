@@ -1,0 +1,88 @@
+"""Single steps that take far longer than the others, and what they spend the time on."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from stepscope.advice import advise
+from stepscope.report.answers import answers
+from stepscope.report.verdict import verdict
+from stepscope.run import Run
+from stepscope.tables import STEPS
+from tests.advice.test_lost_time_rules import on_cpu
+from tests.analysis.jobs import MS, job
+
+LONG = 4600 * MS
+
+
+def outliers(run: Run) -> list[tuple[int, int, str, int]]:
+    return run.analyse("outlier_steps").select("step", "rank", "kind", "alike").rows()
+
+
+def test_equal_steps_have_none() -> None:
+    assert outliers(job()) == []
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_a_step_in_which_one_rank_computes_longer_is_named_with_its_cost(ranks: int) -> None:
+    run = job(ranks, 10, once_ns={("compute", 5, ranks - 1): LONG})
+
+    (finding,) = [one for one in advise(run) if one.rule == "long-step"]
+
+    assert outliers(run) == [(5, ranks - 1, "computing", 1)]
+    assert finding.saving_ns == pytest.approx(LONG / 10, rel=0.001)
+    assert finding.ranks == ([] if ranks == 1 else [ranks - 1])
+    where = "" if ranks == 1 else f" on rank {ranks - 1}"
+    assert f"Computing takes far longer in step 5{where}: 4.60 s more than" in verdict(answers(run))
+
+
+def test_steps_that_only_wait_for_a_late_rank_are_no_outliers_of_their_own() -> None:
+    run = job(3, 10, once_ns={("data", 6, 1): LONG})
+
+    assert outliers(run) == [(5, 1, "data_loading", 1)]  # a window ends with the next step's first kernel
+    assert [one.saving_ns for one in advise(run) if one.rule == "long-step"] == [pytest.approx(LONG / 10, rel=0.001)]
+    assert "tep 6" not in verdict(answers(run))
+
+
+def test_all_ranks_that_are_late_are_counted() -> None:
+    run = job(3, 10, once_ns={("compute", 5, rank): LONG for rank in range(3)})
+
+    (finding,) = [one for one in advise(run) if one.rule == "long-step"]
+
+    assert outliers(run) == [(5, 0, "computing", 3)]
+    assert finding.ranks == []
+
+
+def test_what_another_rule_claims_is_not_claimed_again() -> None:
+    run = Run.from_frames({0: on_cpu(lambda step: LONG if step == 7 else 0, steps=20)})
+
+    assert outliers(run) == [(7, 0, "other", 1)]
+    assert [one.rule for one in advise(run)] == ["idle-time"]
+
+
+def test_start_up_is_not_claimed() -> None:
+    run = job(1, 10, once_ns={("compute", 1, 0): LONG})
+
+    assert run.analyse("outlier_steps")["is_first"].to_list() == [True]
+    assert [one.rule for one in advise(run)] == ["exposed-communication"]
+
+
+def test_of_two_steps_none_is_known_to_be_ordinary() -> None:
+    (finding,) = [one for one in advise(job(1, 2, once_ns={("compute", 2, 0): LONG})) if one.rule == "long-step"]
+
+    assert (finding.saving_ns, finding.severity) == (0, "medium")
+    assert outliers(job(1, 2, once_ns={("compute", 2, 0): 100 * MS})) == []
+
+
+@pytest.mark.parametrize(("step", "moved"), [(1, {"start_ns": -LONG}), (5, {"end_ns": LONG})])
+def test_what_the_host_does_before_and_after_all_device_work_counts(step: int, moved: dict[str, int]) -> None:
+    run = job(1)
+    steps = run.table("steps").drop("rank").collect()
+    here = pl.col("step") == step
+    shifts = [pl.when(here).then(pl.col(name) + ns).otherwise(name).alias(name) for name, ns in moved.items()]
+    tables = {name: run.table(name).drop("rank").collect() for name in ("kernels", "collectives", "slices", "ranks")}
+    run = Run.from_frames({0: {**tables, "steps": STEPS.conform(steps.with_columns(shifts))}})
+
+    assert run.analyse("outlier_steps").select("step", "kind").rows() == [(step, "outside")]
+    assert "4.6" in verdict(answers(run))
