@@ -1,0 +1,265 @@
+"""The jobs of the benchmark: every fault in several layouts, sizes and levels of noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count, islice
+
+from simulated.faults import Change, Fault, kernels, launches, reads_back, stops, waits_for_data, waits_for_event
+from simulated.layouts import MS, US, Shape, noisier
+from simulated.operations import SlowPath
+from simulated.truth import Job
+
+LAYOUTS: dict[str, Shape] = {
+    "dp8": Shape(),
+    "tp4": Shape(ranks=16, tensor=4, layers=3, steps=6),
+    "pp4": Shape(ranks=8, stages=4, layers=1, micro_batches=6, steps=6),
+    "dp4": Shape(ranks=4, steps=10, layers=6),
+    "tp2pp2": Shape(ranks=16, tensor=2, stages=2, layers=1, micro_batches=4, steps=5),
+    "zero8": Shape(sharded=True),
+    "experts8": Shape(experts=True, layers=3),
+    "dp16 on 2 hosts": Shape(ranks=16, layers=3, steps=6, clock_spread_ns=3 * MS),
+    "tp2": Shape(ranks=8, tensor=2, steps=20, layers=2),
+}
+"""Layouts whose ranks have enough work to hide some of their communication."""
+
+HOST_BOUND = Shape(kernel_ns=12 * US, gap_ns=28 * US, layers=8, layer_bytes=2_000_000)
+
+Family = Callable[[int], Job]
+
+
+def _shape(number: int, *names: str, **changes: object) -> tuple[str, Shape]:
+    """Layout, noise and seed of the n-th job of a family."""
+    chosen = names or tuple(LAYOUTS)
+    name = chosen[number % len(chosen)]
+    shape = noisier(LAYOUTS[name], (number + number // len(chosen)) % 5)
+    return name, replace(shape, seed=number, **changes)  # type: ignore[arg-type]
+
+
+def _victim(shape: Shape, number: int) -> int:
+    return (number * 5 + 3) % shape.ranks
+
+
+def _slow(factor: float, match: str = "") -> Family:
+    def family(number: int) -> Job:
+        name, shape = _shape(number)
+        fault = Fault("computing", "rank", (_victim(shape, number),), kernels(factor, match))
+        return Job(name, shape, [fault])
+
+    return family
+
+
+def _in_steps(which: Callable[[int], bool], steps: int, factor: float = 1.4) -> Family:
+    def family(number: int) -> Job:
+        name, shape = _shape(number, "dp8", "dp4", "tp2", "zero8", steps=steps)
+        chosen = frozenset(step for step in range(steps) if which(step))
+        fault = Fault("computing", "rank", (_victim(shape, number),), kernels(factor), steps=chosen)
+        return Job(name, shape, [fault])
+
+    return family
+
+
+def _on_host(kind: str, change: Callable[[Shape], Change], *also: str, everyone: bool = False) -> Family:
+    """A fault of the host of one rank (or of each) of a data-parallel job."""
+
+    def family(number: int) -> Job:
+        name, shape = _shape(number, "dp8", "dp4", "zero8", "tp2")
+        ranks = tuple(range(shape.ranks)) if everyone else (_victim(shape, number),)
+        fault = Fault(kind, "job" if everyone else "rank", ranks, change(shape), also=also)
+        return Job(name, shape, [fault])
+
+    return family
+
+
+def _tensor_group(number: int) -> Job:
+    name, shape = _shape(number, "tp4", "tp2", "tp2pp2")
+    ranks = tuple(shape.tensor_ranks(_victim(shape, number)))
+    return Job(name, shape, [Fault("computing", "tensor group", ranks, kernels(1.3))])
+
+
+def _node(number: int) -> Job:
+    _, shape = _shape(number, "dp16 on 2 hosts", ranks=(24, 32)[number % 2], layers=2, steps=5)
+    ranks = tuple(shape.host_ranks(1 + number % 2))
+    return Job("dp on hosts", shape, [Fault("computing", "host", ranks, kernels(1.2))])
+
+
+def _stage(number: int) -> Job:
+    name, shape = _shape(number, "pp4", "tp2pp2")
+    ranks = tuple(shape.stage_ranks((1 + number // 2) % shape.stages))
+    return Job(name, shape, [Fault("computing", "stage", ranks, kernels(1.3))])
+
+
+def _most(number: int) -> Job:
+    name, shape = _shape(number, "dp4")
+    ranks = tuple(rank for rank in range(4) if rank != number % 4)
+    return Job(name, shape, [Fault("computing", "ranks", ranks, kernels(1.3))])
+
+
+def _rotating(number: int) -> Job:
+    name, shape = _shape(number, "dp8", "dp4", "zero8", steps=16)
+    return Job(name, shape, [Fault("computing", "rotating", tuple(range(shape.ranks)), kernels(1.6), rotates=True)])
+
+
+def _outlier(number: int) -> Job:
+    name, shape = _shape(number, "dp8", "dp4", steps=(10, 20)[number % 2])
+    everyone = tuple(range(shape.ranks))
+    change = stops(4_600 * MS)
+    if number % 2:
+        return Job(
+            name,
+            shape,
+            [Fault("outlier", "rank", (_victim(shape, number),), change, steps=frozenset({6}), also=("dispatch",))],
+        )
+    return Job(name, shape, [Fault("outlier", "job", everyone, change, steps=frozenset({6}), also=("dispatch",))])
+
+
+def _dispatch(number: int) -> Job:
+    shape = noisier(replace(HOST_BOUND, seed=number), number % 5)
+    return Job("host-bound dp8", shape, [Fault("dispatch", "rank", (_victim(shape, number),), launches(20 * US))])
+
+
+def _bubble(number: int) -> Job:
+    """The host of a rank of the last stage stops while its first input is still on its way through the pipeline."""
+    name, shape = _shape(number, "pp4")
+    rank = shape.rank_at(3, number % shape.copies, 0)
+    return Job(name, shape, [Fault("dispatch", "rank", (rank,), stops(shape.kernel_ns * 26, place=0.02))])
+
+
+def _two_slow(number: int) -> Job:
+    """Two ranks in different groups; the later one hides part of the other."""
+    name, shape = _shape(number, "tp4", "tp2", "tp2pp2")
+    one, other = shape.rank_at(0, 0, 1), shape.rank_at(shape.stages - 1, 1, 0)
+    faults = [Fault("computing", "rank", (one,), kernels(1.3)), Fault("computing", "rank", (other,), kernels(1.25))]
+    return Job(name, shape, faults)
+
+
+def _two_kinds(number: int) -> Job:
+    name, shape = _shape(number, "dp8", "zero8")
+    faults = [
+        Fault("computing", "rank", (2,), kernels(1.2)),
+        Fault("data_loading", "rank", (5,), waits_for_data(shape.kernel_ns * 20)),
+    ]
+    return Job(name, shape, faults)
+
+
+def _nic(number: int) -> Job:
+    ranks, hosts = ((32, 8), (4, 2), (16, 4))[number % 3]
+    _, shape = _shape(number, "dp4", ranks=ranks, ranks_per_host=hosts, layers=2, layer_bytes=60_000_000, steps=6)
+    rank = _victim(shape, number)
+    return Job(f"dp{ranks} on hosts", shape, [Fault("link", "nic", (rank,), path=SlowPath(3.0, (rank,)))], links=True)
+
+
+def _link(number: int) -> Job:
+    name, shape = _shape(number, "dp8", "tp4", layer_bytes=60_000_000)
+    one = _victim(shape, number)
+    other = shape.tensor_ranks(one)[0] if shape.tensor > 1 else (one + 1) % shape.ranks
+    other = other if other != one else one + 1
+    ends = (min(one, other), max(one, other))
+    return Job(name, shape, [Fault("link", "link", ends, path=SlowPath(3.0, ends))], links=True)
+
+
+def _group(number: int) -> Job:
+    """A slow link inside one tensor-parallel group; links are not recorded."""
+    name, shape = _shape(number, "tp4", "tp2", layer_bytes=80_000_000)
+    ranks = tuple(shape.tensor_ranks(_victim(shape, number)))
+    return Job(name, shape, [Fault("group", "tensor group", ranks, path=SlowPath(2.5, ranks[:2]), also=("link",))])
+
+
+def _loader_of_two(number: int) -> Job:
+    _, shape = _shape(number, "dp4", ranks=2)
+    return Job("dp2", shape, [Fault("data_loading", "rank", (number % 2,), waits_for_data((34, 8)[number % 2] * MS))])
+
+
+def _clock(number: int) -> Job:
+    name, shape = _shape(number, "dp8", "tp4", "zero8")
+    fault = Fault(
+        "computing",
+        "rank",
+        (_victim(shape, number),),
+        kernels(1800 / 1450),
+        counters=(("sm_clock_mhz", 1800.0, 1450.0),),
+    )
+    return Job(name, shape, [fault])
+
+
+def _hole(number: int) -> Job:
+    name, shape = _shape(number, "dp8", "dp4", "zero8")
+    hole = Fault("dependency", "job", tuple(range(shape.ranks)), waits_for_event(64 * MS), also=("waiting", "dispatch"))
+    return Job(name, replace(shape, kernel_ns=450 * US, synchronises=number % 3 == 2), [hole])
+
+
+def _healthy(**changes: object) -> Family:
+    def family(number: int) -> Job:
+        name, shape = _shape(number, **changes)
+        return Job(name, shape)
+
+    return family
+
+
+def _healthy_host_bound(number: int) -> Job:
+    return Job("host-bound dp8", noisier(replace(HOST_BOUND, seed=number, skew_ns=20 * US), number % 5))
+
+
+HEALTHY: dict[str, Family] = {
+    "healthy": _healthy(),
+    "healthy, random 5 ms stalls": _healthy(stall_ns=5 * MS, stalls=0.15),
+    "healthy, skew of 20 us, host-bound": _healthy_host_bound,
+    "healthy, exposed communication": _healthy(layer_bytes=200_000_000),
+    "healthy, uneven batches": _healthy(work_noise=0.03),
+    "healthy, clocks of hosts differ": _healthy(ranks_per_host=4, clock_spread_ns=5 * MS),
+}
+
+FAULTY: dict[str, Family] = {
+    "rank x1.3": _slow(1.3),
+    "rank x1.1": _slow(1.1),
+    "tensor group x1.3": _tensor_group,
+    "host x1.2": _node,
+    "stage x1.3": _stage,
+    "3 of 4 ranks x1.3": _most,
+    "another rank x1.6 each step": _rotating,
+    "from step 7 of 10": _in_steps(lambda step: step >= 6, 10),
+    "every third step": _in_steps(lambda step: step % 3 == 2, 12),
+    "first 6 of 20": _in_steps(lambda step: step < 6, 20),
+    "one step of 4.6 s": _outlier,
+    "dispatch +20 us, host-bound": _dispatch,
+    "hidden in the bubble": _bubble,
+    "two slow ranks": _two_slow,
+    "two kinds": _two_kinds,
+    "slow NIC": _nic,
+    "slow link": _link,
+    "slow group, no links": _group,
+    "two ranks, one loader": _loader_of_two,
+    "loader of a rank": _on_host("data_loading", lambda s: waits_for_data(s.kernel_ns * 30)),
+    "loader of all ranks": _on_host("data_loading", lambda s: waits_for_data(s.kernel_ns * 30), everyone=True),
+    "attention x1.5": _slow(1.5, "flash"),
+    "clock 1450 of 1800": _clock,
+    "garbage collection": _on_host("garbage_collection", lambda s: stops(s.kernel_ns * 60, "python_gc", "gc")),
+    "stall without a mark": _on_host("dispatch", lambda s: stops(s.kernel_ns * 60)),
+    "compiling": _on_host("compile", lambda s: stops(s.kernel_ns * 60, "compile: forward", "annotation")),
+    "cudaMalloc": _on_host(
+        "memory_allocation", lambda s: stops(s.kernel_ns * 20, "cudaMalloc", "runtime", times=4), "dispatch"
+    ),
+    "checkpoint": _on_host("checkpoint", lambda s: stops(s.kernel_ns * 60, "checkpoint: save", "annotation")),
+    ".item()": _on_host("synchronisation", lambda _: reads_back(12), "dispatch"),
+    "copies x20": _on_host("memory", lambda _: kernels(20.0, "Memcpy", "memory")),
+    "64 ms hole": _hole,
+}
+
+
+def jobs(number: int, only: str = "") -> Iterator[tuple[str, Job]]:
+    """The family and job of each of `number` jobs: a third of them healthy, the rest spread evenly over the faults.
+
+    Args:
+        number: How many.
+        only: Only families whose name contains this.
+    """
+    families = {name: family for name, family in {**HEALTHY, **FAULTY}.items() if only in name}
+    healthy = [name for name in families if name in HEALTHY]
+    faulty = [name for name in families if name in FAULTY]
+    shares = {True: round(number / 3) if faulty else number, False: number}
+    shares[False] -= shares[True] if healthy else 0
+    for is_healthy, names in ((True, healthy), (False, faulty)):
+        turns = ((name, turn) for turn in count() for name in names)
+        for name, turn in islice(turns, shares[is_healthy] if names else 0):
+            yield name, families[name](turn)

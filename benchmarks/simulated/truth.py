@@ -1,0 +1,66 @@
+"""A job with faults, and what they cost: the same job simulated again without them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from simulated.faults import Fault, faulted, slowed
+from simulated.layouts import Shape, call_noise, network_of, programs_of
+from simulated.operations import Network
+from simulated.simulate import Times, simulate
+
+
+@dataclass
+class Job:
+    """A job whose losses are known.
+
+    Args:
+        name: What it is an example of.
+        shape: The job.
+        faults: What is wrong with it.
+        links: Whether the times of links are recorded.
+        on_disk: Whether it must be read from traces, as names decide what it does.
+        loss_share: Share of the step that is lost although no fault is listed (a healthy device that waits).
+    """
+
+    name: str
+    shape: Shape
+    faults: Sequence[Fault] = ()
+    links: bool = False
+    on_disk: bool = False
+
+    @cached_property
+    def times(self) -> Times:
+        return self._simulated(self.faults)
+
+    @property
+    def network(self) -> Network:
+        return slowed(network_of(self.shape), self.faults)
+
+    @cached_property
+    def loss_ns(self) -> list[int]:
+        """What all faults together cost, by step."""
+        return self._difference(())
+
+    def loss_without(self, fault: Fault) -> float:
+        """What mending one fault alone saves, per step."""
+        rest = [other for other in self.faults if other is not fault]
+        return sum(self._difference(rest)) / self.shape.steps
+
+    @property
+    def mean_loss_ns(self) -> float:
+        return sum(self.loss_ns) / self.shape.steps
+
+    @property
+    def loss_share(self) -> float:
+        return sum(self.loss_ns) / self.times.total_ns
+
+    def _difference(self, faults: Sequence[Fault]) -> list[int]:
+        mended = self._simulated(faults)
+        return [with_all - without for with_all, without in zip(self.times.step_ns, mended.step_ns, strict=True)]
+
+    def _simulated(self, faults: Sequence[Fault]) -> Times:
+        shape = self.shape
+        return simulate(faulted(programs_of(shape), faults), slowed(network_of(shape), faults), call_noise(shape))
