@@ -12,10 +12,12 @@ from stepscope.advice import RULES, Finding, advise
 from stepscope.advice.advise import completed
 from stepscope.advice.finding import Platform
 from stepscope.advice.rules.idle_time import CAUSES
+from stepscope.advice.rules.slow_rank_reasons import OF_KIND
 from stepscope.analysis.input.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
 from stepscope.analysis.input.loader import HOST_CPU, NO_WORKERS, READING, WORKER_CPU
 from stepscope.analysis.job.outlier_steps import KINDS as OUTLIERS
 from stepscope.analysis.job.segments import WORK
+from stepscope.analysis.job.slow_rank_causes import COLUMNS as CAUSE
 from stepscope.analysis.memory.memory_hints import COLUMNS as HINT
 from stepscope.analysis.memory.memory_hints import FRAGMENTATION, GROWTH, NEAR_CAPACITY
 from stepscope.run import Run
@@ -80,6 +82,13 @@ def slow_ranks() -> pl.DataFrame:
     return pl.DataFrame([{**row, "kind": kind, "unrecorded_ranks": number % 3} for number, kind in enumerate(WORK)])
 
 
+def slow_rank_causes(kind: str, reason: str) -> pl.DataFrame:
+    row: dict[str, Any] = dict.fromkeys(schema_of(CAUSE), 7.0)
+    row |= {"rank": 0, "kind": kind, "reason": reason, "names": ["_a", "_b"], "place": "_.x(3): _f", "counter": "_mhz"}
+    row |= {"named_ns": 5, "longest_ns": 5, "longest_step": 2, "since_step": 2, "shapes_recorded": True}
+    return pl.DataFrame([row], schema=schema_of(CAUSE))
+
+
 def dataset() -> pl.DataFrame:
     row = {"rank": 0, "pipeline": 0, "parent": None, "depth": 1, "children": [1], "samples": 9, "bottleneck": True}
     row |= {"usage_ratio": 0.2, "workers": 1, "processors_per_worker": 0.1, "observations": [], "chain": "a -> b"}
@@ -97,7 +106,14 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
     group = {"group": "g", "group_name": None, "ranks": "0, 1", "cost_ns": 500, "slowdown_factor": 2.0}
     nothing = {"segments": None, "arrival": None}
     given: Mapping[str, list[dict[str, Any]]] = {
-        "slow-rank": [{"slow_ranks": slow_ranks(), "breakdown": steps}],
+        "slow-rank": [
+            {"slow_ranks": slow_ranks(), "breakdown": steps},
+            *(
+                {"slow_ranks": slow_ranks(), "breakdown": steps, "slow_rank_causes": slow_rank_causes(kind, reason)}
+                for kind, reasons in OF_KIND.items()
+                for reason in reasons
+            ),
+        ],
         "slow-link": [
             {
                 "slow_links": pl.DataFrame([{**link, "bandwidth_ratio": 0.5, "cost_ns": 5}]),

@@ -25,7 +25,26 @@ COUNTS = (1, 2, 3)
 NAMES = {
     *("rank", "Python", "Tensor", "Cell", "loss", "py-spy", "worker", "x", "map", "batch"),
     *("PyTorch", "MindSpore", "MindRecord", "DataLoader", "GeneratorDataset", "CUDA", "graph", "C", "msadvisor"),
-    *("CPU", "AI", "NUMA", "PCIe", "GB/s", "GB", "MB", "kB", "B", "ms", "us", "ns", "s", "None", "True", "json"),
+    *(
+        "CPU",
+        "AI",
+        "NUMA",
+        "PCIe",
+        "MHz",
+        "ECC",
+        "GB/s",
+        "GB",
+        "MB",
+        "kB",
+        "B",
+        "ms",
+        "us",
+        "ns",
+        "s",
+        "None",
+        "True",
+        "json",
+    ),
 }
 """What a Chinese text may have in English letters: names, units, and what one types."""
 

@@ -40,6 +40,8 @@ from stepscope.analysis.job.rank_host_calls import host_patterns as host_pattern
 from stepscope.analysis.job.rank_host_calls import rank_host_calls as rank_host_calls
 from stepscope.analysis.job.rank_kernels import rank_kernels as rank_kernels
 from stepscope.analysis.job.segments import segments as segments
+from stepscope.analysis.job.slow_rank_causes import slow_kinds as slow_kinds
+from stepscope.analysis.job.slow_rank_causes import slow_rank_causes as slow_rank_causes
 from stepscope.analysis.job.slow_ranks import slow_ranks as slow_ranks
 from stepscope.analysis.job.time_by_rank import time_by_rank as time_by_rank
 from stepscope.analysis.memory.memory_breakdown import memory_breakdown as memory_breakdown

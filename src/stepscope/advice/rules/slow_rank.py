@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import polars as pl
 
 from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, per_of
 from stepscope.advice.messages import Choices, Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
+from stepscope.advice.rules.slow_rank_reasons import INSTEAD, OF_KIND, parameters_of, with_reasons
 
 _MORE = Text(
     ": {excess_ns:ms} more {per:each} than {compared:one the other rank|the median rank}"
-    "[ ({excess_ratio:percent} of {per:time})][; it arrives last in {times_last} of {calls} collectives]"
+    "[ ({excess_ratio:percent} of {per:time})][; it arrives last in {times_last} of {collectives} collectives]"
     "[. Only recorded ranks are compared: {unrecorded:count rank is|ranks are} missing].",
     "：{per:each}比{compared:one 另一个|中位} rank 多 {excess_ns:ms}[（占{per:time}的 {excess_ratio:percent}）]"
-    "[；{calls} 次集合通信中有 {times_last} 次最后到达][。仅比较了已记录的 rank：缺少 {unrecorded} 个]。",
+    "[；{collectives} 次集合通信中有 {times_last} 次最后到达][。仅比较了已记录的 rank：缺少 {unrecorded} 个]。",
 )
 _AGAINST = Text(
     " {own_ns:ms} {per:each}, against {typical_ns:ms} on {compared:one the other rank|the median rank}.[ Masked by "
@@ -48,7 +51,7 @@ def _message(verb: Text | Choices, spent: Text | Choices, action: Text | Choices
 
 _LOGGING = Text("and logging or checkpoints that only this rank does.", "以及只有该 rank 才做的日志或检查点。")
 
-MESSAGES = {
+_OF_KINDS = {
     "computing": _message(
         Text("computes slowly", "计算慢"),
         Text("It computes for", "它的计算耗时{per:each}"),
@@ -187,13 +190,19 @@ MESSAGES = {
 }
 """By `slow_ranks.kind`."""
 
+MESSAGES = with_reasons(_OF_KINDS)
+"""By kind, and by kind and recorded reason: `computing/alike`."""
+
+_SHOWN_CHARACTERS = 60
 
 _NOT_EVIDENCE = ("rank", "cost_ns", "cost_ratio", "unrecorded_ranks")
 
 
 @rule("slow-rank", MESSAGES, accuses=True, whole_job=True, claim=Claim(Turn.SEEN_LATE, time_in="kind"))
-def slow_rank(slow_ranks: pl.DataFrame, breakdown: pl.DataFrame) -> Iterator[Finding]:
-    """Report each rank in `slow_ranks`.
+def slow_rank(
+    slow_ranks: pl.DataFrame, breakdown: pl.DataFrame, slow_rank_causes: pl.DataFrame | None = None
+) -> Iterator[Finding]:
+    """Report each rank in `slow_ranks`, with the recorded reason (`slow_rank_causes`).
 
     The saving is the time per step that the job loses because of it (`cost_ns`): its share if several ranks are slow.
     Fixing one alone may save nothing if others are slow, or if ranks that were not recorded may be.
@@ -203,15 +212,20 @@ def slow_rank(slow_ranks: pl.DataFrame, breakdown: pl.DataFrame) -> Iterator[Fin
     worst: int | None = None
     others = slow_ranks["rank"].n_unique() - 1
     compared, per = breakdown["rank"].n_unique() - 1, per_of(breakdown)
+    causes = {} if slow_rank_causes is None else _causes(slow_rank_causes)
     for row in slow_ranks.iter_rows(named=True):
         kind, rank, cost_ns, unrecorded = row["kind"], row["rank"], row["cost_ns"], row["unrecorded_ranks"]
         worst = rank if worst is None else worst
         hidden = row["calls"] and not row["times_last"] and rank != worst
+        reason = causes.get((rank, kind), {})
+        message, words = _worded(kind, reason)
         yield Finding(
             rule="slow-rank",
-            message=kind,
+            message=message,
             parameters={
-                **{name: row[name] for name in ("rank", "excess_ns", "typical_ns", "calls")},
+                **words,
+                **{name: row[name] for name in ("rank", "excess_ns", "typical_ns")},
+                "collectives": row["calls"],
                 "excess_ratio": row["excess_ns"] * row["cost_ratio"] / cost_ns if cost_ns else None,
                 "own_ns": row["typical_ns"] + row["excess_ns"],
                 "times_last": row["times_last"] if row["calls"] else None,
@@ -227,5 +241,45 @@ def slow_rank(slow_ranks: pl.DataFrame, breakdown: pl.DataFrame) -> Iterator[Fin
             saving_high_ns=max(cost_ns, row["excess_ns"]),
             per=per,
             where={"rank": rank},
-            evidence={name: row[name] for name in row if name not in _NOT_EVIDENCE},
+            evidence={**{name: row[name] for name in row if name not in _NOT_EVIDENCE}, **_evidence(reason)},
         )
+
+
+def _causes(rows: pl.DataFrame) -> dict[tuple[int, str], dict[str, Any]]:
+    """The recorded reasons by rank and kind."""
+    return {(row["rank"], row["kind"]): row for row in rows.iter_rows(named=True)}
+
+
+def _worded(kind: str, reason: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The message for a reason, and the parameters that only it has."""
+    if not reason:
+        return kind, {}
+    name = INSTEAD.get(kind, {}).get(reason["reason"], reason["reason"])
+    key = f"{kind}/{name}"
+    if name not in OF_KIND.get(kind, {}):
+        return kind, {}
+    known = {
+        **{
+            column: reason[column] for column in ("factor", "named_ns", "place", "longest_ns", "level", "typical_level")
+        },
+        **{column: reason[column] for column in ("calls", "typical_calls")},
+        "names": [_short(one) for one in reason["names"]],
+        "since": None if reason["since_step"] is None else [reason["since_step"]],
+        "longest": None if reason["longest_step"] is None else [reason["longest_step"]],
+        "equal_shapes": 1 if reason["shapes_recorded"] else None,
+    }
+    return key, {name: known[name] for name in sorted(parameters_of(MESSAGES[key]) - parameters_of(MESSAGES[kind]))}
+
+
+def _short(name: str) -> str:
+    """A kernel's name without its return type, template arguments and parameters; a built-in function's own name."""
+    if built_in := re.match(r"<built-in (?:function|method) (\w+)", name):
+        return built_in[1]
+    plain = re.sub(r"^void |\(.*$", "", re.sub(r"<.*>", "", name)) if "<" in name[1:] else name
+    return plain if len(plain) <= _SHOWN_CHARACTERS else f"{plain[:_SHOWN_CHARACTERS]}..."
+
+
+def _evidence(reason: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a recorded reason."""
+    known = {name: value for name, value in reason.items() if name not in ("rank", "kind") and value not in (None, [])}
+    return {"recorded_cause": known} if known else {}

@@ -55,7 +55,9 @@ _LIBRARY = (
 )
 """Files of libraries, which are not where a user looks first."""
 
-ROWS_AT_ONCE = 2_000_000
+ROWS_AT_ONCE = 500_000
+"""Ranges that are nested at a time; the ranges of a step stay together."""
+
 MOST_PLACED = 30
 
 COLUMNS = columns(

@@ -27,6 +27,7 @@ COLUMNS = columns(
     Column("calls", "int64", "Number of calls in all steps."),
     meaning("total_ns", "Their total time in all steps; on a CPU, outside of other operators."),
     meaning("steps", "Number of recorded steps of the rank."),
+    Column("on_host", "bool", "True for operators of a rank without device work."),
     nulls="core variant",
 )
 
@@ -45,7 +46,7 @@ def kernel_classes(
     device = _kernels(KERNELS.or_empty(kernels))
     on_device = device.filter(pl.col("kind") == "compute")["rank"].unique().to_list()
     host = _operators(OPERATORS.or_empty(operators).filter(~pl.col("rank").is_in(on_device)))
-    found = pl.concat([device, host])
+    found = pl.concat([device.with_columns(on_host=False), host.with_columns(on_host=True)])
     every = ranks_of(steps)
     having = {*on_device, *host["rank"].unique()}
     if unknown := [rank for rank in every if rank not in having]:
@@ -54,7 +55,7 @@ def kernel_classes(
     keys = ["rank", *CLASS, "variant"]
     return (
         found.group_by(keys)
-        .agg(pl.col("calls", "total_ns").sum())
+        .agg(pl.col("calls", "total_ns").sum(), pl.col("on_host").all())
         .join(counted.collect(), on="rank")
         .select(names(COLUMNS))
         .sort(keys, nulls_last=True)

@@ -1,0 +1,192 @@
+"""The recorded reason why a rank is slow: which kernels or host calls take longer, and which counters moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from stepscope.analysis.columns import columns
+from stepscope.analysis.host.host_calls import WHAT
+from stepscope.analysis.job.kernel_patterns import patterns_of
+from stepscope.analysis.job.rank_counters import compared_counters
+from stepscope.analysis.job.rank_host_calls import compared_calls, host_patterns_of
+from stepscope.analysis.job.rank_kernels import compared
+from stepscope.analysis.registry import analysis
+from stepscope.analysis.step.marks import DATA_LOADING
+from stepscope.errors import Unavailable
+from stepscope.tables.base import Column, schema_of
+
+OF_KERNELS = ("alike", "matrix", "vector", "some", "calls", "shapes", "only", "ai_cpu")
+"""All kernels take longer by one factor; those of the matrix unit, or all others, do; some do; there are more calls;
+the calls have other shapes; only this rank runs them; only this rank runs them, and on the device's CPU."""
+
+OF_HOST = (
+    "every_call",
+    *(what for what in WHAT if what not in ("communication", "launch", "operator", "runtime")),
+    "call",
+)
+"""Every call of framework and driver takes longer; or what the calls are for that take the time; `call`: any other."""
+
+EXPLAINS_RATIO = 0.3
+"""Share of a rank's extra time that a reason must have to be reported, chosen by us: less is not the main reason."""
+
+_OF_KIND: dict[str, tuple[str, ...]] = {
+    kind: (kind,) for kind in ("garbage_collection", "compile", "checkpoint", "data_loading")
+}
+"""Purposes of the calls that belong to a kind of work; to dispatch belong all others."""
+
+COLUMNS = columns(
+    "rank",
+    Column("kind", "string", "What it is slow at, as in `slow_ranks`."),
+    Column("reason", "string", "Why.", values=(*OF_KERNELS, *OF_HOST)),
+    Column("names", "list[string]", "Kernels or calls that take most of the time, largest first; none if all do."),
+    Column("factor", "float64", "How many times as long as on the peers they take; null if there is no such factor."),
+    Column("shapes_recorded", "bool", "True if these kernels were compared for equal shapes; null for host calls."),
+    Column("calls", "float64", "Their calls in a step; null if not known."),
+    Column("typical_calls", "float64", "The same on the median peer."),
+    Column("named_ns", "int64", "Their time in a step beyond the median peer's."),
+    Column("place", "string", "Python function that made the longest call; null if not recorded."),
+    Column("longest_ns", "int64", "The longest call, if it takes most of the time of all steps; else null."),
+    Column("longest_step", "int32", "Step of that call."),
+    Column("counter", "string", "Clock that is lower than on the peers, if sampled."),
+    Column("level", "float64", "Its level, in its unit; after a lasting fall, from then on."),
+    Column("typical_level", "float64", "The level of the median peer."),
+    Column("since_step", "int32", "First step at this level; null if it never moved."),
+    nulls="factor shapes_recorded calls typical_calls place longest_ns longest_step "
+    "counter level typical_level since_step",
+)
+
+
+@analysis("job", columns("rank", Column("kind", "string", "What it is slow at.")), whole_job=True)
+def slow_kinds(slow_ranks: pl.DataFrame) -> pl.DataFrame:
+    """Which ranks are slow at what, asked first, since to look for reasons takes time.
+
+    Raises:
+        Unavailable: If no rank is slow.
+    """
+    if slow_ranks.is_empty():
+        raise Unavailable("no rank is slow")
+    return slow_ranks.select("rank", "kind")
+
+
+@analysis("job", COLUMNS, whole_job=True)
+def slow_rank_causes(
+    slow_kinds: pl.DataFrame,
+    slow_ranks: pl.DataFrame,
+    kernel_classes: pl.DataFrame | None,
+    host_calls: pl.DataFrame | None,
+    counter_steps: pl.DataFrame | None,
+) -> pl.DataFrame:
+    """Find what the recording shows as the reason of each row of `slow_ranks`, compared with the ranks that are not.
+
+    Returns:
+        One row per slow rank and kind of work for which a reason was recorded, in the order of `slow_ranks`.
+
+    Raises:
+        Unavailable: If no rank is slow.
+    """
+    found: list[tuple[Any, ...]] = []
+    by_kind = {
+        kind: _reasons(kind, rows["rank"].unique().to_list(), kernel_classes, host_calls, counter_steps)
+        for (kind,), rows in slow_kinds.partition_by("kind", as_dict=True, maintain_order=True).items()
+    }
+    for rank, kind, excess in slow_ranks.select("rank", "kind", "excess_ns").iter_rows():
+        reason = by_kind[kind].get(rank)
+        if reason is not None and (
+            reason["named_ns"] >= EXPLAINS_RATIO * excess or reason["reason"] == "synchronisation"
+        ):
+            found.append((rank, kind, *(reason.get(column.name) for column in COLUMNS[2:])))
+    return pl.DataFrame(found, schema=schema_of(COLUMNS), orient="row")
+
+
+Reasons = dict[int, dict[str, Any]]
+
+
+def _reasons(
+    kind: str,
+    slow: list[int],
+    kernels: pl.DataFrame | None,
+    calls: pl.DataFrame | None,
+    counters: pl.DataFrame | None,
+) -> Reasons:
+    """The reason of each rank that is slow at a kind of work, as columns of the answer."""
+    if kind in ("computing", "memory"):
+        clocks = _clocks(counters, slow) if kind == "computing" else {}
+        return {} if kernels is None else _of_kernels(kernels, "compute" if kind == "computing" else kind, slow, clocks)
+    if calls is None:
+        return {}
+    others = [what for what in WHAT if what not in ("communication", "data_loading")]
+    on_host = _on_host(kernels)
+    found = host_patterns_of(
+        compared_calls(calls, _known(slow, calls)).filter(
+            (pl.col("what") != "operator") | ~pl.col("rank").is_in(on_host)
+        ),
+        what=_OF_KIND.get(kind, others),
+    ).filter(~_only_says_loading())
+    return {row["rank"]: _of_host(row) for row in found.iter_rows(named=True) if row["pattern"] != "none"}
+
+
+def _only_says_loading() -> pl.Expr:
+    """Whether the loader itself is all that is named."""
+    first = pl.col("names").list.first().fill_null("")
+    return (pl.col("what") == "data_loading").fill_null(False) & first.str.contains(DATA_LOADING)
+
+
+def _known(slow: list[int], rows: pl.DataFrame) -> list[int]:
+    """The slow ranks, unless all are: then each is compared with the median rank."""
+    return slow if set(rows["rank"].unique()) - set(slow) else []
+
+
+def _on_host(kernels: pl.DataFrame | None) -> list[int]:
+    """Ranks that compute on the host, whose operators are computing and no calls."""
+    if kernels is None:
+        return []
+    return kernels.filter(pl.col("on_host"))["rank"].unique().to_list()
+
+
+def _of_kernels(classes: pl.DataFrame, kind: str, slow: Sequence[int], clocks: Reasons) -> Reasons:
+    rows = compared(classes, _known(list(slow), classes)).filter((pl.col("kind") == kind) & pl.col("rank").is_in(slow))
+    found: Reasons = {}
+    for row in patterns_of(rows).filter(pl.col("pattern") != "none").iter_rows(named=True):
+        of = rows.filter((pl.col("rank") == row["rank"]) & pl.col("name").is_in(row["names"]))
+        is_clocked = row["pattern"] in ("alike", "matrix")
+        found[row["rank"]] = {
+            **{name: row[name] for name in ("names", "factor", "named_ns")},
+            "reason": "ai_cpu" if row["pattern"] == "only" and row["cores"] == ["AI_CPU"] else row["pattern"],
+            "shapes_recorded": bool(of["variants"].is_not_null().all()),
+            "calls": of["calls"].sum() if row["names"] else None,
+            "typical_calls": of["typical_calls"].sum() if row["names"] else None,
+            **(clocks.get(row["rank"], {}) if is_clocked else {}),
+        }
+    return found
+
+
+def _of_host(row: dict[str, Any]) -> dict[str, Any]:
+    reason = "every_call" if row["pattern"] == "every_call" else row["what"]
+    stall = row if row["pattern"] == "stall" else {}
+    return {
+        **{name: row[name] for name in ("names", "factor", "calls", "typical_calls", "named_ns", "place")},
+        "reason": reason if reason in OF_HOST else "call",
+        "longest_ns": stall.get("longest_ns"),
+        "longest_step": stall.get("longest_step"),
+    }
+
+
+def _clocks(levels: pl.DataFrame | None, slow: list[int]) -> Reasons:
+    """The lowest clock of each slow rank, compared with its peers, if it is lower."""
+    if levels is None:
+        return {}
+    rows = compared_counters(levels, _known(slow, levels)).filter(
+        (pl.col("role") == "clock") & pl.col("differs") & (pl.col("ratio") < 1) & pl.col("rank").is_in(slow)
+    )
+    lower = pl.col("after").is_not_null() & (pl.col("after") < pl.col("before"))
+    lowest = rows.with_columns(
+        level=pl.when(lower).then("after").otherwise("busy_mean"),
+        since_step=pl.when(lower).then("since_step"),
+    ).sort("rank", "ratio", "name")
+    picked = lowest.unique("rank", keep="first", maintain_order=True).select(
+        "rank", "level", "since_step", counter="name", typical_level="typical"
+    )
+    return {row.pop("rank"): row for row in picked.to_dicts()}

@@ -1,0 +1,49 @@
+"""The recorded reason in the words of a finding about a slow rank."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from stepscope.advice import advise, worded
+from stepscope.advice.rules.slow_rank import slow_rank
+from stepscope.errors import Unavailable
+from tests.advice.examples import breakdown, slow_rank_causes, slow_ranks
+from tests.analysis.jobs import MS, job
+
+
+def test_slow_kernels_are_named_with_their_factor() -> None:
+    (found,) = [one for one in advise(job(compute={1: 1.3}, jitter=0.0)) if one.rule == "slow-rank"]
+
+    assert found.message == "computing/some"
+    assert worded(found).cause.endswith(" Mostly gemm: 1.30x as long as on other ranks, 6.00 ms more per step.")
+    assert found.evidence["recorded_cause"]["names"] == ["gemm"]
+
+
+@pytest.mark.parametrize(
+    ("marked", "reason"),
+    [
+        ("compile: forward", "compiling: compile: forward, 8.00 ms per step."),
+        ("checkpoint: torch.save", "writing checkpoints: checkpoint: torch.save, 8.00 ms per step."),
+        ("generation 2", "garbage collection: generation 2, 8.00 ms per step."),
+    ],
+)
+def test_what_the_host_stops_for_is_named(marked: str, reason: str) -> None:
+    (found,) = [one for one in advise(job(gap_ns={2: 2 * MS}, marked=marked)) if one.rule == "slow-rank"]
+
+    assert worded(found).cause.endswith(f" Mostly {reason}")
+
+
+def test_a_clock_that_fell_is_told() -> None:
+    causes = slow_rank_causes("computing", "alike").with_columns(level=pl.lit(1450.0), typical_level=pl.lit(1800.0))
+
+    (found,) = [one for one in slow_rank(slow_ranks(), breakdown(), causes) if one.message == "computing/alike"]
+
+    assert "7.00x as long as on other ranks. Its clock is 1450 MHz, against 1800 MHz. The clock fell in step 2." in (
+        worded(found).cause
+    )
+
+
+def test_nothing_is_looked_for_if_no_rank_is_slow() -> None:
+    with pytest.raises(Unavailable, match="no rank is slow"):
+        job().analyse("slow_rank_causes")
