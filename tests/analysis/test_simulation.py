@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import polars as pl
@@ -16,6 +17,8 @@ from stepscope.analysis.methods.simulation import Simulation
 from stepscope.sources.native import library
 
 MOST = 2**63 - 1
+
+unhurried = settings(deadline=None)  # a busy machine is no failure
 
 Edge = tuple[int, int]
 
@@ -199,6 +202,7 @@ def test_nothing_is_replayed_to_nothing() -> None:
     assert simulation.last_ends(simulation.grouped(pl.Series([], dtype=pl.Int64))).to_list() == []
 
 
+@unhurried
 @given(consistent_graphs())
 def test_with_the_durations_of_a_consistent_trace_the_replay_is_the_trace(graph) -> None:
     simulation = made(*graph)
@@ -211,6 +215,7 @@ def test_with_the_durations_of_a_consistent_trace_the_replay_is_the_trace(graph)
 LENGTHS = st.lists(st.integers(0, 20), min_size=14, max_size=14)
 
 
+@unhurried
 @given(any_graphs(), LENGTHS)
 def test_the_critical_path_is_as_long_as_the_replay_and_no_chain_is_longer(graph, lengths) -> None:
     simulation = made(*graph)
@@ -228,6 +233,7 @@ def test_the_critical_path_is_as_long_as_the_replay_and_no_chain_is_longer(graph
     ).is_empty()
 
 
+@unhurried
 @given(any_graphs(), LENGTHS)
 def test_critical_paths_of_groups_are_the_ends_of_those_of_their_last_nodes(graph, lengths) -> None:
     simulation = made(*graph)
@@ -246,6 +252,7 @@ def test_critical_paths_of_groups_are_the_ends_of_those_of_their_last_nodes(grap
     assert found["step"].unique(maintain_order=True).to_list() == ends["step"].to_list()
 
 
+@unhurried
 @given(any_graphs(), LENGTHS, LENGTHS)
 def test_longer_durations_end_nothing_sooner(graph, lengths, more) -> None:
     simulation, count = made(*graph), len(graph[0])
@@ -254,6 +261,7 @@ def test_longer_durations_end_nothing_sooner(graph, lengths, more) -> None:
     assert (simulation.ends(short) <= simulation.ends(short + pl.Series(more[:count], dtype=pl.Int64))).all()
 
 
+@unhurried
 @given(any_graphs(), LENGTHS)
 def test_slack_can_be_used_and_not_more(graph, lengths) -> None:
     simulation, count = made(*graph), len(graph[0])
@@ -269,6 +277,7 @@ def test_slack_can_be_used_and_not_more(graph, lengths) -> None:
         assert not simulation.last_ends(groups, later[1]).equals(last) or simulation.ends(later[1]).max() > latest
 
 
+@unhurried
 @given(any_graphs(), LENGTHS, st.integers(-(10**18), 10**18), st.randoms(use_true_random=False))
 def test_names_of_nodes_and_a_shift_of_all_clocks_change_nothing(graph, lengths, shift, draw) -> None:
     spans, edges = graph
@@ -281,10 +290,24 @@ def test_names_of_nodes_and_a_shift_of_all_clocks_change_nothing(graph, lengths,
     others = [(renamed[node], renamed[before]) for node, before in edges]
     draw.shuffle(others)
 
-    ends = made(spans, edges).ends(pl.Series(lengths[: len(spans)], dtype=pl.Int64))
-    other = made(moved, others).ends(pl.Series(durations, dtype=pl.Int64))
+    expected = made(spans, edges).slack(duration_ns=pl.Series(lengths[: len(spans)], dtype=pl.Int64))
+    found = made(moved, others).slack(duration_ns=pl.Series(durations, dtype=pl.Int64))
 
-    assert_series_equal(other.gather(pl.Series(renamed, dtype=pl.Int64)) - shift, ends)
+    back = found[pl.Series(renamed, dtype=pl.Int64)]
+    assert_series_equal(back["end_ns"] - shift, expected["end_ns"])
+    assert_series_equal(back["slack_ns"], expected["slack_ns"])
+
+
+def test_threads_can_share_a_simulation() -> None:
+    draw, count = random.Random(1), 3000
+    spans = [(10 * node, draw.randint(0, 10)) for node in range(count)]
+    simulation = made(spans, [(node, max(node - draw.randint(1, 9), 0)) for node in range(1, count)])
+    durations = [simulation.duration_ns * factor for factor in range(8)]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(simulation.run, durations * 4))
+
+    assert all(one.equals(simulation.run(each)) for one, each in zip(found, durations * 4, strict=True))
 
 
 def answers(simulation: Simulation, durations: pl.Series, steps: pl.Series) -> list[pl.DataFrame]:
