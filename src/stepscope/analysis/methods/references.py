@@ -64,12 +64,16 @@ def references(own: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """
     if "peers" not in own.columns:
         own = own.with_columns(peers=pl.lit(None, pl.String))
-    middle = pl.col("own_ns").median().over(BY_STEP)
+    # what a step takes longer for all: without the ranks' own levels, so that the middle of two halves is well defined
+    common = (pl.col("own_ns") - pl.col("level")).median().over(BY_STEP)
     compared = (
         own.select(*BY_STEP, "rank", "own_ns")
         .with_row_index("row")
-        .with_columns(off=pl.when(pl.col("rank").n_unique().over(BY_STEP) > 1).then(pl.col("own_ns") - middle))
-        .with_columns(residual=(pl.col("off") - pl.col("off").median().over(BY_RANK)).abs())
+        .with_columns(level=pl.col("own_ns").median().over(BY_RANK))
+        .with_columns(off=pl.when(pl.col("rank").n_unique().over(BY_STEP) > 1).then(pl.col("own_ns") - common))
+        .with_columns(centre=pl.col("off").median().over(BY_RANK))
+        .with_columns(residual=(pl.col("off") - pl.col("centre")).abs())
+        .with_columns(residual_rank=pl.col("residual").rank("ordinal").over(BY_RANK))
     )
     noise = _noise(compared)
     ranks = _normal(_centres(compared, noise), limits)
@@ -83,11 +87,11 @@ def references(own: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         .otherwise(pl.coalesce(normal.median(), pl.col("own_ns").median()))
     )
     typical_ns = pl.when(pl.col("off").is_not_null()).then(typical.over(BY_STEP)).round().cast(pl.Int64)
-    level = pl.max_horizontal(
+    floor = pl.max_horizontal(
         pl.col("own_ns").filter("normal").median().over(WORK) * limits.floor_ratio, pl.lit(limits.floor_ns)
     )
     found = marked.with_columns(
-        typical_ns=typical_ns, sigma_ns=pl.when(pl.col("steps") > 1).then(pl.max_horizontal("sigma", level))
+        typical_ns=typical_ns, sigma_ns=pl.when(pl.col("steps") > 1).then(pl.max_horizontal("sigma", floor))
     ).sort("row")
     return own.with_columns(
         found["typical_ns"],
@@ -110,29 +114,31 @@ def _noise(compared: pl.DataFrame) -> pl.DataFrame:
     # two ranks are compared with each other, so the noise of both is in the difference
     by_ranks *= pl.when(ranks == 2).then(2**0.5).otherwise(1.0)
     # one of a rank's few steps is its median, and its distance of 0 shows nothing
-    shown = pl.col("residual").filter(pl.col("residual").rank("ordinal").over(BY_RANK) > 1)
+    shown = pl.col("residual").filter(pl.col("residual_rank") > 1)
     spread = shown.median().fill_null(0) * MAD_TO_SIGMA
     return known.group_by(WORK).agg(ranks=ranks, steps=steps, sigma=spread * by_ranks * by_steps)
 
 
 def _centres(compared: pl.DataFrame, noise: pl.DataFrame) -> pl.DataFrame:
-    """Each rank's median distance from the middle rank, in order."""
+    """Each rank's median, less what its steps took longer for all; in order."""
     known = compared.filter(pl.col("off").is_not_null())
-    centres = known.group_by(BY_RANK).agg(centre=pl.col("off").median(), level=pl.col("own_ns").median())
+    centres = known.group_by(BY_RANK).agg(centre=pl.col("off").median())
     return centres.join(noise, on=WORK, nulls_equal=True).sort(*WORK, "centre", "rank", nulls_last=True)
 
 
 def _normal(centres: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """Whether each rank is one of those that define what is normal: the lowest group with enough members."""
     error = pl.col("sigma") * MEDIAN_ERROR / pl.col("steps").sqrt()
-    apart = pl.max_horizontal(error * limits.gap_score, pl.col("level").median().over(WORK) * limits.gap_ratio)
+    apart = pl.max_horizontal(error * limits.gap_score, pl.col("centre").median().over(WORK) * limits.gap_ratio)
     gap = (pl.col("centre") - pl.col("centre").shift(1)).over(WORK).fill_null(0)
-    separate = (gap > apart) & (pl.col("steps") > 1) & (pl.col("ranks") > 2)
+    separate = (pl.col("gap") > pl.col("apart")) & (pl.col("steps") > 1) & (pl.col("ranks") > 2)
     enough = (pl.col("ranks") * limits.enough_ratio).ceil()
     members = pl.len().over([*WORK, "cluster"])
     lowest = pl.col("cluster").filter(pl.col("members") >= enough).min().over(WORK)
     return (
-        centres.with_columns(cluster=separate.cast(pl.Int32).cum_sum().over(WORK))
+        centres.with_columns(gap=gap, apart=apart)
+        .with_columns(separate=separate)
+        .with_columns(cluster=pl.col("separate").cast(pl.Int32).cum_sum().over(WORK))
         .with_columns(members=members)
         .with_columns(lowest=lowest)
         .select(*BY_RANK, normal=(pl.col("cluster") == pl.col("lowest")).fill_null(True))
