@@ -1,6 +1,7 @@
 """How well the product names who costs time in a job, and how much: jobs with known truth, by kind of fault.
 
-    benchmarks/detect.py [--jobs 300] [--quick] [--only TEXT] [--tree DIR] [--json FILE] [--beside FILE] [--show]
+    benchmarks/detect.py [--jobs 300] [--quick] [--only TEXT] [--gen SCRIPT] [--tree DIR] [--json FILE] [--beside FILE]
+        [--show]
 
 Each job is simulated with and without its faults, from the same random numbers; the product sees only the first one.
 """
@@ -10,7 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simulated.ascend import AscendJob
+    from simulated.truth import Job
 
 HERE = Path(__file__).parent
 QUICK_JOBS = 48
@@ -22,19 +30,26 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_JOBS} jobs, about one of each fault")
     parser.add_argument("--only", default="", help="only faults whose name contains this")
     parser.add_argument("--tree", type=Path, default=HERE.parent, help="the tree whose product is asked")
+    parser.add_argument("--gen", type=Path, help="script that makes Ascend directories, for jobs on such devices")
     parser.add_argument("--json", type=Path, help="write the results here")
     parser.add_argument("--beside", type=Path, action="append", default=[], help="results to print beside these")
     parser.add_argument("--show", action="store_true", help="print each job with its truth and its claims")
     chosen = parser.parse_args()
     sys.path[:0] = [str(HERE), str(chosen.tree / "src")]
+    from simulated.ascend import ascend_jobs  # noqa: PLC0415
     from simulated.catalogue import jobs  # noqa: PLC0415  from the chosen tree
-    from simulated.frames import run_of  # noqa: PLC0415
     from simulated.printing import described, table  # noqa: PLC0415
+    from simulated.recording import recorded  # noqa: PLC0415
     from simulated.scoring import Score, score  # noqa: PLC0415
 
     scores: list[Score] = []
-    for family, job in jobs(QUICK_JOBS if chosen.quick else chosen.jobs, chosen.only):
-        scores.append(score(family, job, run_of(job)))
+    found: Iterator[tuple[str, Job | AscendJob]] = jobs(QUICK_JOBS if chosen.quick else chosen.jobs, chosen.only)
+    if chosen.gen:
+        on_ascend = ascend_jobs(chosen.gen, 4 if chosen.quick else 16)
+        found = chain(found, ((family, job) for family, job in on_ascend if chosen.only in family))
+    for family, job in found:
+        with recorded(job) as run:
+            scores.append(score(family, job.truth, run))
         if chosen.show:
             print(described(scores[-1]), flush=True)
     if chosen.json:

@@ -8,13 +8,15 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
-from simulated.faults import Fault, kernels, waits_for_event
+from simulated.faults import Fault, kernels, stops, waits_for_event
 from simulated.frames import run_of
 from simulated.layouts import LOADER, Shape
 from simulated.operations import Network, Operation, SlowPath
+from simulated.recording import recorded
 from simulated.scoring import Claim, is_about, score
 from simulated.simulate import BETWEEN_NS, REACH_NS, simulate
 from simulated.truth import Job
+from stepscope.run import Run
 
 MS = 1_000_000
 QUIET = Shape(ranks=2, steps=3, layers=2, kernel_noise=0, host_noise=0, call_noise=0)
@@ -103,7 +105,35 @@ def test_a_claim_is_right_if_it_names_exactly_the_ranks() -> None:
     job = Job("slow", QUIET, [Fault("computing", "rank", (1,), kernels(1.5))])
     claim = Claim("slow-rank", ("computing",), (1,), (), 1.0, 1.0, 1.0, "high", accuses=True)
     fault = job.faults[0]
-    assert is_about(claim, fault, job)
-    assert not is_about(replace(claim, ranks=(0, 1)), fault, job)
-    found = score("slow", job, run_of(job))
+    assert is_about(claim, fault, job.truth)
+    assert not is_about(replace(claim, ranks=(0, 1)), fault, job.truth)
+    found = score("slow", job.truth, run_of(job))
     assert (found.material, found.wrong, found.failure) == (1, 0, "")
+
+
+def test_rows_in_memory_are_those_that_a_reader_makes_of_the_traces() -> None:
+    shape = Shape(stages=2, tensor=2, layers=1, steps=2, micro_batches=2, clock_spread_ns=MS, ranks_per_host=4)
+    job = Job("slow", shape, [Fault("garbage_collection", "rank", (1,), stops(MS, "python_gc", "gc"))])
+    with recorded(job) as here, recorded(replace(job, on_disk=True)) as read:
+        assert compared(here, read) == dict.fromkeys(ROWS, 0)
+
+
+ROWS = {
+    "steps": ("step", "start_ns", "end_ns", "window_start_ns", "window_end_ns"),
+    "kernels": ("start_ns", "duration_ns", "kind", "name", "stream", "step", "launch_start_ns", "launch_end_ns"),
+    "slices": ("start_ns", "duration_ns", "category", "name", "step", "depth"),
+    "operators": ("start_ns", "duration_ns", "name", "step"),
+    "collectives": ("start_ns", "duration_ns", "group", "sequence", "operation", "peer", "size_bytes", "group_size"),
+    "synchronizations": ("start_ns", "duration_ns", "name", "stream", "waited_stream"),
+}
+"""Columns to compare."""
+
+
+def compared(one: Run, other: Run) -> dict[str, int]:
+    """How many rows of each table differ."""
+    found = {}
+    for table, columns in ROWS.items():
+        rows = [run.table(table).select("rank", *columns).collect() for run in (one, other)]
+        different = [a.join(b, on=a.columns, how="anti", nulls_equal=True) for a, b in (rows, rows[::-1])]
+        found[table] = sum(frame.height for frame in different)
+    return found

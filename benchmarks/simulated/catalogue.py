@@ -201,12 +201,24 @@ def _healthy_host_bound(number: int) -> Job:
     return Job("host-bound dp8", noisier(replace(HOST_BOUND, seed=number, skew_ns=20 * US), number % 5))
 
 
+def _expert_library(*factors: float) -> Family:
+    """Experts whose tokens a library of its own exchanges, hidden by computing; a rank computes slowly, or none."""
+
+    def family(number: int) -> Job:
+        _, shape = _shape(number, "experts8", experts=True, internode=True, layers=2, steps=5)
+        faults = [Fault("computing", "rank", (_victim(shape, number),), kernels(factor)) for factor in factors]
+        return Job("experts, traces", shape, faults, on_disk=True)
+
+    return family
+
+
 HEALTHY: dict[str, Family] = {
     "healthy": _healthy(),
     "healthy, random 5 ms stalls": _healthy(stall_ns=5 * MS, stalls=0.15),
     "healthy, skew of 20 us, host-bound": _healthy_host_bound,
     "healthy, exposed communication": _healthy(layer_bytes=200_000_000),
     "healthy, uneven batches": _healthy(work_noise=0.03),
+    "healthy, expert library": _expert_library(),
     "healthy, clocks of hosts differ": _healthy(ranks_per_host=4, clock_spread_ns=5 * MS),
 }
 
@@ -244,7 +256,12 @@ FAULTY: dict[str, Family] = {
     ".item()": _on_host("synchronisation", lambda _: reads_back(12), "dispatch"),
     "copies x20": _on_host("memory", lambda _: kernels(20.0, "Memcpy", "memory")),
     "64 ms hole": _hole,
+    "expert library, rank x1.3": _expert_library(1.3),
 }
+
+
+ON_DISK = 5
+"""Which one of six jobs of a family is read from traces, not from rows in memory."""
 
 
 def jobs(number: int, only: str = "") -> Iterator[tuple[str, Job]]:
@@ -262,4 +279,6 @@ def jobs(number: int, only: str = "") -> Iterator[tuple[str, Job]]:
     for is_healthy, names in ((True, healthy), (False, faulty)):
         turns = ((name, turn) for turn in count() for name in names)
         for name, turn in islice(turns, shares[is_healthy] if names else 0):
-            yield name, families[name](turn)
+            job = families[name](turn)
+            job.on_disk |= turn % 6 == ON_DISK and not job.links
+            yield name, job

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -10,7 +11,7 @@ import polars as pl
 from simulated.layouts import COMPUTE, Shape
 from simulated.operations import Network
 from simulated.simulate import Done, Times
-from simulated.truth import Job
+from simulated.truth import STEP_NUMBER, Job
 from stepscope.run import Run
 from stepscope.tables import (
     COLLECTIVES,
@@ -28,8 +29,6 @@ from stepscope.tables import (
 START_NS = 1_700_000_000_000_000_000
 THREAD, PROCESS = "100", "100"
 LAUNCHES = {"kernel": "cudaLaunchKernel", "call": "cudaLaunchKernelExC", "callback": "cudaLaunchHostFunc"}
-STEP_NUMBER = 3
-"""Number of the first step, as schedules skip some."""
 Rows = list[dict[str, Any]]
 
 
@@ -45,9 +44,9 @@ def run_of(job: Job) -> Run:
     return Run.from_frames({rank: _tables(job, rank, groups) for rank in range(job.shape.ranks)}, name=job.name)
 
 
-def _tables(job: Job, rank: int, groups: Any) -> dict[str, pl.DataFrame]:
+def _tables(job: Job, rank: int, groups: Mapping[str, Sequence[int]]) -> dict[str, pl.DataFrame]:
     shape, times = job.shape, job.times
-    rows = _Rows(START_NS + clock_of(shape, rank), times.steps[rank])
+    rows = _Rows(START_NS + clock_of(shape, rank), times.steps[rank], groups)
     for done in times.done[rank]:
         rows.add(done)
     tables = rows.tables(times.steps[rank], shape, rank)
@@ -65,7 +64,8 @@ def _tables(job: Job, rank: int, groups: Any) -> dict[str, pl.DataFrame]:
 class _Rows:
     """Rows of one rank."""
 
-    def __init__(self, clock_ns: int, spans: list[tuple[int, int]]) -> None:
+    def __init__(self, clock_ns: int, spans: list[tuple[int, int]], groups: Mapping[str, Sequence[int]]) -> None:
+        self.groups = groups
         self.clock_ns = clock_ns
         self.kernels: Rows = []
         self.collectives: Rows = []
@@ -91,9 +91,12 @@ class _Rows:
                     self.operators.append({**called, "slice": len(self.slices) - 1, "name": operation.name})
             return
         if operation.operator:
-            around = {**called, "start_ns": done.called_ns - 400, "duration_ns": called["duration_ns"] + 600}
-            self._slice(**around, category="operator", name=operation.operator, self_ns=600, depth=1, parent=done.step)
-            self.operators.append({**around, "slice": len(self.slices) - 1, "name": operation.operator, "self_ns": 600,
+            around = {**called, "start_ns": done.called_ns - 400, "duration_ns": called["duration_ns"] + 400}
+            is_mark = operation.operator.startswith("Optimizer")  # which its reader takes for one
+            category = "annotation" if is_mark else "operator"
+            self._slice(**around, category=category, name=operation.operator, self_ns=400, depth=1, parent=done.step)
+        if operation.operator and not is_mark:
+            self.operators.append({**around, "slice": len(self.slices) - 1, "name": operation.operator, "self_ns": 400,
                                    "external_id": correlation})  # fmt: skip
         within = (
             {"depth": 2, "parent": len(self.slices) - 1} if operation.operator else {"depth": 1, "parent": done.step}
@@ -128,7 +131,7 @@ class _Rows:
         else:
             more = {"name": "Stream Sync"}
         row = {**called, "device": 0, "stream": operation.stream}
-        self._slice(**row, category="other", name=more["name"])
+        self._slice(**row, category="other", name=more["name"], depth=0)
         del row["step"]
         self.waits.append({**row, "slice": len(self.slices) - 1, "correlation": correlation, **more})
 
@@ -138,7 +141,7 @@ class _Rows:
         self.sequences[operation.group] = sequence
         self.collectives.append({**launched, "group": operation.group, "sequence": sequence, "peer": operation.peer,
                                  "operation": operation.operation, "size_bytes": operation.size_bytes,
-                                 "on_device": True})  # fmt: skip
+                                 "on_device": True, "group_size": len(self.groups[operation.group])})  # fmt: skip
 
     def _slice(self, **row: Any) -> None:
         host = row["category"] in ("operator", "runtime", "annotation", "gc", "compile")
@@ -148,8 +151,6 @@ class _Rows:
 
     def tables(self, spans: list[tuple[int, int]], shape: Shape, rank: int) -> dict[str, pl.DataFrame]:
         ordered = sorted(self.collectives, key=lambda row: (row["start_ns"], row["stream"]))
-        for row in ordered:
-            row["group_size"] = 2 if row["peer"] is not None else None
         frames = {
             "kernels": KERNELS.conform(
                 _frame(sorted(self.kernels, key=lambda row: row["start_ns"])).with_row_index("kernel")

@@ -242,6 +242,7 @@ class _Writer:
         )
         if self.shape.internode:
             self.out[-1].name = f"void deep_ep::internode::{name}<false, 8, false, 20480>(int4*, float*, long*)"
+            self.out[-1].operator = ""
             self._kernel("aten::mm", LAYER[1][1], 3.0)
             self._order(EXPERTS, COMPUTE)
 

@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from simulated.faults import Fault
-from simulated.frames import STEP_NUMBER
-from simulated.truth import Job
+from simulated.truth import Truth
 from stepscope.advice import advise
 from stepscope.advice.finding import Finding
 from stepscope.advice.registry import RULES
@@ -112,45 +111,42 @@ class Score:
     truth: list[dict[str, Any]] = field(default_factory=list)
 
 
-def score(family: str, job: Job, run: Run) -> Score:
+def score(family: str, truth: Truth, run: Run) -> Score:
     """Ask about a job and compare."""
-    found = Score(family, job.name, job.shape.ranks, job.shape.steps, job.times.total_ns / job.shape.steps,
-                  job.mean_loss_ns, job.loss_share)  # fmt: skip
+    found = Score(family, truth.name, truth.ranks, truth.steps, truth.step_ns, truth.loss_ns, truth.loss_share)
     begun = time.process_time()
     try:
-        claims = claims_of(run, job.shape.steps)
+        claims = claims_of(run, truth.steps)
     except Exception as error:  # any failure of the product is a result
         claims, found.failure = [], f"{type(error).__name__}: {error}"
     found.failure = found.failure or "; ".join(run.warnings)
     found.seconds = time.process_time() - begun
     found.claims = [asdict(claim) for claim in claims]
-    _compare(found, job, claims)
+    _compare(found, truth, claims)
     return found
 
 
-def _compare(found: Score, job: Job, claims: Sequence[Claim]) -> None:
-    alone = job.loss_without
-    costs = {fault: job.mean_loss_ns if len(job.faults) == 1 else alone(fault) for fault in job.faults}
+def _compare(found: Score, truth: Truth, claims: Sequence[Claim]) -> None:
+    faults = [fault for fault, _ in truth.costs]
     found.truth = [
-        {"kind": fault.kind, "unit": fault.unit, "ranks": fault.ranks, "alone_ns": cost}
-        for fault, cost in costs.items()
+        {"kind": fault.kind, "unit": fault.unit, "ranks": fault.ranks, "alone_ns": cost} for fault, cost in truth.costs
     ]
     accusing = [claim for claim in claims if claim.accuses]
     found.accusations = len(accusing)
-    found.right = sum(any(is_about(claim, fault, job) for fault in job.faults) for claim in accusing)
-    guilty = {rank for fault in job.faults for rank in fault.ranks}
+    found.right = sum(any(is_about(claim, fault, truth) for fault in faults) for claim in accusing)
+    guilty = {rank for fault in faults for rank in fault.ranks}
     found.wrong = sum(not guilty.issuperset(claim.ranks) or not claim.ranks for claim in accusing)
     found.high = sum(claim.severity == "high" for claim in claims)
     found.accused_ns = sum(claim.saving_ns for claim in accusing)
     found.claimed_ns = sum(claim.saving_ns for claim in claims)
     related: list[Claim] = []
-    is_material = job.loss_share >= MATERIAL
-    for fault, cost in costs.items():
-        about = [claim for claim in claims if is_about(claim, fault, job)]
+    is_material = truth.loss_share >= MATERIAL
+    for fault, cost in truth.costs:
+        about = [claim for claim in claims if is_about(claim, fault, truth)]
         near = [claim for claim in claims if claim not in about and _overlaps(claim, fault)]
         each = _each_alone(near, fault) if fault.unit == "ranks" and not about else []
         related += [claim for claim in about + near if claim not in related]
-        if is_material and (cost >= MATERIAL * found.step_ns or len(costs) > 1):
+        if is_material and (cost >= MATERIAL * found.step_ns or len(faults) > 1):
             found.material += 1
             found.named += bool(about or each)
             found.partly += bool(near) and not about and not each
@@ -161,12 +157,12 @@ def _compare(found: Score, job: Job, claims: Sequence[Claim]) -> None:
         found.error = abs(found.saving_ns - found.loss_ns) / found.loss_ns
 
 
-def is_about(claim: Claim, fault: Fault, job: Job) -> bool:
+def is_about(claim: Claim, fault: Fault, truth: Truth) -> bool:
     """Whether a claim names exactly what is at fault."""
-    everyone = set(range(job.shape.ranks))
+    everyone = set(range(truth.ranks))
     struck = set(claim.ranks)
     if fault.kind == "outlier":
-        step = min(fault.steps or ()) + STEP_NUMBER
+        step = min(fault.steps or ()) + truth.first_step
         return step in claim.steps and len(claim.steps) <= 2 and struck <= everyone
     if fault.unit == "job":
         return struck in (set(), everyone) and _kind_fits(claim, fault) and claim.saving_ns > 0

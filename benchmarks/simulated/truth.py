@@ -11,6 +11,28 @@ from simulated.layouts import Shape, call_noise, network_of, programs_of
 from simulated.operations import Network
 from simulated.simulate import Times, simulate
 
+STEP_NUMBER = 3
+"""Number of the first step, as schedules skip some."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is known of a job; lengths in ns, per step."""
+
+    name: str
+    ranks: int
+    steps: int
+    step_ns: float
+    loss_ns: float
+    """What mending all faults saves."""
+    costs: Sequence[tuple[Fault, float]]
+    """The faults, and what mending each alone saves."""
+    first_step: int
+
+    @property
+    def loss_share(self) -> float:
+        return self.loss_ns / self.step_ns
+
 
 @dataclass
 class Job:
@@ -22,7 +44,6 @@ class Job:
         faults: What is wrong with it.
         links: Whether the times of links are recorded.
         on_disk: Whether it must be read from traces, as names decide what it does.
-        loss_share: Share of the step that is lost although no fault is listed (a healthy device that waits).
     """
 
     name: str
@@ -54,8 +75,11 @@ class Job:
         return sum(self.loss_ns) / self.shape.steps
 
     @property
-    def loss_share(self) -> float:
-        return sum(self.loss_ns) / self.times.total_ns
+    def truth(self) -> Truth:
+        shape, alone = self.shape, len(self.faults) == 1
+        costs = [(fault, self.mean_loss_ns if alone else self.loss_without(fault)) for fault in self.faults]
+        step_ns = self.times.total_ns / shape.steps
+        return Truth(self.name, shape.ranks, shape.steps, step_ns, self.mean_loss_ns, costs, STEP_NUMBER)
 
     def _difference(self, faults: Sequence[Fault]) -> list[int]:
         mended = self._simulated(faults)
