@@ -103,6 +103,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
     """Answers to give to a rule, so that it uses each of its texts."""
     steps, shares = breakdown(), {"rank": [0], "step": [0], "wait_ns": [0]}
     link = {"rank_a": 0, "rank_b": 1, "transport": "net", "bandwidth_bytes_per_s": 1e9, "typical_bytes_per_s": 2e9}
+    link |= {"ranks": "0, 1", "host": "a", "links": 3, "bandwidth_ratio": 0.5, "cost_ns": 5, "exposed_ns": 4}
     group = {"group": "g", "group_name": None, "ranks": "0, 1", "cost_ns": 500, "slowdown_factor": 2.0}
     nothing = {"segments": None, "arrival": None}
     given: Mapping[str, list[dict[str, Any]]] = {
@@ -116,7 +117,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         ],
         "slow-link": [
             {
-                "slow_links": pl.DataFrame([{**link, "bandwidth_ratio": 0.5, "cost_ns": 5}]),
+                "slow_links": pl.DataFrame([{**link, "unit": unit} for unit in ("link", "nic", "host")]),
                 "breakdown": steps,
                 **nothing,
             }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 import polars as pl
+import pytest
 
 from stepscope.analysis import slow_links
 from stepscope.tables import LINKS
@@ -79,3 +80,83 @@ def test_of_two_links_one_with_little_data_is_not_named() -> None:
 
 def test_links_of_unknown_transport_are_not_called_alike() -> None:
     assert slow_links(links(8, {(0, 1): 0.35}, transport=None)).is_empty()
+
+
+def of_nic(ranks: int, *slow: int, ratio: float = 0.5) -> dict[tuple[int, int], float]:
+    """All links of some ranks, slow."""
+    return {pair: ratio for pair in permutations(range(ranks), 2) if {*pair} & {*slow}}
+
+
+@pytest.mark.parametrize(("ranks", "slow"), [(3, 1), (4, 0), (8, 5), (32, 9)])
+def test_all_links_of_a_rank_are_one_finding_of_its_interface(ranks: int, slow: int) -> None:
+    found = slow_links(links(ranks, of_nic(ranks, slow)))
+
+    assert found.select("unit", "rank_a", "rank_b", "ranks", "links").rows() == [
+        ("nic", slow, None, str(slow), ranks - 1)
+    ]
+    assert abs(found["bandwidth_ratio"].item() - 0.5) < 0.02
+
+
+def test_two_slow_interfaces_share_what_they_cost() -> None:
+    one, two = (slow_links(links(8, of_nic(8, *slow))) for slow in ((1,), (1, 6)))
+
+    assert two.select("unit", "rank_a").rows() == [("nic", 1), ("nic", 6)]
+    assert abs(two["cost_ns"].sum() - one["cost_ns"].sum()) < 0.03 * one["cost_ns"].sum()
+
+
+def test_a_slow_link_of_a_slow_interface_is_named_besides() -> None:
+    found = slow_links(links(8, {**of_nic(8, 3, ratio=0.8), (3, 4): 0.2, (4, 3): 0.2}))
+
+    assert sorted(found.select("unit", "ranks").rows()) == [("link", "3, 4"), ("nic", "3")]
+
+
+def hosts(ranks: int, each: int) -> pl.LazyFrame:
+    return pl.LazyFrame({"rank": range(ranks), "host": [f"h{rank // each}" for rank in range(ranks)]})
+
+
+def test_all_links_of_all_ranks_of_a_host_are_one_finding() -> None:
+    slow = of_nic(12, 4, 5, 6, 7)
+
+    found = slow_links(links(12, slow), hosts(12, 4))
+
+    assert found.select("unit", "host", "ranks", "rank_a").rows() == [("host", "h1", "4, 5, 6, 7", None)]
+    assert slow_links(links(12, of_nic(12, 4)), hosts(12, 4))["unit"].to_list() == ["nic"]
+
+
+def test_links_inside_a_host_may_be_those_that_are_slow() -> None:
+    slow = dict.fromkeys(permutations(range(4), 2), 0.5)
+    inside = links(12, slow).filter(pl.col("source") // 4 == pl.col("destination") // 4)
+
+    assert slow_links(inside, hosts(12, 4)).select("unit", "host", "links").rows() == [("host", "h0", 6)]
+
+
+def test_sizes_that_are_slow_by_nature_are_not_slow_links() -> None:
+    known = {"operation": pl.lit("broadcast"), "size_bytes": pl.lit(1000, pl.Int64)}
+    small = links(4, {}).with_columns(**known, duration_ns=pl.lit(10_000, pl.Int64))
+    only_first = small.filter((pl.col("source") < 2) & (pl.col("destination") > 1))
+
+    assert slow_links(pl.concat([links(4, {}), only_first])).is_empty()
+
+
+def test_the_links_of_a_call_work_side_by_side() -> None:
+    """Only the slowest link of a group counts: 1 ms more. A rank is in one group after the other."""
+    one = links(4, {(0, 1): 0.5}).with_columns(group=pl.lit("a"))
+
+    cost = slow_links(pl.concat([one, one.with_columns(group=pl.lit("b"))]))["cost_ns"].item()
+
+    assert abs(cost - 2 * 1_000_000) < 0.03 * 2_000_000
+
+
+def calls(awaited_ns: int) -> pl.DataFrame:
+    known = {"step": 1, "group": None, "chain": 0, "start_ns": 0, "end_ns": 2_000_000, "sent_ns": 2_000_000}
+    schema = {"rank": pl.Int32, "step": pl.Int32, "group": pl.String}
+    rows = [{**known, "rank": rank, "awaited_ns": awaited_ns} for rank in range(4)]
+    return pl.DataFrame(rows, schema_overrides=schema)
+
+
+def test_no_more_is_claimed_than_computing_awaits() -> None:
+    rows = links(4, of_nic(4, 0))
+
+    assert slow_links(rows, None, calls(300_000))["exposed_ns"].to_list() == [300_000]
+    assert slow_links(rows, None, calls(10**9)).select(pl.col("exposed_ns") == pl.col("cost_ns")).item()
+    assert slow_links(rows)["exposed_ns"].to_list() == [None]

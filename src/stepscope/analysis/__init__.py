@@ -6,6 +6,7 @@ Importing this package registers all of them in `ANALYSES`.
 from stepscope.analysis.communication.arrival import arrival as arrival
 from stepscope.analysis.communication.clocks import clocks as clocks
 from stepscope.analysis.communication.communication import communication as communication
+from stepscope.analysis.communication.exposed_calls import exposed_calls as exposed_calls
 from stepscope.analysis.communication.slow_groups import slow_groups as slow_groups
 from stepscope.analysis.communication.slow_links import slow_links as slow_links
 from stepscope.analysis.communication.step_reduces import step_reduce_statistics as step_reduce_statistics

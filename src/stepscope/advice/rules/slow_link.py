@@ -16,6 +16,32 @@ EXPOSED = Text(
     "下限为计算掩盖最多时仍暴露的那部分传输，上限为全部传输",
 )
 
+_CHECK_LINK = Text(
+    "Check the link between ranks {ranks}: cabling and port state, error and retry counters, "
+    "lane width, and whether another job shares it. If it stays slow, place the group on other devices.",
+    "检查 rank {ranks} 之间的链路：线缆和端口状态、错误与重传计数、通道宽度，"
+    "以及是否有其他任务共用。若仍然慢，把该通信组放到其他设备上。",
+)
+_SLOWEST = Text(
+    "A collective ends when its slowest link has finished: {links:one this one takes|these take} {cost_ns:ms} longer "
+    "{per:each} than the others for the same data.",
+    "集合通信要等最慢的链路完成才结束：同样的数据，{links:one 这条|这些}链路{per:each}比其他链路多用 {cost_ns:ms}。",
+)
+_RATE = Text(
+    " {bandwidth:giga} GB/s, {bandwidth_ratio:percent} of the typical {typical_bandwidth:giga} GB/s.",
+    " {bandwidth:giga} GB/s，是典型值 {typical_bandwidth:giga} GB/s 的 {bandwidth_ratio:percent}。",
+)
+
+
+def _check_nic(attached: str) -> Text:
+    return Text(
+        "Check what all links of rank {rank_a} share: its network interface or port, cable and switch "
+        f"port, error and retry counters, {attached}NUMA placement. If it stays slow, use another host.",
+        "检查 rank {rank_a} 的所有链路共用的部分：网络接口或端口、线缆和交换机端口、错误与重传计数、"
+        f"{attached.replace(', ', '、').replace('lane width', '通道宽度')}NUMA 位置。若仍然慢，换用其他主机。",
+    )
+
+
 MESSAGES = {
     "slow": Message(
         summary=Text(
@@ -28,30 +54,58 @@ MESSAGES = {
             "link {rank_a}-{rank_b} has {bandwidth_ratio:percent} of the typical bandwidth",
             "链路 {rank_a}-{rank_b} 只有典型带宽的 {bandwidth_ratio:percent}",
         ),
-        cause=Text(
-            "A collective ends when its slowest link has finished: this one takes {cost_ns:ms} longer {per:each} than "
-            "the others for the same data.",
-            "集合通信要等最慢的链路完成才结束：同样的数据，这条链路{per:each}比其他链路多用 {cost_ns:ms}。",
-        ),
+        cause=_SLOWEST,
         action={
-            (None, None): Text(
-                "Check the link between ranks {rank_a} and {rank_b}: cabling and port state, error and retry counters, "
-                "lane width, and whether another job shares it. If it stays slow, place the group on other devices.",
-                "检查 rank {rank_a} 与 rank {rank_b} 之间的链路：线缆和端口状态、错误与重传计数、通道宽度，"
-                "以及是否有其他任务共用。若仍然慢，把该通信组放到其他设备上。",
-            ),
+            (None, None): _CHECK_LINK,
             (None, CPU): Text(
-                "Check the network between the hosts of ranks {rank_a} and {rank_b}: cabling and port state, error and "
+                "Check the network between the hosts of ranks {ranks}: cabling and port state, error and "
                 "retry counters, and whether another job shares it. If it stays slow, place the ranks on other hosts.",
-                "检查 rank {rank_a} 与 rank {rank_b} 所在主机之间的网络：线缆和端口状态、错误与重传计数，"
+                "检查 rank {ranks} 所在主机之间的网络：线缆和端口状态、错误与重传计数，"
                 "以及是否有其他任务共用。若仍然慢，把这些 rank 放到其他主机上。",
             ),
         },
         basis=EXPOSED,
-    )
+    ),
+    "nic": Message(
+        summary=Text(
+            "All {links} {transport} links of rank {rank_a} are slow: they move",
+            "rank {rank_a} 的全部 {links} 条 {transport} 链路都慢：带宽为",
+        )
+        + _RATE,
+        short=Text(
+            "the network interface of rank {rank_a} has {bandwidth_ratio:percent} of the typical bandwidth",
+            "rank {rank_a} 的网络接口只有典型带宽的 {bandwidth_ratio:percent}",
+        ),
+        cause=_SLOWEST,
+        action={(None, None): _check_nic("lane width, PCIe, "), (None, CPU): _check_nic("")},
+        basis=EXPOSED,
+    ),
+    "host": Message(
+        summary=Text(
+            "All {links} {transport} links of host {host} (ranks {ranks}) are slow: they move",
+            "主机 {host}（rank {ranks}）的全部 {links} 条 {transport} 链路都慢：带宽为",
+        )
+        + _RATE,
+        short=Text(
+            "the links of host {host} have {bandwidth_ratio:percent} of the typical bandwidth",
+            "主机 {host} 的链路只有典型带宽的 {bandwidth_ratio:percent}",
+        ),
+        cause=_SLOWEST,
+        action=Text(
+            "Check what all links of host {host} share: its uplink and switch, settings of the network (packet size, "
+            "flow control, topology), and whether another job uses them. If it stays slow, use another host.",
+            "检查主机 {host} 的所有链路共用的部分：上行链路和交换机、网络设置（包长、流控、拓扑），"
+            "以及是否有其他任务共用。若仍然慢，换用其他主机。",
+        ),
+        basis=EXPOSED,
+    ),
 }
+"""By `slow_links.unit`; a link is `slow`."""
 
 _ENDS = ("rank_a", "rank_b")
+_FIGURES = ("transport", "links", "bandwidth_ratio", "cost_ns")
+_NAMED = {"link": ("rank_a", "rank_b", "ranks"), "nic": ("rank_a",), "host": ("host", "ranks")}
+"""What says which link, interface or host it is."""
 
 
 @rule("slow-link", MESSAGES, accuses=True, whole_job=True)
@@ -61,29 +115,42 @@ def slow_link(
     segments: pl.DataFrame | None,
     arrival: pl.DataFrame | None,
 ) -> Iterator[Finding]:
-    """Report each link in `slow_links`.
+    """Report each link, interface or host in `slow_links`.
 
-    The saving is the extra time of its transfers compared with a typical link, times the exposed share of transmission.
+    The saving is the extra time of its transfers compared with typical links, as far as computing cannot have covered
+    it; if that is unknown, times the exposed share of transmission.
     """
     step_ns = median(breakdown, pl.col("window_ns"))
     exposed, per = exposed_share(segments, arrival), per_of(breakdown)
-    for row in slow_links.iter_rows(named=True):
-        saving = round(row["cost_ns"] * exposed)
+    # One finding about an interface or host, whatever transports it slows down; the one that costs most tells how much.
+    units = slow_links.with_columns(
+        saving=pl.coalesce("exposed_ns", (pl.col("cost_ns") * exposed).round().cast(pl.Int64))
+    ).with_columns(pl.col("cost_ns", "saving", "links").sum().over(_SAME), transport=_transports())
+    for row in units.unique(_SAME, keep="first", maintain_order=True).iter_rows(named=True):
+        saving = row["saving"]
         yield Finding(
             rule="slow-link",
-            message="slow",
+            message="slow" if row["unit"] == "link" else row["unit"],
             parameters={
-                **{name: row[name] for name in (*_ENDS, "transport", "bandwidth_ratio", "cost_ns")},
+                **{name: row[name] for name in (*_FIGURES, *_NAMED[row["unit"]])},
                 "bandwidth": row["bandwidth_bytes_per_s"],
                 "typical_bandwidth": row["typical_bytes_per_s"],
             },
             saving_ns=saving,
             saving_ratio=saving / step_ns if step_ns else 0.0,
-            saving_high_ns=max(round(row["cost_ns"]), saving),
+            saving_high_ns=max(row["cost_ns"], saving),
             per=per,
-            where={"ranks": [row[end] for end in _ENDS]},
-            evidence={name: row[name] for name in row if name not in _ENDS},
+            where={"ranks": [int(rank) for rank in row["ranks"].split(", ")]},
+            evidence={name: row[name] for name in slow_links.columns if name not in _ENDS},
         )
+
+
+_SAME = ["unit", "ranks"]
+
+
+def _transports() -> pl.Expr:
+    """The transports of a unit, e.g. `HCCS, RDMA`."""
+    return pl.col("transport").str.join(", ").over(_SAME, order_by="transport")
 
 
 def exposed_share(segments: pl.DataFrame | None, arrival: pl.DataFrame | None) -> float:

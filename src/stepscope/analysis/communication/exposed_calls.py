@@ -1,0 +1,107 @@
+"""How much of each communication call no computing covers, waiting and transmission apart, and which calls end it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.methods.intervals import union
+from stepscope.analysis.registry import analysis, ranks_of
+from stepscope.limits import limit
+from stepscope.tables.base import Column
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a call follows another one."""
+
+    follow_ns: int = limit(20_000, "ns", "what starting a call that was queued behind another one takes")
+
+
+COLUMNS = columns(
+    "rank step group",
+    Column("sequence", "int64", "Position of the call in its group, as in `arrival`."),
+    "operation",
+    Column("collective", "int64", "Number of the row in `collectives`."),
+    meaning("start_ns", "When the rank entered the call, on its own clock."),
+    meaning("end_ns", "When the rank left the call, on its own clock."),
+    Column("chain", "int64", "Number in rank and group: calls of one chain follow each other without a gap."),
+    Column("sent_ns", "int64", "All of its transmission, covered or not; null if unknown."),
+    Column("wait_ns", "int64", "Waiting for the last rank to enter that no computing covers; null if unknown."),
+    Column("transmit_ns", "int64", "Transmission that no computing covers; null if unknown."),
+    Column("unsplit_ns", "int64", "The whole call's time that no computing covers if waiting is unknown, else 0."),
+    Column(
+        "awaited_ns",
+        "int64",
+        "How long the rank has computed nothing when the call ends, at most since its chain began to transmit; 0 if it "
+        "is computing then, or computes only after a later call.",
+    ),
+    nulls="step group sent_ns wait_ns transmit_ns",
+)
+
+
+@analysis("rank", COLUMNS, together=True)
+def exposed_calls(
+    arrival: pl.DataFrame, activity: pl.DataFrame, steps: pl.LazyFrame, limits: Limits = Limits()
+) -> pl.DataFrame:
+    """Cut each call at the last arrival and count what of both parts runs while the rank computes nothing.
+
+    Calls that run at the same time are each counted in full. If a call that is awaited ended sooner, computing would go
+    on sooner, by up to `awaited_ns`; so it would if calls ended sooner behind which it was queued (`chain`).
+
+    Returns:
+        One row per rank and call.
+    """
+    own = arrival.filter(pl.col("rank").is_in(ranks_of(steps)))
+    start, length = pl.col("start_ns") + pl.col("offset_ns"), pl.col("end_ns") - pl.col("start_ns")
+    waiting = pl.col("wait_ns").fill_null(0).clip(0, length)
+    calls = (
+        own.with_columns(known=pl.col("wait_ns").is_not_null(), sent_ns="transmit_ns", turn_ns=start + waiting)
+        .with_columns(start_ns=start, end_ns=start + length)
+        .sort("rank", "group", "start_ns", "end_ns", "sequence")
+        .with_row_index("row")
+    )
+    of_group = ["rank", "group"]
+    follows = pl.col("start_ns") - pl.col("end_ns").cum_max().shift(1).over(of_group) <= limits.follow_ns
+    calls = calls.with_columns(chain=(~follows).fill_null(value=False).cum_sum().over(of_group).cast(pl.Int64))
+    busy = union(activity.filter(pl.col("what") == "computing").select("rank", "start_ns", "end_ns"), ["rank"])
+    points = ("start_ns", "turn_ns", "end_ns")
+    first, turn, last = (_computed(calls.select("rank", "row", at=at), busy) for at in points)
+    before, after = (
+        calls["turn_ns"] - calls["start_ns"] - (turn - first),
+        calls["end_ns"] - calls["turn_ns"] - (last - turn),
+    )
+    return calls.with_columns(
+        wait_ns=pl.when("known").then(before),
+        transmit_ns=pl.when("known").then(after),
+        unsplit_ns=pl.when("known").then(0).otherwise(before + after),
+        awaited_ns=_awaited(calls, busy),
+    ).select(names(COLUMNS))
+
+
+def _computed(moments: pl.DataFrame, busy: pl.DataFrame) -> pl.Series:
+    """How long the rank computed before each of some moments (`rank`, `row`, `at`), in order of `row`.
+
+    Args:
+        moments: The moments.
+        busy: When ranks compute, disjoint and in order of time.
+    """
+    length = pl.col("end_ns") - pl.col("start_ns")
+    before = busy.with_columns(before=(length.cum_sum() - length).over("rank"), at="start_ns").sort("at")
+    found = moments.sort("at", "row").join_asof(before, on="at", by="rank", check_sortedness=False)
+    inside = pl.min_horizontal("at", "end_ns") - pl.col("start_ns")
+    return found.select("row", computed=(pl.col("before") + inside).fill_null(0)).sort("row")["computed"]
+
+
+def _awaited(calls: pl.DataFrame, busy: pl.DataFrame) -> pl.Series:
+    """`awaited_ns` of each call, in order of `row`."""
+    gaps = busy.select("rank", since_ns="end_ns", at="start_ns").sort("at").with_row_index("gap")
+    begun = pl.col("turn_ns").min().over("rank", "group", "chain")
+    ends = calls.select("rank", "row", begun_ns=begun, at="end_ns").sort("at", "row")
+    found = ends.join_asof(gaps, on="at", by="rank", check_sortedness=False, allow_exact_matches=False)
+    idle = (pl.col("since_ns") < pl.col("at")).fill_null(value=True)
+    ends_it = idle & (pl.col("at") == pl.col("at").filter(idle).max().over("rank", "gap"))
+    length = pl.col("at") - pl.max_horizontal("since_ns", "begun_ns")
+    return found.select("row", awaited=pl.when(ends_it).then(length).otherwise(0)).sort("row")["awaited"]

@@ -1,0 +1,77 @@
+"""How fast the links between ranks are, compared with others that move the same kind of data."""
+
+from __future__ import annotations
+
+import polars as pl
+
+LINK = ["rank_a", "rank_b", "transport"]
+_DIRECTED = ["source", "destination", "transport"]
+_KIND = ["transport", "operation", "size_class"]
+"""Transfers of a kind, which typical links move at one rate."""
+
+
+def pairs_of(rows: pl.DataFrame, enough: int) -> pl.DataFrame:
+    """Each pair of ranks that a transport links, with the figures of its slower direction.
+
+    Args:
+        rows: Rows of `links`: totals between different ranks.
+        enough: Number of links that make a kind of data comparable; kinds of fewer links are compared with all.
+
+    Returns:
+        `rank_a`, `rank_b` (also as `first` and `second`), `transport`, `size_bytes`, `duration_ns`, `typical_ns` (the
+        time that typical links take), `speed` (that over its own), `steps`, `links` (of the transport), `busy_ratio`
+        (its bytes over those of the only other link).
+    """
+    each = rows.with_columns(size_class=_size_class())
+    kinds = each.group_by(*_DIRECTED, "operation", "size_class").agg(pl.col("size_bytes", "duration_ns").sum())
+    kinds = kinds.with_columns(rate=pl.col("size_bytes") / pl.col("duration_ns"), **_ends())
+    rates = kinds.join(_typical(kinds, _KIND, enough), on=_KIND, how="left", nulls_equal=True)
+    whole = each.group_by(_DIRECTED).agg(pl.col("size_bytes", "duration_ns").sum(), steps=pl.col("step").n_unique())
+    whole = whole.with_columns(rate=pl.col("size_bytes") / pl.col("duration_ns"), **_ends())
+    of_all = _typical(whole, ["transport"], enough).rename({"typical": "typical_of_all"})
+    time = pl.col("size_bytes") / pl.coalesce("typical", "typical_of_all")
+    expected = rates.join(of_all, on="transport", how="left").group_by(_DIRECTED).agg(typical_ns=time.sum())
+    directed = whole.join(expected, on=_DIRECTED).with_columns(speed=pl.col("typical_ns") / pl.col("duration_ns"))
+    slower = directed.sort(*LINK, "speed", "source").group_by(LINK, maintain_order=True).first()
+    return _of_few(slower, enough).with_columns(first="rank_a", second="rank_b")
+
+
+def _ends() -> dict[str, pl.Expr]:
+    return {"rank_a": pl.min_horizontal("source", "destination"), "rank_b": pl.max_horizontal("source", "destination")}
+
+
+def _size_class() -> pl.Expr:
+    """The power of two next to the bytes that a link moves for a group in a step."""
+    size = pl.col("size_bytes").mean().over(*_DIRECTED, "operation", "group")
+    return size.log(2).round().cast(pl.Int32)
+
+
+def _typical(directed: pl.DataFrame, kind: list[str], enough: int) -> pl.DataFrame:
+    """The rate of typical links of each kind (`typical`); null if there are too few links.
+
+    It is the median, over ranks, of a rank's good links: of four ranks with one slow interface, half of the links are
+    slow, but most ranks have a good one.
+    """
+    pairs = directed.group_by(*dict.fromkeys([*kind, *LINK])).agg(pl.col("rate").min())
+    ends = pl.concat([pairs.select(*kind, rank=end, rate="rate") for end in ("rank_a", "rank_b")])
+    good = ends.group_by(*kind, "rank").agg(pl.col("rate").quantile(0.75, "higher"))
+    typical = good.group_by(kind).agg(typical=pl.col("rate").quantile(0.5, "higher"))
+    counts = pairs.group_by(kind).agg(links=pl.len())
+    known = typical.join(counts, on=kind, nulls_equal=True)
+    return known.select(*kind, typical=pl.when(pl.col("links") >= enough).then("typical"))
+
+
+def _of_few(pairs: pl.DataFrame, enough: int) -> pl.DataFrame:
+    """Pairs with `links` and `busy_ratio`; of two links, the other is typical; a single one is compared with itself."""
+    size, rate = pl.col("size_bytes"), pl.col("rate")
+    # Of two links, the other's value is the sum minus one's own.
+    other_size, other_rate = (value.sum().over("transport") - value for value in (size, rate))
+    is_few = pl.col("links") < enough
+    typical_rate = pl.when(pl.col("links") == 2).then(other_rate).otherwise(rate)
+    return (
+        pairs.with_columns(links=pl.len().over("transport"))
+        .with_columns(
+            typical_ns=pl.when(is_few).then(size / typical_rate).otherwise("typical_ns"), busy_ratio=size / other_size
+        )
+        .with_columns(speed=pl.col("typical_ns") / pl.col("duration_ns"))
+    )

@@ -1,0 +1,58 @@
+"""What of communication calls no computing covers, and which calls computing awaits."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.run import Run
+from stepscope.tables import COLLECTIVES, KERNELS, RANKS, STEPS
+
+
+def run(computing: list[tuple[int, int]], *ranks: list[tuple[str, int, int]]) -> Run:
+    """A step of ranks that compute at the same times and make calls: group, start, end."""
+    gemm, call = {"kind": "compute", "name": "gemm", "step": 0}, {"operation": "all_reduce", "name": "call", "step": 0}
+    kernels = [{"start_ns": a, "duration_ns": b - a, **gemm} for a, b in computing]
+    step = {"step": [0], "start_ns": [0], "end_ns": [1000], "window_start_ns": [0], "window_end_ns": [1000]}
+    frames = {}
+    for rank, calls in enumerate(ranks):
+        places = [[other for other, _, _ in calls[:at]].count(group) for at, (group, _, _) in enumerate(calls)]
+        rows = [
+            {"group": group, "sequence": place, "start_ns": a, "duration_ns": b - a, "on_device": True, **call}
+            for (group, a, b), place in zip(calls, places, strict=True)
+        ]
+        frames[rank] = {
+            "kernels": KERNELS.conform(pl.DataFrame(kernels).with_row_index("kernel")),
+            "collectives": COLLECTIVES.conform(pl.DataFrame(rows).with_row_index("collective")),
+            "steps": STEPS.conform(pl.DataFrame({**step, "window": ["device"]})),
+            "ranks": RANKS.conform(pl.DataFrame({"host": ["h"], "device_kind": ["cuda"]})),
+        }
+    return Run.from_frames(frames)
+
+
+def exposed(computing: list[tuple[int, int]], *ranks: list[tuple[str, int, int]]) -> list[tuple[int, ...]]:
+    """Exposed waiting and transmission, and what is awaited, of each call of rank 0 in order of time."""
+    found = run(computing, *ranks).analyse("exposed_calls").filter(rank=0).sort("start_ns", "end_ns")
+    return found.select("wait_ns", "transmit_ns", "awaited_ns").rows()
+
+
+def test_waiting_and_transmission_are_cut_at_the_last_arrival() -> None:
+    assert exposed([(0, 100), (300, 400)], [("a", 100, 300)], [("a", 180, 300)]) == [(80, 120, 120)]
+
+
+def test_what_computing_covers_is_not_exposed() -> None:
+    assert exposed([(0, 150), (300, 400)], [("a", 100, 300)], [("a", 120, 300)]) == [(0, 150, 150)]
+    assert exposed([(0, 400)], [("a", 100, 300)], [("a", 120, 300)]) == [(0, 0, 0)]
+
+
+def test_of_calls_in_one_gap_the_last_is_awaited() -> None:
+    both = [("a", 100, 250), ("b", 120, 300)]
+
+    assert exposed([(0, 100), (300, 400)], both, both) == [(0, 150, 0), (0, 180, 180)]
+
+
+def test_a_queued_call_hands_on_what_the_calls_before_it_would_gain() -> None:
+    queued = [("a", 50, 150_000), ("a", 151_000, 300_000)]
+    later = [("a", 50, 150_000), ("a", 200_000, 300_000)]
+
+    for calls, awaited in ((queued, 299_900), (later, 100_000)):
+        assert exposed([(0, 100), (300_000, 400_000)], calls, calls)[1][2] == awaited
