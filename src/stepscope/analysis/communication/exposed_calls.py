@@ -60,7 +60,7 @@ def exposed_calls(
     calls = (
         own.with_columns(known=pl.col("wait_ns").is_not_null(), sent_ns="transmit_ns", turn_ns=start + waiting)
         .with_columns(start_ns=start, end_ns=start + length)
-        .sort("rank", "group", "start_ns", "end_ns", "sequence")
+        .sort("rank", "group", "start_ns", "end_ns", "collective")
         .with_row_index("row")
     )
     of_group = ["rank", "group"]
