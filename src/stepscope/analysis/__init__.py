@@ -65,6 +65,8 @@ from stepscope.analysis.registry import check_registered
 from stepscope.analysis.step.activity import activity as activity
 from stepscope.analysis.step.breakdown import breakdown as breakdown
 from stepscope.analysis.step.compile_time import compile_time as compile_time
+from stepscope.analysis.step.gap_ends import gap_ends as gap_ends
+from stepscope.analysis.step.gaps import gaps as gaps
 from stepscope.analysis.step.idle import idle as idle
 from stepscope.analysis.step.idle import idle_marked as idle_marked
 from stepscope.analysis.step.idle import idle_pieces as idle_pieces

@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.sources.nesting import enclosing, time_in_children
 
 
-def own_times(ranges: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+def own_times(ranges: pl.DataFrame, parent: pl.Series | None = None) -> tuple[pl.Series, pl.Series]:
     """The time of each range outside of the ranges that begin in it, and the range in which it begins.
 
     A profiler's marks often begin inside a Python function that ends before they do, so unlike in `nest`, what a range
@@ -15,11 +15,13 @@ def own_times(ranges: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
 
     Args:
         ranges: `start_ns`, `duration_ns` and `thread` (any type; only equality counts).
+        parent: The range in which each begins, if that is known, as of ranges that were cut since.
 
     Returns:
         `own_ns` and `parent` (row number; null at the top), in the rows' order.
     """
-    parent = enclosing(ranges)["parent"]
+    if parent is None:
+        parent = enclosing(ranges)["parent"]
     ends = ranges["start_ns"] + ranges["duration_ns"]
     spent = time_in_children(ranges, parent)
     rest = pl.DataFrame({"around": parent, "at": ends.gather(parent), "end": ends}).filter(pl.col("end") > pl.col("at"))
