@@ -21,6 +21,12 @@ LAYOUTS: dict[str, Shape] = {
     "experts8": Shape(experts=True, layers=3),
     "dp16 on 2 hosts": Shape(ranks=16, layers=3, steps=6, clock_spread_ns=3 * MS),
     "tp2": Shape(ranks=8, tensor=2, steps=20, layers=2),
+    "tp4pp2 on 4 hosts": Shape(
+        ranks=32, tensor=4, stages=2, layers=1, micro_batches=3, steps=4, clock_spread_ns=3 * MS
+    ),
+    "dp8 ahead": Shape(synchronises=False, loader_ns=50 * US),
+    "dp64 on 8 hosts": Shape(ranks=64, layers=2, steps=4, clock_spread_ns=3 * MS),
+    "dp8, short kernels": Shape(layers=16, layer_kernels=12, kernel_ns=40 * US, layer_bytes=3_000_000, steps=4),
 }
 """Layouts whose ranks have enough work to hide some of their communication."""
 
@@ -41,10 +47,10 @@ def _victim(shape: Shape, number: int) -> int:
     return (number * 5 + 3) % shape.ranks
 
 
-def _slow(factor: float, match: str = "") -> Family:
+def _slow(factor: float, match: str = "", reason: str = "") -> Family:
     def family(number: int) -> Job:
         name, shape = _shape(number)
-        fault = Fault("computing", "rank", (_victim(shape, number),), kernels(factor, match))
+        fault = Fault("computing", "rank", (_victim(shape, number),), kernels(factor, match), reason=reason)
         return Job(name, shape, [fault])
 
     return family
@@ -60,16 +66,23 @@ def _in_steps(which: Callable[[int], bool], steps: int, factor: float = 1.4) -> 
     return family
 
 
-def _on_host(kind: str, change: Callable[[Shape], Change], *also: str, everyone: bool = False) -> Family:
+def _on_host(
+    kind: str, change: Callable[[Shape], Change], *also: str, everyone: bool = False, reason: str = ""
+) -> Family:
     """A fault of the host of one rank (or of each) of a data-parallel job."""
 
     def family(number: int) -> Job:
         name, shape = _shape(number, "dp8", "dp4", "zero8", "tp2")
         ranks = tuple(range(shape.ranks)) if everyone else (_victim(shape, number),)
-        fault = Fault(kind, "job" if everyone else "rank", ranks, change(shape), also=also)
+        fault = Fault(kind, "job" if everyone else "rank", ranks, change(shape), also=also, reason=reason)
         return Job(name, shape, [fault])
 
     return family
+
+
+def _marked(kind: str, name: str, category: str, reason: str) -> Family:
+    """The host of one rank stops for something that the recording shows."""
+    return _on_host(kind, lambda shape: stops(shape.kernel_ns * 60, name, category), reason=reason)
 
 
 def _tensor_group(number: int) -> Job:
@@ -115,8 +128,9 @@ def _outlier(number: int) -> Job:
 
 
 def _dispatch(number: int) -> Job:
-    shape = noisier(replace(HOST_BOUND, seed=number), number % 5)
-    return Job("host-bound dp8", shape, [Fault("dispatch", "rank", (_victim(shape, number),), launches(20 * US))])
+    name, changes = (("dp8", {}), ("tp2", {"tensor": 2}), ("zero8", {"sharded": True}))[number % 3]
+    shape = noisier(replace(HOST_BOUND, seed=number, **changes), number % 5)
+    return Job(f"host-bound {name}", shape, [Fault("dispatch", "rank", (_victim(shape, number),), launches(20 * US))])
 
 
 def _bubble(number: int) -> Job:
@@ -150,6 +164,12 @@ def _nic(number: int) -> Job:
     return Job(f"dp{ranks} on hosts", shape, [Fault("link", "nic", (rank,), path=SlowPath(3.0, (rank,)))], links=True)
 
 
+def _nic_of_host(number: int) -> Job:
+    _, shape = _shape(number, "dp16 on 2 hosts", ranks=24, layers=2, layer_bytes=40_000_000, steps=5)
+    ranks = tuple(shape.host_ranks(number % 3))
+    return Job("dp24 on 3 hosts", shape, [Fault("link", "host", ranks, path=SlowPath(3.0, ranks))], links=True)
+
+
 def _link(number: int) -> Job:
     name, shape = _shape(number, "dp8", "tp4", layer_bytes=60_000_000)
     one = _victim(shape, number)
@@ -179,6 +199,7 @@ def _clock(number: int) -> Job:
         (_victim(shape, number),),
         kernels(1800 / 1450),
         counters=(("sm_clock_mhz", 1800.0, 1450.0),),
+        reason="1450",
     )
     return Job(name, shape, [fault])
 
@@ -239,21 +260,31 @@ FAULTY: dict[str, Family] = {
     "two slow ranks": _two_slow,
     "two kinds": _two_kinds,
     "slow NIC": _nic,
+    "slow NIC of a host": _nic_of_host,
     "slow link": _link,
     "slow group, no links": _group,
     "two ranks, one loader": _loader_of_two,
     "loader of a rank": _on_host("data_loading", lambda s: waits_for_data(s.kernel_ns * 30)),
     "loader of all ranks": _on_host("data_loading", lambda s: waits_for_data(s.kernel_ns * 30), everyone=True),
-    "attention x1.5": _slow(1.5, "flash"),
+    "attention x1.5": _slow(1.5, "flash", "flash"),
     "clock 1450 of 1800": _clock,
-    "garbage collection": _on_host("garbage_collection", lambda s: stops(s.kernel_ns * 60, "python_gc", "gc")),
-    "stall without a mark": _on_host("dispatch", lambda s: stops(s.kernel_ns * 60)),
-    "compiling": _on_host("compile", lambda s: stops(s.kernel_ns * 60, "compile: forward", "annotation")),
-    "cudaMalloc": _on_host(
-        "memory_allocation", lambda s: stops(s.kernel_ns * 20, "cudaMalloc", "runtime", times=4), "dispatch"
+    "garbage collection": _on_host(
+        "garbage_collection", lambda s: stops(s.kernel_ns * 60, "python_gc", "gc"), reason="garbage"
     ),
-    "checkpoint": _on_host("checkpoint", lambda s: stops(s.kernel_ns * 60, "checkpoint: save", "annotation")),
-    ".item()": _on_host("synchronisation", lambda _: reads_back(12), "dispatch"),
+    "stall without a mark": _on_host("dispatch", lambda s: stops(s.kernel_ns * 60)),
+    "compiling": _on_host(
+        "compile", lambda s: stops(s.kernel_ns * 60, "compile: forward", "annotation"), reason="compil"
+    ),
+    "cudaMalloc": _on_host(
+        "memory_allocation",
+        lambda s: stops(s.kernel_ns * 20, "cudaMalloc", "runtime", times=4),
+        "dispatch",
+        reason="cudamalloc",
+    ),
+    "checkpoint": _on_host(
+        "checkpoint", lambda s: stops(s.kernel_ns * 60, "checkpoint: save", "annotation"), reason="checkpoint"
+    ),
+    ".item()": _on_host("synchronisation", lambda _: reads_back(12), "dispatch", reason="aten::item"),
     "copies x20": _on_host("memory", lambda _: kernels(20.0, "Memcpy", "memory")),
     "64 ms hole": _hole,
     "expert library, rank x1.3": _expert_library(1.3),

@@ -38,6 +38,8 @@ class Fault:
     steps: frozenset[int] | None = None
     rotates: bool = False
     also: tuple[str, ...] = ()
+    reason: str = ""
+    """What the recording shows of its cause, in lower case, as an answer should quote it."""
     counters: tuple[tuple[str, float, float], ...] = ()
     """Counters that it moves: name, usual value and value on its ranks."""
 

@@ -41,7 +41,8 @@ class SlowPath:
 
     Args:
         factor: How many times as long a transfer takes.
-        ranks: One rank: all its links to other hosts (its NIC). Two: the link between them.
+        ranks: One rank: all its links to other hosts (its NIC). Two: the link between them. More: the links of these
+            to other hosts.
         steps: In which steps; None for all.
     """
 
@@ -83,9 +84,8 @@ class Network:
         for path in self.slow:
             if path.steps is not None and step not in path.steps:
                 continue
-            if set(path.ranks) == {one, other} or (
-                len(path.ranks) == 1 and not is_inside and path.ranks[0] in (one, other)
-            ):
+            is_nic = len(path.ranks) != 2 and not is_inside and (one in path.ranks or other in path.ranks)
+            if is_nic or set(path.ranks) == {one, other}:
                 rate /= path.factor
         return rate
 

@@ -7,13 +7,29 @@ from statistics import median
 
 from simulated.scoring import Score
 
-HEADINGS = ("jobs", "loss", "named", "part", "kind", "right", "wrong", "high", "med", "worst", "sum", "s")
-WIDTHS = (4, 6, 7, 4, 7, 7, 5, 4, 6, 6, 5, 5)
+HEADINGS = (
+    "jobs",
+    "loss",
+    "named",
+    "part",
+    "kind",
+    "why",
+    "right",
+    "wrong",
+    "high",
+    "med",
+    "worst",
+    "sum",
+    "over",
+    "s",
+)
+WIDTHS = (4, 6, 7, 4, 7, 5, 7, 5, 4, 6, 6, 5, 6, 4)
 LEGEND = """\
 loss: share of the step, median. named: causes of at least 2 % that are named exactly. part: only some of the ranks, or
-others with them. kind: of those named. right: accusations of exactly what is at fault. wrong: accusations of someone
-else. high: jobs with a finding of high severity. med, worst: error of the saving of those named. sum: all accusations'
-savings over the loss, worst job. s: processor time of a job."""
+others with them. kind: of those named. why: those of which the recorded cause is quoted. right: accusations of exactly
+what is at fault. wrong: accusations of someone else. high: jobs with a finding of high severity. med, worst: error of
+the saving of those named. sum: all accusations' savings over the loss, worst job. over: accusations' savings beyond the
+loss, share of the step, worst. s: processor time of a job."""
 
 
 def table(scores: Sequence[Score], before: Sequence[Sequence[Score]] = (), names: Sequence[str] = ()) -> list[str]:
@@ -55,19 +71,22 @@ def _cells(scores: Sequence[Score]) -> list[str]:
     errors = [score.error for score in scores if score.error is not None]
     sums = [score.accused_ns / score.loss_ns for score in scores if _is_material(score)]
     material, named = sum(score.material for score in scores), sum(score.named for score in scores)
-    accusations = sum(score.accusations for score in scores)
+    accusations, reasons = sum(score.accusations for score in scores), sum(score.reasons for score in scores)
+    over = max((score.accused_ns - score.loss_ns) / score.step_ns for score in scores) if scores else 0.0
     return [
         str(len(scores)),
         _percent(median(score.loss_share for score in scores)) if scores else "",
         f"{named}/{material}" if material else "",
         str(sum(score.partly for score in scores) or ""),
         f"{sum(score.kind_right for score in scores)}/{named}" if named else "",
+        f"{sum(score.reasons_right for score in scores)}/{reasons}" if reasons else "",
         f"{sum(score.right for score in scores)}/{accusations}" if accusations else "",
         str(sum(score.wrong for score in scores) or ""),
         str(sum(score.high > 0 for score in scores) or ""),
         _percent(median(errors)) if errors else "",
         _percent(max(errors)) if errors else "",
         f"{max(sums):.2f}" if sums else "",
+        _percent(over) if over > 0.0005 else "",
         f"{sum(score.seconds for score in scores) / max(len(scores), 1):.1f}",
     ]
 
@@ -105,6 +124,12 @@ def aims(scores: Sequence[Score]) -> list[str]:
     rows.append(("error of the saving, worst", max(errors, default=None), 0.25, False))
     sums = [score.accused_ns / score.loss_ns for score in faulty]
     rows.append(("sum of savings over the truth, worst", max(sums, default=None), 1.05, False))
+    over = [(score.accused_ns - score.loss_ns) / score.step_ns for score in scores]
+    rows.append(("claimed beyond the truth, share of a step", max(over, default=None), 0.02, False))
+    within = [score.within for score in faulty if score.within is not None]
+    rows.append(("savings whose range holds the truth", _ratio(sum(within), len(within)), 0.9, True))
+    reasons = sum(score.reasons for score in faulty)
+    rows.append(("recorded cause quoted", _ratio(sum(score.reasons_right for score in faulty), reasons), 0.98, True))
     return [_aim(*row) for row in rows]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from simulated.faults import Fault
 from simulated.truth import Truth
-from stepscope.advice import advise
+from stepscope.advice import advise, worded
 from stepscope.advice.finding import Finding
 from stepscope.advice.registry import RULES
 from stepscope.run import Run
@@ -38,6 +38,8 @@ class Claim:
     high_ns: float
     severity: str
     accuses: bool
+    text: str = ""
+    """All that it says, in lower case."""
 
 
 def claims_of(run: Run, steps: int) -> list[Claim]:
@@ -62,15 +64,15 @@ def _claim(finding: Finding, steps: int) -> Claim:
         high_ns=finding.saving_high_ns / per,
         severity=finding.severity,
         accuses=RULES[finding.rule].accuses or finding.rule.startswith("slow-"),
+        text=f"{vars(worded(finding))} {finding.parameters} {finding.evidence}".lower(),
     )
 
 
 def _steps_in(source: dict[str, Any]) -> list[tuple[int, ...]]:
     """The steps that a part of a finding names."""
-    found = [source.get(name) for name in ("steps", "step", "stalled_steps")]
-    return [
-        tuple(each) if isinstance(each, list) else (each,) for each in found if isinstance(each, list | int) and each
-    ]
+    lists = [source[name] for name in ("steps", "stalled_steps") if isinstance(source.get(name), list)]
+    alone = [source["step"]] if isinstance(source.get("step"), int) else []
+    return [tuple(each) for each in (*lists, alone) if each]
 
 
 @dataclass
@@ -91,6 +93,10 @@ class Score:
     partly: int = 0
     """Those of which only some ranks, or more than these, are named."""
     kind_right: int = 0
+    reasons: int = 0
+    """Those named whose recorded cause can be shown."""
+    reasons_right: int = 0
+    """Those of which a finding says it."""
     accusations: int = 0
     right: int = 0
     """Accusations of exactly a true unit."""
@@ -103,6 +109,8 @@ class Score:
     error: float | None = None
     accused_ns: float = 0.0
     """What all accusations claim."""
+    within: bool | None = None
+    """Whether the loss lies in the range of the savings that are claimed of the true causes."""
     claimed_ns: float = 0.0
     """What all findings claim."""
     seconds: float = 0.0
@@ -121,7 +129,7 @@ def score(family: str, truth: Truth, run: Run) -> Score:
         claims, found.failure = [], f"{type(error).__name__}: {error}"
     found.failure = found.failure or "; ".join(run.warnings)
     found.seconds = time.process_time() - begun
-    found.claims = [asdict(claim) for claim in claims]
+    found.claims = [{name: value for name, value in asdict(claim).items() if name != "text"} for claim in claims]
     _compare(found, truth, claims)
     return found
 
@@ -152,9 +160,14 @@ def _compare(found: Score, truth: Truth, claims: Sequence[Claim]) -> None:
             found.partly += bool(near) and not about and not each
             best = max(about or each or near, key=lambda claim: claim.saving_ns, default=None)
             found.kind_right += bool(about or each) and best is not None and _kind_fits(best, fault)
+            if fault.reason and (about or each):
+                found.reasons += 1
+                found.reasons_right += any(fault.reason in claim.text for claim in about + each)
     if related and is_material:
         found.saving_ns = sum(claim.saving_ns for claim in related)
         found.error = abs(found.saving_ns - found.loss_ns) / found.loss_ns
+        low, high = (sum(getattr(claim, name) for claim in related) for name in ("low_ns", "high_ns"))
+        found.within = low - 0.01 * found.loss_ns <= found.loss_ns <= high + 0.01 * found.loss_ns
 
 
 def is_about(claim: Claim, fault: Fault, truth: Truth) -> bool:
