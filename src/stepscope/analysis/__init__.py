@@ -62,6 +62,8 @@ from stepscope.analysis.registry import ANALYSES as ANALYSES
 from stepscope.analysis.registry import Analysis as Analysis
 from stepscope.analysis.registry import analysis as analysis
 from stepscope.analysis.registry import check_registered
+from stepscope.analysis.replay.slowdowns import slowdowns as slowdowns
+from stepscope.analysis.replay.slowdowns import step_slowdowns as step_slowdowns
 from stepscope.analysis.step.activity import activity as activity
 from stepscope.analysis.step.breakdown import breakdown as breakdown
 from stepscope.analysis.step.compile_time import compile_time as compile_time

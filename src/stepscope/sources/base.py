@@ -115,8 +115,11 @@ class Source(Protocol):
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """Recognise `directory` as a recording (or several, of one rank each), by the names and files in it."""
 
-    def sniff(self, file: Path, head: bytes) -> Input | None:
-        """Recognise one file (JSON, CSV or SQLite) by its first bytes (inflated if it is gzip, at most 64 KiB)."""
+    def sniff(self, file: Path, head: bytes) -> Input | Found | None:
+        """Recognise one file (JSON, CSV, SQLite, Parquet) by its first bytes (inflated if it is gzip, at most 64 KiB).
+
+        One that holds several ranks is an input for each of them, told apart by their labels.
+        """
 
     def read(self, item: Input, sink: Sink) -> None:
         """Read one input into `sink`.

@@ -236,8 +236,8 @@ class _Walk:
         return True
 
 
-def _alone(item: Input | None) -> Found | None:
-    return None if item is None else Found((item,))
+def _alone(item: Input | Found | None) -> Found | None:
+    return Found((item,)) if isinstance(item, Input) else item
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:

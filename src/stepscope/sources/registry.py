@@ -14,6 +14,7 @@ from stepscope.sources.kineto import KinetoSource
 from stepscope.sources.ascend import AscendDb
 from stepscope.sources.ascend import AscendText
 from stepscope.sources.runtime_profiler import RuntimeProfilerSource
+from stepscope.sources.operation_trace import OperationTraceSource
 from stepscope.sources.classic import ClassicSource
 
 SOURCES: list[Source] = [one() for one in list(vars().values()) if hasattr(one, "sniff") and one is not Source]

@@ -51,6 +51,8 @@ COLLECTIVES = Table(
         Column("algorithm", "string", "Algorithm, e.g. `MESH-RING-NHR`: one for each stage."),
         Column("relayed", "bool", "Whether it took another way than the direct link."),
         Column("retried", "bool", "Whether it was tried again."),
+        Column("micro_batch", "int32", "Micro-batch that it works on, from 0."),
+        Column("model_chunk", "int32", "Virtual pipeline stage of its rank that it works for, from 0."),
         STEP,
     ),
 )

@@ -18,6 +18,8 @@ KERNELS = Table(
         Column("stream", "int32", "Device stream."),
         Column("correlation", "int64", "Id that the kernel shares with its launch."),
         Column("external_id", "int64", "Id shared with the operator that launched it."),
+        Column("micro_batch", "int32", "Micro-batch that it works on, from 0."),
+        Column("model_chunk", "int32", "Virtual pipeline stage of its rank that it works for, from 0."),
         Column("launch_start_ns", "int64", "Start of the host call that launched it."),
         Column("launch_end_ns", "int64", "End of that call."),
         Column("wait_ns", "int64", "Wait before start, as recorded."),
