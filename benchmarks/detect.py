@@ -1,7 +1,7 @@
 """How well the product names who costs time in a job, and how much: jobs with known truth, by kind of fault.
 
-    benchmarks/detect.py [--jobs 300] [--quick] [--only TEXT] [--gen SCRIPT] [--tree DIR] [--json FILE] [--beside FILE]
-        [--show]
+    benchmarks/detect.py [--jobs 300] [--quick] [--only TEXT] [--gen SCRIPT] [--samples DIR] [--tree DIR]
+        [--json FILE] [--beside FILE] [--show]
 
 Each job is simulated with and without its faults, from the same random numbers; the product sees only the first one.
 """
@@ -31,6 +31,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only faults whose name contains this")
     parser.add_argument("--tree", type=Path, default=HERE.parent, help="the tree whose product is asked")
     parser.add_argument("--gen", type=Path, help="script that makes Ascend directories, for jobs on such devices")
+    parser.add_argument("--samples", type=Path, help="directory of recorded PyTorch jobs, for replays of them")
     parser.add_argument("--json", type=Path, help="write the results here")
     parser.add_argument("--beside", type=Path, action="append", default=[], help="results to print beside these")
     parser.add_argument("--show", action="store_true", help="print each job with its truth and its claims")
@@ -40,6 +41,7 @@ def main() -> int:
     from simulated.catalogue import jobs  # noqa: PLC0415  from the chosen tree
     from simulated.printing import described, table  # noqa: PLC0415
     from simulated.recording import recorded  # noqa: PLC0415
+    from simulated.replays import replays  # noqa: PLC0415
     from simulated.scoring import Score, score  # noqa: PLC0415
 
     scores: list[Score] = []
@@ -47,6 +49,8 @@ def main() -> int:
     if chosen.gen:
         on_ascend = ascend_jobs(chosen.gen, 4 if chosen.quick else 16)
         found = chain(found, ((family, job) for family, job in on_ascend if chosen.only in family))
+    if chosen.samples:
+        found = chain(found, (each for each in replays(chosen.samples, 12) if chosen.only in each[0]))
     for family, job in found:
         with recorded(job) as run:
             scores.append(score(family, job.truth, run))

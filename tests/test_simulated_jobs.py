@@ -13,6 +13,7 @@ from simulated.frames import run_of
 from simulated.layouts import LOADER, Shape
 from simulated.operations import Network, Operation, SlowPath
 from simulated.recording import recorded
+from simulated.replays import program_of
 from simulated.scoring import Claim, is_about, score
 from simulated.simulate import BETWEEN_NS, REACH_NS, simulate
 from simulated.truth import Job
@@ -137,3 +138,18 @@ def compared(one: Run, other: Run) -> dict[str, int]:
         different = [a.join(b, on=a.columns, how="anti", nulls_equal=True) for a, b in (rows, rows[::-1])]
         found[table] = sum(frame.height for frame in different)
     return found
+
+
+def test_a_replay_repeats_what_a_recorded_rank_did() -> None:
+    row = {"name": "gemm", "kind": "compute", "stream": 7, "operation": None, "size_bytes": None, "size": None}
+    sent = {**row, "name": "sum", "kind": "communication", "stream": 20, "operation": "all_reduce", "size": 1000}
+    rows = [
+        {**row, "at": 0, "until": 4, "start_ns": 10, "duration_ns": 50},
+        {**sent, "at": 10, "until": 14, "start_ns": 60, "duration_ns": 30},
+        {**row, "at": 20, "until": 24, "start_ns": 60, "duration_ns": 10},
+        {**row, "at": 30, "until": 34, "start_ns": 95, "duration_ns": 10},
+    ]
+    program = program_of(rows, 7)
+    assert [each.what for each in program] == ["kernel", "record", "wait", "call", "record", "kernel", "wait", "kernel"]
+    assert [each.gap_ns for each in program if each.what in ("kernel", "call")] == [0, 6, 6, 6]
+    assert program[6].event == program[4].event  # the last kernel began after the call had ended

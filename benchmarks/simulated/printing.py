@@ -105,6 +105,7 @@ def aims(scores: Sequence[Score]) -> list[str]:
     weak = [score for score in faulty if "x1.1" in score.family]
     strong = [score for score in faulty if score not in weak]
     healthy = [score for score in scores if not score.truth]
+    simulated = [score for score in healthy if not score.family.startswith("replay")]  # others may well be host-bound
     errors = [score.error for score in faulty if score.error is not None]
     rows: list[tuple[str, float | None, float, bool]] = []
     for title, group, limit in (("x1.3 and more", strong, 0.99), ("x1.1", weak, 0.95)):
@@ -115,7 +116,7 @@ def aims(scores: Sequence[Score]) -> list[str]:
     named = sum(score.named for score in faulty)
     rows.append(("kind", _ratio(sum(score.kind_right for score in faulty), named), 0.98, True))
     rows.append(
-        ("healthy jobs with a high finding", float(sum(s.high > 0 for s in healthy)) if healthy else None, 0, False)
+        ("healthy jobs with a high finding", float(sum(s.high > 0 for s in simulated)) if simulated else None, 0, False)
     )
     rows.append(
         ("healthy jobs that accuse", float(sum(s.accusations > 0 for s in healthy)) if healthy else None, 0, False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from simulated.faults import Fault, faulted, slowed
 from simulated.layouts import Shape, call_noise, network_of, programs_of
-from simulated.operations import Network
+from simulated.operations import Network, Operation
 from simulated.simulate import Times, simulate
 
 STEP_NUMBER = 3
@@ -44,6 +44,7 @@ class Job:
         faults: What is wrong with it.
         links: Whether the times of links are recorded.
         on_disk: Whether it must be read from traces, as names decide what it does.
+        source: Makes the programs of its ranks.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Job:
     faults: Sequence[Fault] = ()
     links: bool = False
     on_disk: bool = False
+    source: Callable[[Shape], dict[int, list[list[Operation]]]] = programs_of
 
     @cached_property
     def times(self) -> Times:
@@ -87,4 +89,4 @@ class Job:
 
     def _simulated(self, faults: Sequence[Fault]) -> Times:
         shape = self.shape
-        return simulate(faulted(programs_of(shape), faults), slowed(network_of(shape), faults), call_noise(shape))
+        return simulate(faulted(self.source(shape), faults), slowed(network_of(shape), faults), call_noise(shape))
