@@ -7,6 +7,8 @@ import pytest
 
 from stepscope.advice import advise, worded
 from stepscope.advice.rules.slow_rank import slow_rank
+from stepscope.analysis.job.slow_rank_causes import slow_kinds
+from stepscope.analysis.job.slow_rank_causes import slow_rank_causes as causes_of
 from stepscope.errors import Unavailable
 from tests.advice.examples import breakdown, slow_rank_causes, slow_ranks
 from tests.analysis.jobs import MS, job
@@ -42,6 +44,22 @@ def test_a_clock_that_fell_is_told() -> None:
     assert "7.00x as long as on other ranks. Its clock is 1450 MHz, against 1800 MHz. The clock fell in step 2." in (
         worded(found).cause
     )
+
+
+def test_a_rank_that_is_slow_in_some_steps_only_has_the_factor_of_these() -> None:
+    run = job(compute={1: 1.1}, jitter=0.0)
+    slow = {
+        "rank": [1],
+        "ranks": ["1"],
+        "kind": ["computing"],
+        "excess_ns": [8 * MS],
+        "slow_steps": [[4]],
+        "steps": [4],
+    }
+
+    found = causes_of(slow_kinds(pl.DataFrame(slow)), run.analyse("kernel_classes"), None, None).row(0, named=True)
+
+    assert found["factor"] == pytest.approx(1.4) and found["named_ns"] == 8 * MS
 
 
 def test_nothing_is_looked_for_if_no_rank_is_slow() -> None:

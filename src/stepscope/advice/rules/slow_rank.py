@@ -276,7 +276,10 @@ def _short(name: str) -> str:
     if built_in := re.match(r"<built-in (?:function|method) (\w+)", name):
         return built_in[1]
     plain = re.sub(r"^void |\(.*$", "", re.sub(r"<.*>", "", name)) if "<" in name[1:] else name
-    return plain if len(plain) <= _SHOWN_CHARACTERS else f"{plain[:_SHOWN_CHARACTERS]}..."
+    if len(plain) <= _SHOWN_CHARACTERS:
+        return plain
+    half = _SHOWN_CHARACTERS // 2
+    return f"{plain[:half]}...{plain[-half:]}"
 
 
 def _evidence(reason: dict[str, Any]) -> dict[str, Any]:

@@ -59,7 +59,17 @@ COLUMNS = columns(
 )
 
 
-@analysis("job", columns("rank", Column("kind", "string", "What it is slow at.")), whole_job=True)
+@analysis(
+    "job",
+    columns(
+        "rank",
+        Column("ranks", "list[int32]", "All ranks that are slow together with it."),
+        Column("kind", "string", "What it is slow at."),
+        Column("excess_ns", "int64", "Extra time in a step in which it is slow."),
+        Column("slow_ratio", "float64", "Share of the steps in which it is slow."),
+    ),
+    whole_job=True,
+)
 def slow_kinds(slow_ranks: pl.DataFrame) -> pl.DataFrame:
     """Which ranks are slow at what, asked first, since to look for reasons takes time.
 
@@ -68,18 +78,24 @@ def slow_kinds(slow_ranks: pl.DataFrame) -> pl.DataFrame:
     """
     if slow_ranks.is_empty():
         raise Unavailable("no rank is slow")
-    return slow_ranks.select("rank", "kind")
+    several, some = ("ranks" in slow_ranks.columns, "slow_steps" in slow_ranks.columns)
+    members = pl.col("ranks").str.split(", ").cast(pl.List(pl.Int32)) if several else pl.concat_list("rank")
+    ratio = pl.col("slow_steps").list.len() / pl.col("steps") if some else pl.lit(1.0)
+    return slow_ranks.select(
+        "rank", members.alias("ranks"), "kind", "excess_ns", slow_ratio=pl.when(ratio > 0).then(ratio).otherwise(1.0)
+    )
 
 
 @analysis("job", COLUMNS, whole_job=True)
 def slow_rank_causes(
     slow_kinds: pl.DataFrame,
-    slow_ranks: pl.DataFrame,
     kernel_classes: pl.DataFrame | None,
     host_calls: pl.DataFrame | None,
     counter_steps: pl.DataFrame | None,
 ) -> pl.DataFrame:
     """Find what the recording shows as the reason of each row of `slow_ranks`, compared with the ranks that are not.
+
+    Of a rank that is slow in some steps only, factor and time are those of these steps, as the others count as normal.
 
     Returns:
         One row per slow rank and kind of work for which a reason was recorded, in the order of `slow_ranks`.
@@ -89,16 +105,24 @@ def slow_rank_causes(
     """
     found: list[tuple[Any, ...]] = []
     by_kind = {
-        kind: _reasons(kind, rows["rank"].unique().to_list(), kernel_classes, host_calls, counter_steps)
+        kind: _reasons(kind, sorted(rows["ranks"].explode().unique()), kernel_classes, host_calls, counter_steps)
         for (kind,), rows in slow_kinds.partition_by("kind", as_dict=True, maintain_order=True).items()
     }
-    for rank, kind, excess in slow_ranks.select("rank", "kind", "excess_ns").iter_rows():
+    for rank, kind, excess, ratio in slow_kinds.select("rank", "kind", "excess_ns", "slow_ratio").iter_rows():
         reason = by_kind[kind].get(rank)
-        if reason is not None and (
-            reason["named_ns"] >= EXPLAINS_RATIO * excess or reason["reason"] == "synchronisation"
-        ):
+        if reason is None:
+            continue
+        reason = _in_slow_steps(reason, ratio)
+        if reason["named_ns"] >= EXPLAINS_RATIO * excess or reason["reason"] == "synchronisation":
             found.append((rank, kind, *(reason.get(column.name) for column in COLUMNS[2:])))
     return pl.DataFrame(found, schema=schema_of(COLUMNS), orient="row")
+
+
+def _in_slow_steps(reason: dict[str, Any], ratio: float) -> dict[str, Any]:
+    """The reason with factor and time in the slow steps instead of in the mean of all."""
+    factor = reason["factor"]
+    scaled = {"named_ns": round(reason["named_ns"] / ratio), "factor": factor and 1 + (factor - 1) / ratio}
+    return {**reason, **scaled}
 
 
 Reasons = dict[int, dict[str, Any]]
