@@ -27,7 +27,7 @@ class AscendJob:
         generator: Its path.
         form: `text` or `db`.
         ranks, tensor, stages: Layout.
-        fault: What is wrong, and the option that says so; None for nothing.
+        fault: What is wrong, and the options that say so; None for nothing.
         seed: Seed of its random numbers.
     """
 
@@ -36,7 +36,7 @@ class AscendJob:
     ranks: int
     tensor: int
     stages: int
-    fault: tuple[Fault, str, str] | None
+    fault: tuple[Fault, dict[str, str]] | None
     seed: int
 
     @cached_property
@@ -54,8 +54,7 @@ class AscendJob:
             "ops-per-step": 120, "tp": self.tensor, "pp": self.stages, "seed": self.seed, "faults": "none",
         }  # fmt: skip
         if self.fault and faulty:
-            _, option, value = self.fault
-            found |= {"faults": option.replace("-", "_"), option: value}
+            found |= self.fault[1]
         return found
 
     def _total_ns(self, *, faulty: bool) -> int:
@@ -97,18 +96,24 @@ def _module(path: Path) -> Any:
 
 
 def ascend_jobs(generator: Path, number: int) -> Iterator[tuple[str, AscendJob]]:
-    """Jobs in turn: nothing wrong, a slow device, a slow host, a slow link, as text and as databases."""
+    """Jobs in turn: nothing wrong, a slow device, host or link, a low clock..., as text and as databases."""
     layouts = ((8, 1, 1), (8, 2, 1), (8, 1, 2), (16, 4, 1))
     for turn in range(number):
-        form = ("text", "db")[turn // 4 % 2]
+        form = ("text", "db")[turn // 7 % 2]
         ranks, tensor, stages = layouts[(turn + turn // 4) % 4]
         victim = (turn * 3 + 1) % ranks
         pair = (victim - victim % 2, victim - victim % 2 + 1)
-        faults: list[tuple[str, tuple[Fault, str, str] | None]] = [
+        device, host = {"slow-compute": f"{victim}:1.3"}, {"slow-dispatch": f"{victim}:60"}
+        link = {"faults": "slow_link", "slow-link": f"{pair[0]}-{pair[1]}:0.1"}
+        who = (victim,)
+        faults: list[tuple[str, tuple[Fault, dict[str, str]] | None]] = [
             ("Ascend, healthy", None),
-            ("Ascend, rank x1.3", (Fault("computing", "rank", (victim,)), "slow-compute", f"{victim}:1.3")),
-            ("Ascend, slow host", (Fault("dispatch", "rank", (victim,)), "slow-dispatch", f"{victim}:60")),
-            ("Ascend, slow link", (Fault("link", "link", pair), "slow-link", f"{pair[0]}-{pair[1]}:0.1")),
+            ("Ascend, rank x1.3", (Fault("computing", "rank", who), {"faults": "slow_compute", **device})),
+            ("Ascend, slow host", (Fault("dispatch", "rank", who), {"faults": "slow_dispatch", **host})),
+            ("Ascend, slow link", (Fault("link", "link", pair), link)),
+            ("Ascend, clock", (Fault("computing", "rank", who, reason="1450"), {"faults": "freq", **device})),
+            ("Ascend, loader", (Fault("data_loading", "rank", who), {"faults": "dataloader", **host})),
+            ("Ascend, garbage", (Fault("garbage_collection", "rank", who), {"faults": "gc", **host})),
         ]
-        family, fault = faults[turn % 4]
+        family, fault = faults[turn % len(faults)]
         yield family, AscendJob(generator, form, ranks, tensor, stages, fault, turn + 1)
