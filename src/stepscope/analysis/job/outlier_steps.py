@@ -102,10 +102,9 @@ def outlier_steps(
         "step", keep="first", maintain_order=True
     )
     is_own = pl.col("own_ns") >= MAIN * pl.col("excess_ns")
-    kinds = excess.sort(-pl.col("kind_ns"), "kind").join(
-        worst.select("rank", "step", is_own=is_own), on=["rank", "step"]
-    )
-    main = kinds.filter(~pl.col("is_own") | ~is_wait).unique(["rank", "step"], keep="first", maintain_order=True)
+    kinds = excess.join(worst.select("rank", "step", is_own=is_own), on=["rank", "step"])
+    order = kinds.filter(~pl.col("is_own") | ~is_wait).sort("rank", "step", -pl.col("kind_ns"), "kind")
+    main = order.unique(["rank", "step"], keep="first", maintain_order=True)
     found = worst.join(main.select("rank", "step", "kind", "kind_ns"), on=["rank", "step"], how="left").with_columns(
         kind=pl.when(pl.col("kind_ns") >= MAIN * pl.col("excess_ns")).then("kind").fill_null(UNKNOWN),
         kind_ns=pl.col("kind_ns").fill_null(0),
