@@ -124,7 +124,8 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         ],
         "slow-group": [{"slow_groups": pl.DataFrame([group]), "breakdown": steps, "slow_links": None, **nothing}],
         "idle-time": [
-            {"lost_time": lost([*CAUSES]), "breakdown": steps, "loader": one, "idle_functions": None} for one in LOADERS
+            {"lost_time": lost([*CAUSES, "dependency"]), "breakdown": steps, "loader": one, "idle_functions": None}
+            for one in LOADERS
         ],
         "long-step": [{"outlier_steps": outliers(), "breakdown": steps}],
         "checkpoint": [{"lost_time": lost(["checkpoint"]), "breakdown": steps}],

@@ -9,6 +9,7 @@ import pytest
 
 from stepscope.advice import LANGUAGES, RULES, worded
 from stepscope.advice.finding import Platform, platform_of
+from stepscope.advice.rules.idle_gaps import DEPENDENCY
 from stepscope.advice.rules.idle_time import CAUSES, OF_DEVICES
 from stepscope.tables import RANKS
 from tests.advice.examples import findings
@@ -71,7 +72,7 @@ def test_rules_are_silent_where_their_subject_does_not_exist(platform: Platform)
     for rule in ("ai-cpu", "memory-copies", "cpu-busy"):
         assert bool(findings(rule, platform)) == NOT_EVERYWHERE[rule](platform)
     causes = {finding.evidence["cause"] for finding in findings("idle-time", platform)}
-    assert causes == {*CAUSES} - ({*OF_DEVICES} if platform.device == "cpu" else set())
+    assert causes == {*CAUSES, DEPENDENCY} - ({*OF_DEVICES} if platform.device == "cpu" else set())
 
 
 def test_ranks_that_differ_have_no_platform_in_common() -> None:

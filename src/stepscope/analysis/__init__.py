@@ -83,6 +83,7 @@ from stepscope.analysis.step.outer_steps import all_steps as all_steps
 from stepscope.analysis.step.outer_steps import device_steps as device_steps
 from stepscope.analysis.step.outer_steps import outer_steps as outer_steps
 from stepscope.analysis.step.phase_ranges import phase_ranges as phase_ranges
+from stepscope.analysis.step.recurring_gaps import recurring_gaps as recurring_gaps
 from stepscope.analysis.step.step_statistics import step_statistics as step_statistics
 from stepscope.analysis.step.step_trace import step_trace as step_trace
 

@@ -32,6 +32,9 @@ NAMED = 5
 LONG_NAMED = 2
 """Steps that are named as far longer than the others."""
 
+DEPENDENCY = "dependency"
+"""Cause of idle time of which no saving is known, so that it would never be the greatest finding."""
+
 LONG_STEP = "long-step"
 """The rule that names long steps as well."""
 
@@ -78,6 +81,9 @@ def _found(findings: list[Finding]) -> Iterator[Line]:
     culprits = [finding for finding in ordered if RULES[finding.rule].accuses]
     if ordered and ordered[0] not in culprits:
         yield Sentence("found", finding=ordered[0])
+    for finding in ordered[1:]:
+        if finding.evidence.get("cause") == DEPENDENCY:
+            yield Sentence("found", finding=finding)
     if culprits:
         yield _accused(culprits)
 

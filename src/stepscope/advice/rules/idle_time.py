@@ -14,13 +14,15 @@ from stepscope.advice.occurrence import Limits as OccurrenceLimits
 from stepscope.advice.occurrence import is_stalling, occurrence, occurrence_facts
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.data_loader import loader_facts, loader_key, loader_parameters
+from stepscope.advice.rules.idle_gaps import DEPENDENCY, dependencies, gap_parameters
+from stepscope.advice.rules.idle_gaps import Limits as GapLimits
 from stepscope.advice.rules.idle_time_words import MESSAGES
 from stepscope.analysis.methods.statistics import median
 from stepscope.limits import limit
 
 
 @dataclass(frozen=True)
-class Limits(OccurrenceLimits):
+class Limits(OccurrenceLimits, GapLimits):
     """When idle time is worth a finding."""
 
     idle_ratio: float = limit(0.10, "of the recording, median rank", "chosen by us: less is not worth a finding")
@@ -52,7 +54,7 @@ UNEXPLAINED = ("python", "other")
 """Causes that every healthy job has between its operators. They are reported only for pauses, stalled steps or a very
 large share."""
 
-OF_DEVICES = ("dispatch", "synchronisation", NOT_RECORDED)
+OF_DEVICES = ("dispatch", "synchronisation", DEPENDENCY, NOT_RECORDED)
 """Causes that exist only with a device: on a CPU, nothing is launched or synchronised."""
 
 
@@ -74,6 +76,7 @@ def idle_time(
     breakdown: pl.DataFrame,
     loader: pl.DataFrame | None,
     idle_functions: pl.DataFrame | None,
+    recurring_gaps: pl.DataFrame | None = None,
     ranks: pl.LazyFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
@@ -82,7 +85,8 @@ def idle_time(
     A rank that is slower than the others is left to `slow-rank`; this rule uses the median over ranks of the time lost
     in all steps but the first. The saving is that total averaged over the steps; for Python code and unknown causes, if
     some steps stall, only their excess over ordinary steps. If only the device was recorded, the finding asks to record
-    the host and claims nothing. For data loading, the action depends on the workers of the loader with the longest
+    the host and claims nothing. Nor is anything claimed of gaps before work that was launched in time, which are
+    reported on any rank. For data loading, the action depends on the workers of the loader with the longest
     wait.
     """
     slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
@@ -92,6 +96,8 @@ def idle_time(
     job_ranks = known_ranks if ranks is None else ranks.select(pl.len()).collect().item()
     if known_ranks < job_ranks:
         job_ranks = max(job_ranks, 3)  # nothing is known of both
+    if device != CPU:
+        yield from dependencies(lost_time, recurring_gaps, known_ranks, per, limits)
     for cause in CAUSES:
         if device == CPU and cause in OF_DEVICES:
             continue
@@ -110,6 +116,7 @@ def idle_time(
                 "job_ranks": job_ranks,
                 **_how_much(row, lost_ns, limits),
                 "functions": ran,
+                **gap_parameters(recurring_gaps, row["rank"], cause, row["mean_ns"], limits.gap_ratio),
                 **(loader_parameters(slowest) if loading else {}),
             },
             saving_ns=round(saved_ns / row["steps"]),

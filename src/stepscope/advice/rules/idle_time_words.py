@@ -18,6 +18,11 @@ _HOW_MUCH = Text(
     "[，大部分出现在{mostly:when}][，出现在{when:when}]。",
 )
 _RUNS = Text("[ It runs {functions:functions}.]", "[其间运行的是 {functions:functions}。]")
+_GAP = Text(
+    "[ Its greatest gap takes {gap_ns:ms} {per:each}, before `{gap_next}`.][ In that gap, the host is in "
+    "`{gap_during}`.]",
+    "[最大的空隙{per:each} {gap_ns:ms}，在 `{gap_next}` 之前。][在该空隙中，主机在执行 `{gap_during}`。]",
+)
 _BASIS = Text(
     "between what an ordinary (median) step loses and what the average one does",
     "下限为普通（中位）步的损失，上限为平均每步的损失",
@@ -25,7 +30,7 @@ _BASIS = Text(
 
 
 def _message(verb: Text, cause: Text, action: Text | Choices) -> Message:
-    return Message(_WHO + verb + _HOW_MUCH, cause + _RUNS, action, basis=_BASIS)
+    return Message(_WHO + verb + _HOW_MUCH, cause + _RUNS + _GAP, action, basis=_BASIS)
 
 
 _NOTHING_RAN = Text(
@@ -73,6 +78,36 @@ MESSAGES = {
                 (None, None): Text("fused or compiled operators", "融合或编译的算子"),
             },
             Text("; move Python work and logging out of the step.", "；把 Python 代码和日志移出训练步。"),
+        ),
+    ),
+    "dependency": Message(
+        Text(
+            "The device is idle for {idle_ns:ms} of {step_ns:whole} ({ratio:percent})[ on {ranks:ranks}] although its "
+            "next work was launched in time[, mostly between `{gap_before}` and `{gap_next}`].",
+            "[{ranks:ranks} 上]设备在{step_ns:whole}中空闲 {idle_ns:ms}（{ratio:percent}），尽管后续任务已及时下发"
+            "[，主要在 `{gap_before}` 与 `{gap_next}` 之间]。",
+        ),
+        Text(
+            "It waits for something other than the host: work on another stream or device, an event, or another rank."
+            "[ The longest recurring gap takes {gap_ns:ms} {per:each}][; the work after it was launched {ahead_ns:ms} "
+            "before it began][. Its stream waits meanwhile: `{waits_for}`].",
+            "它等待的不是主机：而是其他流或设备上的任务、事件或其他 rank。[反复出现的最长空隙{per:each} {gap_ns:ms}]"
+            "[；其后的任务在开始前 {ahead_ns:ms} 就已下发][。其间它的流在等待：`{waits_for}`]。",
+        ),
+        framed(
+            Text(
+                "Find what that work waits for: streams that wait for each other, events, copies between devices, "
+                "collectives of another group",
+                "找出该任务在等待什么：相互等待的流、事件、设备之间的拷贝、其他通信组的集合通信",
+            ),
+            {
+                (PYTORCH, CUDA): Text(
+                    ". Record waits of streams to see it "
+                    "(torch.profiler._ExperimentalConfig(enable_cuda_sync_events=True)).",
+                    "。记录流的等待即可看到（torch.profiler._ExperimentalConfig(enable_cuda_sync_events=True)）。",
+                ),
+                (None, None): Text(" (`stepscope gaps`).", "（`stepscope gaps`）。"),
+            },
         ),
     ),
     "synchronisation": _message(

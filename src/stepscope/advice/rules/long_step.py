@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import polars as pl
 
 from stepscope.advice.finding import CPU, Finding, per_of, platform_of, saved
 from stepscope.advice.messages import Choices, Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
+from stepscope.advice.rules.idle_gaps import short_name
+from stepscope.analysis.job.outlier_steps import MAIN
 
 _HOW_MUCH = Text(
     " in {steps:steps}[ on rank {rank}][ and {more} more]: {excess_ns:ms} more than in a median {per:noun} of "
@@ -18,7 +21,7 @@ _HOW_MUCH = Text(
 )
 _CAUSE = Text(
     "This accounts for {kind_ns:ms} of the extra time; {of:windows} were recorded.[ In its longest gap, the host is in "
-    "{during}.]",
+    "`{during}`.]",
     "多出的时间中有 {kind_ns:ms} 属于此类；共记录了 {of:windows}。[在最长的空隙中，主机在执行 `{during}`。]",
 )
 _BASIS = Text("the extra time, spread over all {per:nouns}", "多出的时间平均到每{per:noun}")
@@ -82,7 +85,10 @@ LEAST_STEPS = 3
 
 @rule("long-step", MESSAGES, whole_job=True, claim=Claim(Turn.LONG_STEP, time_in="kind", own=True))
 def long_step(
-    outlier_steps: pl.DataFrame, breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None
+    outlier_steps: pl.DataFrame,
+    breakdown: pl.DataFrame,
+    gaps: pl.DataFrame | None = None,
+    ranks: pl.LazyFrame | None = None,
 ) -> Iterator[Finding]:
     """Report steps that take far longer than the others, and what they spend the extra time on.
 
@@ -110,7 +116,7 @@ def long_step(
                 "ratio": excess / recorded,
                 "kind_ns": rows["kind_ns"].sum(),
                 "of": steps,
-                "during": None,
+                "during": _during(gaps, worst),
             },
             saving_ns=saved(per, saved_ns / steps, steps),
             saving_ratio=saved_ns / recorded,
@@ -125,3 +131,12 @@ def long_step(
             },
             least="medium",
         )
+
+
+def _during(gaps: pl.DataFrame | None, row: dict[str, Any]) -> str | None:
+    """What the host did in the longest gap of a step on its rank, if that was recorded."""
+    if gaps is None:
+        return None
+    found = gaps.filter((pl.col("rank") == row["rank"]) & (pl.col("step") == row["step"])).head(1)
+    did = found.filter(pl.col("duration_ns") >= MAIN * row["excess_ns"])["during"].drop_nulls()
+    return short_name(did[0]) if did.len() else None
