@@ -126,11 +126,15 @@ def short_name(name: str) -> str:
         'train.py(40): step'
     """
     if name.startswith("<") or re.search(r"\(\d+\): ", name):
-        return name[:LONGEST_NAME]
+        return name
     plain = name.replace("(anonymous namespace)::", "")
     is_code = plain.startswith("void ") or "::" in plain or _CALL.fullmatch(plain)
     found = _ARGUMENTS.match(plain) if is_code else None
-    return (plain if found is None else found[1])[:LONGEST_NAME].strip()
+    short = (plain if found is None else found[1]).strip()
+    if len(short) <= LONGEST_NAME:
+        return short
+    in_scopes = "/" in short and "(" not in short  # of those, the end tells one from the next
+    return f"...{short[-LONGEST_NAME:]}" if in_scopes else f"{short[:LONGEST_NAME]}..."
 
 
 def _short(name: str | None) -> str | None:
