@@ -113,7 +113,19 @@ def test_lateness_explains_itself() -> None:
     rank = found.row(5, named=True)
 
     assert found.columns == [
-        *("kind", "peers", "rank", "compared_steps", "typical_ns", "late_steps", "score", "chance", "slow", "centre_ns")
+        *(
+            "kind",
+            "peers",
+            "rank",
+            "compared_steps",
+            "typical_ns",
+            "late_steps",
+            "score",
+            "chance",
+            "slow",
+            "centre_ns",
+            "healthy_ns",
+        )
     ]
     assert (rank["rank"], rank["compared_steps"], rank["late_steps"], rank["slow"]) == (5, 10, 10, True)
     assert rank["centre_ns"] == pytest.approx(10 * MS, rel=0.1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, lgamma
+from math import exp, lgamma, log
 
 USUAL, UNUSUAL = 0.5, 9.5
 """What is assumed of the rate at which healthy ranks are late before any was seen: about one step in twenty."""
@@ -28,13 +28,35 @@ def chance_of_late(late: int, steps: int, others_late: int, others_steps: int) -
     if late > steps:
         return 0.0
     a, b = others_late + USUAL, max(others_steps - others_late, 0) + UNUSUAL
-    ways = lgamma(steps + 1) - lgamma(late + 1) - lgamma(steps - late + 1)
-    part = exp(ways + _log_beta(late + a, steps - late + b) - _log_beta(a, b))
+    part = exp(_log_ways(late, steps) + _log_beta(late + a, steps - late + b) - _log_beta(a, b))
     total = part
     for k in range(late, steps):
         part *= (steps - k) / (k + 1) * (a + k) / (b + steps - k - 1)
         total += part
     return min(total, 1.0)
+
+
+def chance_at_rate(late: int, steps: int, rate: float) -> float:
+    """Probability of being late in at least this many steps at a known rate (binomial distribution).
+
+    Examples:
+        >>> round(chance_at_rate(2, 3, 0.5), 3)
+        0.5
+    """
+    if late <= 0 or rate >= 1:
+        return 1.0
+    if late > steps or rate <= 0:
+        return 0.0
+    part = exp(_log_ways(late, steps) + late * log(rate) + (steps - late) * log(1 - rate))
+    total = part
+    for k in range(late, steps):
+        part *= (steps - k) / (k + 1) * rate / (1 - rate)
+        total += part
+    return min(total, 1.0)
+
+
+def _log_ways(late: int, steps: int) -> float:
+    return lgamma(steps + 1) - lgamma(late + 1) - lgamma(steps - late + 1)
 
 
 def _log_beta(a: float, b: float) -> float:

@@ -21,7 +21,7 @@ class Limits:
     spread_ratio: float = limit(0.01, "of the typical own time", "healthy devices differ by this (standard deviation)")
     spread_ranks: float = limit(10.0, "ranks", "that the assumed spread weighs as much as, beside the observed one")
     chance: float = limit(0.01, "probability, for all ranks together", "our simulation of healthy jobs")
-    chance_steps: int = limit(3, "steps", "with fewer, how often a rank is late proves nothing")
+    chance_steps: int = limit(3, "steps", "with fewer, chance cannot be told: a rank has to be late in all")
 
 
 LIMITS = Limits()
@@ -43,7 +43,8 @@ def lateness(excess: pl.DataFrame, step_ns: float, limits: Limits = LIMITS) -> p
         One row per `kind`, `peers` and `rank`, in order: `compared_steps`, `typical_ns` and `centre_ns` (medians of
         what is typical and of the excess), `late_steps` (late by half of `centre_ns`; 0 if it is not above normal),
         `score` (`centre_ns` in standard errors; null if the noise is unknown), `chance` (that some rank is late so
-        often by chance; null if the rank is no candidate or there are too few steps), `slow`.
+        often by chance; null if the rank is no candidate or there are too few steps), `slow`, `healthy_ns` (up to which
+        `centre_ns` is noise).
     """
     cells = excess.filter(pl.col("excess_ns").is_not_null())
     ranks = (
@@ -70,8 +71,10 @@ def lateness(excess: pl.DataFrame, step_ns: float, limits: Limits = LIMITS) -> p
     )
     counted = _counted(ranks, cells)
     often = pl.col("compared_steps") >= limits.chance_steps
+    always = pl.col("late_steps") == pl.col("compared_steps")
     return counted.with_columns(
-        slow=pl.col("candidate") & (pl.col("chance") <= limits.chance).fill_null(~often),
+        slow=pl.col("candidate") & pl.when(often).then(pl.col("chance") <= limits.chance).otherwise(always),
+        chance=pl.when(often).then("chance"),
     ).select(
         *BY_RANK,
         "compared_steps",
@@ -81,6 +84,7 @@ def lateness(excess: pl.DataFrame, step_ns: float, limits: Limits = LIMITS) -> p
         "chance",
         "slow",
         centre_ns=pl.col("centre").round().cast(pl.Int64),
+        healthy_ns=(pl.max_horizontal("error", "spread") * limits.score).round().cast(pl.Int64),
     )
 
 

@@ -26,6 +26,9 @@ BY_RANKS = {2: 1.35, 3: 1.6, 4: 1.27, 5: 1.2, 6: 1.17, 7: 1.14, 8: 1.12, 9: 1.11
 BY_STEPS = {1: 1.0, 2: 1.42, 3: 1.0, 4: 1.08}
 """By how much the spread around medians of few ranks and of few steps is too small (simulated normal values)."""
 
+CHANGES_FROM = 6
+"""Number of steps from which on changes between steps show noise as well as distances from a median do."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -73,7 +76,10 @@ def references(own: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         .with_columns(off=pl.when(pl.col("rank").n_unique().over(BY_STEP) > 1).then(pl.col("own_ns") - common))
         .with_columns(centre=pl.col("off").median().over(BY_RANK))
         .with_columns(residual=(pl.col("off") - pl.col("centre")).abs())
-        .with_columns(residual_rank=pl.col("residual").rank("ordinal").over(BY_RANK))
+        .with_columns(
+            residual_rank=pl.col("residual").rank("ordinal").over(BY_RANK),
+            change=pl.col("off").diff().over(BY_RANK, order_by="step").abs() / 2**0.5,
+        )
     )
     noise = _noise(compared)
     ranks = _normal(_centres(compared, noise), limits)
@@ -115,7 +121,10 @@ def _noise(compared: pl.DataFrame) -> pl.DataFrame:
     by_ranks *= pl.when(ranks == 2).then(2**0.5).otherwise(1.0)
     # one of a rank's few steps is its median, and its distance of 0 shows nothing
     shown = pl.col("residual").filter(pl.col("residual_rank") > 1)
-    spread = shown.median().fill_null(0) * MAD_TO_SIGMA
+    around = shown.median().fill_null(0)
+    # if one of two ranks is slow since the middle step, its changes from step to step still show the noise
+    changes = pl.when(steps >= CHANGES_FROM).then(pl.col("change").median())
+    spread = pl.min_horizontal(around, changes) * MAD_TO_SIGMA
     return known.group_by(WORK).agg(ranks=ranks, steps=steps, sigma=spread * by_ranks * by_steps)
 
 

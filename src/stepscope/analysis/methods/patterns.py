@@ -1,0 +1,277 @@
+"""When ranks are late: in all steps, since or until a step, periodically, sometimes, once, or each time another one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import fmean, median, pvariance
+
+import polars as pl
+
+from stepscope.analysis.methods.chance import chance_at_rate
+from stepscope.analysis.methods.lateness import lateness
+from stepscope.analysis.methods.references import BY_RANK, WORK
+from stepscope.analysis.methods.timing import ROTATING, Timing, chance_of, timing
+from stepscope.limits import limit
+
+PATTERNS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "kind": pl.String,
+    "peers": pl.String,
+    "rank": pl.Int32,
+    "pattern": pl.String,
+    "since_step": pl.Int32,
+    "until_step": pl.Int32,
+    "period": pl.Int32,
+    "steps": pl.List(pl.Int32),
+    "slow_steps": pl.Int32,
+    "compared_steps": pl.Int32,
+    "ranks": pl.List(pl.Int32),
+    "excess_ns": pl.Int64,
+    "loss_ns": pl.Int64,
+    "typical_ns": pl.Int64,
+    "score": pl.Float64,
+    "chance": pl.Float64,
+}
+
+LEVELS = (0.5, 0.75)
+"""Shares of a rank's mean excess in late steps by which others have to be late to be as late."""
+
+ALIKE_RATIO = 0.5
+"""Share of the late steps that two ranks have in common if they share a cause."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a step of a rank is late, and when its late steps are more than chance."""
+
+    late_score: float = limit(2.5, "robust deviations of a step", "our simulation: as many steps must be late, few are")
+    late_ratio: float = limit(0.02, "of the typical step", "chosen by us: less is not worth a look")
+    loss_ratio: float = limit(0.01, "of the typical step, in the mean step", "chosen by us: less is not worth a look")
+    chance: float = limit(0.008, "probability, for all ranks together", "our simulation of healthy jobs")
+    once_steps: float = limit(3.0, "typical steps, lost at once", "chosen by us: shorter stalls happen in healthy jobs")
+    once_others: int = limit(1, "other stalls of half that length", "chosen by us: then stalls happen anywhere")
+    steady_ratio: float = limit(0.75, "of the steps, late", "chosen by us: such a rank is slow, whoever else is late")
+    rotating_score: float = limit(4.0, "robust deviations of a step", "each step has a latest rank, of many by more")
+    rotating_ratio: float = limit(0.75, "of the steps, in which some rank is late", "random stalls leave steps alone")
+    rotating_steps: int = limit(4, "steps, in which some rank is late", "chosen by us: fewer may be chance")
+    rotating_loss_ratio: float = limit(0.05, "of the typical step, in the mean step", "chosen by us: less is jitter")
+    rotating_spread: float = limit(
+        0.3, "variance over mean of the late ranks in many steps", "1 if ranks stall at random"
+    )
+    rotating_chance: float = limit(0.01, "probability, for all ranks together", "that one is late so often in its turn")
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class _Rank:
+    """A rank at one kind of work: its steps, and by how much it is late in some of them."""
+
+    rank: int
+    slow: bool
+    chance: float | None
+    sigma_ns: float | None
+    typical_ns: int
+    steps: list[int]
+    late: dict[int, int]
+
+    def above(self, level: float) -> dict[int, int]:
+        """The steps in which it is later than that."""
+        return {step: excess for step, excess in self.late.items() if excess > level}
+
+
+def patterns(excess: pl.DataFrame, step_ns: float, limits: Limits = LIMITS) -> pl.DataFrame:
+    """When which ranks are late.
+
+    A rank is named if it is slower than normal throughout (`lateness`), or if it is late in more steps, or in more
+    consecutive steps, than chance explains at the rate at which other ranks are late by as much. Ranks that are late in
+    the same steps share a cause and do not count as others. So random stalls name nobody.
+
+    A rank's step, or a step of all ranks, that costs several typical steps is reported by its length alone.
+
+    Args:
+        excess: Result of `references`.
+        step_ns: Length of a typical step.
+        limits: What is late, and what is more than chance.
+
+    Returns:
+        One row per rank and kind, largest loss first, with the columns of `PATTERNS`. `rank` is null for `rotating` (in
+        most steps some rank is late, but none more often than chance) and for steps that are long for all ranks.
+        `since_step` and `until_step` are the first and last slow step if it was not slow before or after; both are set
+        for `until` if it was slow in the middle. `period` is in steps. `steps` are the slow ones in order, `slow_steps`
+        how many, of `compared_steps`. `ranks`: those that were late. `excess_ns`: mean in the slow steps (for
+        `rotating`, of the latest rank); `loss_ns`: the same in the mean step; `typical_ns`: median of what is typical.
+        `score`: of the mean excess, in standard errors; `chance`: that some rank is late so often by chance; both null
+        if unknown.
+    """
+    rows: list[tuple[object, ...]] = []
+    cells = excess.filter(pl.col("excess_ns").is_not_null())
+    for work in _listed(cells, lateness(excess, step_ns), step_ns, limits).partition_by(WORK, maintain_order=True):
+        kind, peers = work.select(WORK).row(0)
+        ranks = [_Rank(*row) for row in _ranks(work)]
+        rows.extend((kind, peers, *row) for row in _found(ranks, step_ns, limits))
+    rows.extend(_long_for_all(cells, step_ns, limits))
+    found = pl.DataFrame(rows, schema=PATTERNS, orient="row")
+    return found.sort("loss_ns", "kind", "peers", "rank", "pattern", descending=[True, *[False] * 4], nulls_last=True)
+
+
+def _listed(cells: pl.DataFrame, late: pl.DataFrame, step_ns: float, limits: Limits) -> pl.DataFrame:
+    """One row per rank with lists of its steps and of its late ones, of works in which any rank is late."""
+    floor = pl.max_horizontal(pl.col("sigma_ns").fill_null(0) * limits.late_score, pl.lit(limits.late_ratio * step_ns))
+    # an ordinary rank that is always a little slower is not late for that
+    usual = pl.col("centre_ns").clip(0, pl.col("healthy_ns").fill_null(0))
+    level = pl.when("slow").then(pl.col("centre_ns") / 2).otherwise(floor + usual)
+    known = cells.select(*BY_RANK, "step", "excess_ns", "sigma_ns").join(
+        late.select(*BY_RANK, "slow", "centre_ns", "healthy_ns"), on=BY_RANK, nulls_equal=True
+    )
+    is_late = known.with_columns(late=pl.col("excess_ns") > level)
+    works = is_late.group_by(WORK).agg(pl.col("late").any()).filter("late")
+    some = is_late.join(works, on=WORK, how="semi", nulls_equal=True).sort("step")
+    lists = some.group_by(BY_RANK).agg(
+        pl.col("sigma_ns").first(),
+        pl.col("step"),
+        late_step=pl.col("step").filter("late"),
+        late_excess=pl.col("excess_ns").filter("late"),
+    )
+    return lists.join(late, on=BY_RANK, nulls_equal=True).sort(BY_RANK, nulls_last=True)
+
+
+def _ranks(
+    work: pl.DataFrame,
+) -> Iterator[tuple[int, bool, float | None, float | None, int, list[int], dict[int, int]]]:
+    """The fields of `_Rank`."""
+    names = ("rank", "slow", "chance", "sigma_ns", "typical_ns", "step", "late_step", "late_excess")
+    for *facts, late_step, late_excess in work.select(names).iter_rows():
+        rank, slow, chance, sigma_ns, typical_ns, steps = facts
+        yield rank, slow, chance, sigma_ns, typical_ns, steps, dict(zip(late_step, late_excess, strict=True))
+
+
+def _found(ranks: Sequence[_Rank], step_ns: float, limits: Limits) -> Iterator[tuple[object, ...]]:
+    """Rows of one kind of work, without kind and peers."""
+    named = {one.rank: (one, one.late, one.chance) for one in ranks if _is_steady(one, limits)}
+    rotating = list(_rotating([one for one in ranks if one.rank not in named], step_ns, limits))
+    if not rotating:
+        named |= {one.rank: (one, one.late, one.chance) for one in ranks if one.slow}
+        # ranks that are named do not show how often others are late, so look twice
+        for _ in range(2):
+            rest = [one for one in ranks if one.rank not in named]
+            worth = [one for one in rest if sum(one.late.values()) >= limits.loss_ratio * step_ns * len(one.steps)]
+            found = [judged for one in worth if (judged := _judged(one, rest, len(ranks), step_ns, limits)) is not None]
+            named |= {judged[0].rank: judged for judged in found}
+    for one, late, chance in named.values():
+        yield _row(one, timing(one.steps, late), late, chance)
+    yield from rotating
+
+
+def _is_steady(one: _Rank, limits: Limits) -> bool:
+    return one.slow and len(one.late) >= limits.steady_ratio * len(one.steps)
+
+
+def _judged(
+    one: _Rank, rest: Sequence[_Rank], tests: int, step_ns: float, limits: Limits
+) -> tuple[_Rank, dict[int, int], float | None] | None:
+    """A rank with its late steps and their chance, if they are more than that; else None."""
+    longest = max(one.late.values())
+    if longest >= limits.once_steps * step_ns and _is_alone(one, rest, longest, limits):
+        return one, one.above(longest / 2), None
+    late = one.above(fmean(one.late.values()) / 2)
+    if len(late) < 2:
+        return None
+    # late by half or by three quarters of its mean: of stalls of all lengths, few are as long as a slow rank's
+    levels = [share * fmean(late.values()) for share in LEVELS]
+    chance = min(_chance(one, one.above(level), rest, level) for level in levels)
+    together = min(1.0, tests * chance)
+    return (one, late, together) if together <= limits.chance else None
+
+
+def _chance(one: _Rank, late: dict[int, int], rest: Sequence[_Rank], level: float) -> float:
+    """Probability that a rank like the others is late by so much so often."""
+    others = [(other.above(level).keys(), len(other.steps)) for other in rest if other is not one]
+    apart = [
+        (len(found), steps)
+        for found, steps in others
+        if len(found & late.keys()) <= ALIKE_RATIO * max(len(found), len(late))
+    ]
+    return chance_of(one.steps, late.keys(), sum(found for found, _ in apart), sum(steps for _, steps in apart))
+
+
+def _is_alone(one: _Rank, rest: Sequence[_Rank], longest: int, limits: Limits) -> bool:
+    """Whether hardly any other stall is half as long."""
+    stalls = sum(len(other.above(longest / 2)) for other in rest)
+    return stalls - len(one.above(longest / 2)) <= limits.once_others and len(one.above(longest / 2)) == 1
+
+
+def _row(one: _Rank, when: Timing, late: dict[int, int], chance: float | None) -> tuple[object, ...]:
+    total, count = sum(late.values()), len(late)
+    score = total / count / (one.sigma_ns / sqrt(count)) if one.sigma_ns and count else None
+    return _line(one.rank, when, [one.rank], late, len(one.steps), one.typical_ns, score, chance)
+
+
+def _line(
+    rank: int | None,
+    when: Timing,
+    ranks: list[int],
+    late: dict[int, int],
+    compared: int,
+    typical_ns: int,
+    score: float | None,
+    chance: float | None,
+) -> tuple[object, ...]:
+    """A row of `PATTERNS` without kind and peers."""
+    total, steps = sum(late.values()), sorted(late)
+    means = round(total / len(late)) if late else 0, round(total / compared)
+    times = when.pattern, when.since_step, when.until_step, when.period
+    return rank, *times, steps, len(steps), compared, ranks, *means, typical_ns, score, chance
+
+
+def _rotating(ranks: Sequence[_Rank], step_ns: float, limits: Limits) -> Iterator[tuple[object, ...]]:
+    """A row if some rank is late in most steps, another one each time.
+
+    Then about as many ranks are late in each step. Of ranks that stall at random, none are in some steps and several in
+    others.
+    """
+    longest = dict.fromkeys(sorted({step for one in ranks for step in one.steps}), 0)
+    for one in ranks:
+        for step, excess in one.late.items():
+            longest[step] = max(longest[step], excess)
+    noise = max((one.sigma_ns or 0 for one in ranks), default=0)
+    level = max(median(longest.values()) / 2 if longest else 0, limits.rotating_score * noise)
+    late = {step: excess for step, excess in longest.items() if excess > level}
+    often = len(late) >= max(limits.rotating_steps, limits.rotating_ratio * len(longest))
+    if not often or sum(late.values()) < limits.rotating_loss_ratio * step_ns * len(longest):
+        return
+    turns = {one.rank: one.above(level) for one in ranks}
+    counted = Counter(step for found in turns.values() for step in found)
+    counts = [counted[step] for step in longest]
+    mean = fmean(counts)
+    # few steps are alike by chance
+    if pvariance(counts) > limits.rotating_spread * (1 - 3 / (len(counts) + 1)) * mean:
+        return
+    most = max(len(found) for found in turns.values())
+    if len(ranks) * chance_at_rate(most, len(counts), mean / len(ranks)) > limits.rotating_chance:
+        who = [rank for rank, found in turns.items() if found]
+        typical = sorted(one.typical_ns for one in ranks)[len(ranks) // 2]
+        yield _line(None, Timing(ROTATING), who, late, len(counts), typical, None, None)
+
+
+def _long_for_all(cells: pl.DataFrame, step_ns: float, limits: Limits) -> Iterator[tuple[object, ...]]:
+    """Rows of steps that are much longer for all ranks."""
+    steps = cells.group_by(*WORK, "step").agg(pl.col("typical_ns").first(), ranks=pl.col("rank").sort())
+    middle = pl.col("typical_ns").median().over(WORK)
+    above = steps.with_columns(
+        middle=middle, compared=pl.len().over(WORK), all_steps=pl.col("step").over(WORK, mapping_strategy="join")
+    )
+    long = above.filter(pl.col("typical_ns") - pl.col("middle") > limits.once_steps * step_ns).sort(
+        *WORK, "step", nulls_last=True
+    )
+    for work in long.partition_by(WORK, maintain_order=True):
+        first = work.row(0, named=True)
+        late = {
+            step: round(typical - first["middle"]) for step, typical in work.select("step", "typical_ns").iter_rows()
+        }
+        when = timing(sorted(first["all_steps"]), late.keys())
+        line = _line(None, when, first["ranks"], late, first["compared"], round(first["middle"]), None, None)
+        yield first["kind"], first["peers"], *line
