@@ -8,6 +8,7 @@ from itertools import count, islice
 
 from simulated.faults import Change, Fault, kernels, launches, reads_back, stops, waits_for_data, waits_for_event
 from simulated.layouts import MS, US, Shape, noisier
+from simulated.on_cpu import cpu_programs
 from simulated.operations import SlowPath
 from simulated.truth import Job
 
@@ -233,6 +234,17 @@ def _expert_library(*factors: float) -> Family:
     return family
 
 
+def _cpu(*faults: tuple[str, Change]) -> Family:
+    """A job without devices, whose rank loses time in some way, or none."""
+
+    def family(number: int) -> Job:
+        shape = noisier(Shape(ranks=(4, 8)[number % 2], kernel_ns=MS, gap_ns=60 * US, seed=number, steps=6), number % 5)
+        found = [Fault(kind, "rank", (_victim(shape, number),), change) for kind, change in faults]
+        return Job("CPU", shape, found, on_cpu=True, source=cpu_programs)
+
+    return family
+
+
 HEALTHY: dict[str, Family] = {
     "healthy": _healthy(),
     "healthy, random 5 ms stalls": _healthy(stall_ns=5 * MS, stalls=0.15),
@@ -240,6 +252,7 @@ HEALTHY: dict[str, Family] = {
     "healthy, exposed communication": _healthy(layer_bytes=200_000_000),
     "healthy, uneven batches": _healthy(work_noise=0.03),
     "healthy, expert library": _expert_library(),
+    "healthy, CPU": _cpu(),
     "healthy, clocks of hosts differ": _healthy(ranks_per_host=4, clock_spread_ns=5 * MS),
 }
 
@@ -287,6 +300,9 @@ FAULTY: dict[str, Family] = {
     ".item()": _on_host("synchronisation", lambda _: reads_back(12), "dispatch", reason="aten::item"),
     "copies x20": _on_host("memory", lambda _: kernels(20.0, "Memcpy", "memory")),
     "64 ms hole": _hole,
+    "CPU, rank x1.3": _cpu(("computing", kernels(1.3))),
+    "CPU, loader": _cpu(("data_loading", waits_for_data(30 * MS))),
+    "CPU, outside of operators": _cpu(("dispatch", stops(30 * MS))),
     "expert library, rank x1.3": _expert_library(1.3),
 }
 
@@ -311,5 +327,5 @@ def jobs(number: int, only: str = "") -> Iterator[tuple[str, Job]]:
         turns = ((name, turn) for turn in count() for name in names)
         for name, turn in islice(turns, shares[is_healthy] if names else 0):
             job = families[name](turn)
-            job.on_disk |= turn % 6 == ON_DISK and not job.links
+            job.on_disk |= turn % 6 == ON_DISK and not job.links and not job.on_cpu
             yield name, job

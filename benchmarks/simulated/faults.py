@@ -75,11 +75,12 @@ def slowed(network: Network, faults: Sequence[Fault]) -> Network:
 
 
 def kernels(factor: float, match: str = "", kind: str = "compute") -> Change:
-    """Kernels (whose names contain `match`) take longer."""
+    """Kernels, and operators of a CPU, whose names contain `match`, take longer."""
 
     def change(operations: Operations) -> Operations:
         for each in operations:
-            if each.what == "kernel" and each.kind == kind and match in each.name:
+            is_one = each.what == "kernel" and each.kind == kind
+            if (is_one or (each.what == "host" and each.kind == "operator")) and match in each.name:
                 each.ns = round(each.ns * factor)
         return operations
 

@@ -44,6 +44,7 @@ class Job:
         faults: What is wrong with it.
         links: Whether the times of links are recorded.
         on_disk: Whether it must be read from traces, as names decide what it does.
+        on_cpu: Whether its ranks have no device; `source` makes such programs.
         source: Makes the programs of its ranks.
     """
 
@@ -52,6 +53,7 @@ class Job:
     faults: Sequence[Fault] = ()
     links: bool = False
     on_disk: bool = False
+    on_cpu: bool = False
     source: Callable[[Shape], dict[int, list[list[Operation]]]] = programs_of
 
     @cached_property
