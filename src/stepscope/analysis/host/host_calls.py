@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.methods.own_time import own_times
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.registry import analysis, ranks_of
@@ -131,6 +132,7 @@ def _portions(slices: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 
 def _summed(rows: pl.DataFrame) -> pl.DataFrame:
     """Sums by kind of call and name, with the step, slice and Python function of the longest."""
+    rows = in_order(rows, "start_ns", "rank", "slice")  # of equal ranges, the first is outside
     rows = rows.join(_known(rows), on=["category", "name"], how="left", maintain_order="left")
     own, parent = own_times(rows.select("start_ns", "duration_ns", thread=pl.struct("rank", "thread")))
     each = pl.int_range(rows.height, dtype=pl.Int64, eager=True)
