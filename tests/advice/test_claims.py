@@ -224,9 +224,20 @@ def test_a_long_step_that_another_finding_explains_is_dropped_and_else_keeps_the
 def test_transmission_of_a_slow_group_is_not_claimed_again() -> None:
     breakdown = pl.DataFrame({"rank": [0], "step": [1], "window_ns": [1000]})
     segments = pl.DataFrame({"rank": [0], "step": [1], "transmit_ns": [400], "wait_ns": [0], "unsplit_ns": [0]})
+    slow = {"ranks": ["0, 1", "1, 2"], "transmit_ns": [9, 9], "best_ns": [5, 5], "exposed_ns": [150, 200]}
     groups = pl.DataFrame({"group": ["a", "a"], "cost_ns": [200, 100]})
 
-    (alone,) = exposed_communication(segments, breakdown, None, None, None)
-    (beside,) = exposed_communication(segments, breakdown, None, groups, None)
+    (alone,) = exposed_communication(segments, breakdown, pl.DataFrame(slow), None, None, None, None)
+    (beside,) = exposed_communication(segments, breakdown, pl.DataFrame(slow), None, None, groups, None)
 
-    assert (alone.saving_ns, beside.saving_ns) == (200, 50)
+    assert (alone.saving_ns, beside.saving_ns, alone.saving_high_ns) == (350, 50, 400)
+
+
+def test_transmission_as_fast_as_ever_is_stated_but_not_claimed() -> None:
+    breakdown = pl.DataFrame({"rank": [0], "step": [1], "window_ns": [1000]})
+    segments = pl.DataFrame({"rank": [0], "step": [1], "transmit_ns": [400], "wait_ns": [90], "unsplit_ns": [0]})
+    sent = pl.DataFrame({"ranks": ["0, 1"], "transmit_ns": [6], "best_ns": [5], "exposed_ns": [80]})
+
+    for transmission in (sent, None):
+        (found,) = exposed_communication(segments, breakdown, transmission, None, None, None, None)
+        assert (found.message, found.saving_ns, found.saving_high_ns, found.severity) == ("exposed", 0, 400, "low")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.communication.waited_for import late_ranks
 from stepscope.run import Run
 from stepscope.tables import COLLECTIVES, KERNELS, RANKS, STEPS
 
@@ -11,13 +12,14 @@ from stepscope.tables import COLLECTIVES, KERNELS, RANKS, STEPS
 def run(computing: list[tuple[int, int]], *ranks: list[tuple[str, int, int]]) -> Run:
     """A step of ranks that compute at the same times and make calls: group, start, end."""
     gemm, call = {"kind": "compute", "name": "gemm", "step": 0}, {"operation": "all_reduce", "name": "call", "step": 0}
+    call |= {"on_device": True, "size_bytes": 8}
     kernels = [{"start_ns": a, "duration_ns": b - a, **gemm} for a, b in computing]
     step = {"step": [0], "start_ns": [0], "end_ns": [1000], "window_start_ns": [0], "window_end_ns": [1000]}
     frames = {}
     for rank, calls in enumerate(ranks):
         places = [[other for other, _, _ in calls[:at]].count(group) for at, (group, _, _) in enumerate(calls)]
         rows = [
-            {"group": group, "sequence": place, "start_ns": a, "duration_ns": b - a, "on_device": True, **call}
+            {"group": group, "sequence": place, "start_ns": a, "duration_ns": b - a, **call}
             for (group, a, b), place in zip(calls, places, strict=True)
         ]
         frames[rank] = {
@@ -56,3 +58,26 @@ def test_a_queued_call_hands_on_what_the_calls_before_it_would_gain() -> None:
 
     for calls, awaited in ((queued, 299_900), (later, 100_000)):
         assert exposed([(0, 100), (300_000, 400_000)], calls, calls)[1][2] == awaited
+
+
+def test_ranks_are_waited_for_where_they_come_last() -> None:
+    """Rank 2 is last by 80, then ranks 0 and 1 together by 30."""
+    lasts = [[("a", 100, 300), ("a", 430, 500)]] * 2 + [[("a", 180, 300), ("a", 400, 500)]]
+
+    found = run([(0, 100), (300, 400)], *lasts).analyse("waited_for")
+
+    assert found.select("rank", "wait_ns", "calls").rows() == [(2, 53, 1), (0, 5, 1), (1, 5, 1)]
+    assert late_ranks(found, 3) == [2]
+    assert late_ranks(found.with_columns(share_ratio=pl.lit(1 / 3)), 3) == []
+
+
+def test_transmission_is_compared_with_the_best_that_recurs() -> None:
+    """Twelve calls of 100, of which four take 250, and computing goes on when each ends."""
+    starts = [1000 * at for at in range(12)]
+    calls = [("a", at, at + (250 if at >= 8000 else 100)) for at in starts]
+
+    found = run([(end, at + 999) for at, (_, _, end) in zip(starts, calls, strict=True)], calls, calls)
+
+    row = found.analyse("transmission").row(0, named=True)
+    assert [row[name] for name in ("calls", "transmit_ns", "best_ns")] == [12.0, 100, 100]
+    assert (row["excess_ns"], row["exposed_ns"]) == (600, 600)

@@ -7,7 +7,16 @@ import pytest
 
 from stepscope.analysis.job.time_by_rank import time_by_rank
 from stepscope.report.sentences import Sentence, spoken
-from stepscope.report.time_split import LEAST_SHARE, PARTS, average_step, narrow_step, shares, some_steps
+from stepscope.report.time_split import (
+    LEAST_SHARE,
+    PARTS,
+    Waits,
+    average_step,
+    narrow_step,
+    shares,
+    some_steps,
+    waits_of,
+)
 
 
 def steps(*rows: tuple[int, int, int, int, int, int], window: str = "host") -> pl.DataFrame:
@@ -125,3 +134,34 @@ def test_steps_and_means_count_over_all_ranks() -> None:
     found = some_steps(every, time_by_rank(every), time_by_rank(every[:2])).parameters
 
     assert (found["steps"], found["split_steps"], found["mean_ns"], found["split_mean_ns"]) == (3, 2, 200.0, 100.0)
+
+
+def segments(wait: int, transmit: int, unsplit: int) -> pl.DataFrame:
+    return pl.DataFrame({"rank": [0], "wait_ns": [wait], "transmit_ns": [transmit], "unsplit_ns": [unsplit]})
+
+
+def test_exposed_communication_is_split_where_all_members_are_known() -> None:
+    late = pl.DataFrame({"rank": [3, 1], "share_ratio": [0.9, 0.1]})
+
+    assert waits_of(segments(60, 40, 0), late) == Waits(0.6, 0.4, [3])
+    assert waits_of(segments(60, 25, 15), late) is None
+    assert waits_of(segments(60, 40, 0), None) is None
+    assert waits_of(segments(0, 0, 0), late) is None
+
+
+@pytest.mark.parametrize(
+    ("waits", "said"),
+    [
+        (
+            Waits(0.75, 0.25, [3]),
+            "40% exposed communication (30% waiting for rank 3, 10% transmission), ",
+        ),
+        (Waits(0.75, 0.25), "40% exposed communication (30% waiting, 10% transmission), "),
+        (Waits(0.0, 1.0), "40% exposed communication (40% transmission), "),
+        (None, "40% exposed communication, "),
+    ],
+)
+def test_the_verdict_says_who_is_waited_for(waits: Waits | None, said: str) -> None:
+    frame = steps((0, 1, 30, 40, 0, 30))
+
+    assert said in spoken(average_step(frame, time_by_rank(frame), waits))

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from stepscope.advice import Finding, advise
+from stepscope.errors import Unavailable
 from stepscope.pages.answering import Answered, answer
 from stepscope.pages.job import PAGE
 from stepscope.report.sentences import Sentence, counted
+from stepscope.report.time_split import Waits, waits_of
 from stepscope.run.narrow_windows import narrow_step_ns
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class Answers:
         unknown_steps: How many steps are not among `timed_steps`, of all ranks.
         selected: The ranks that the user selected; None if they are all of the job.
         limits: Sets of limits that take the place of the default ones, by rule or analysis.
+        waits: How the exposed communication of the average step splits; None if unknown.
         page: The page that the tables are of, to be shown.
     """
 
@@ -51,6 +54,7 @@ class Answers:
     unknown_steps: int = 0
     selected: list[int] | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
+    waits: Waits | None = None
     page: Answered | None = None
 
     def limits_of(self, name: str, default: T) -> T:
@@ -82,5 +86,13 @@ def answers(run: Run, *, strict: bool = False) -> Answers:
         max(steps - known, 0),
         None if run.whole is run else [rank.rank for rank in run.ranks],
         run.limits,
+        _waits(run),
         answered,
     )
+
+
+def _waits(run: Run) -> Waits | None:
+    try:
+        return waits_of(run.analyse("segments"), run.whole.analyse("waited_for"))
+    except Unavailable:
+        return None

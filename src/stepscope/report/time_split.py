@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from stepscope.advice.finding import per_of
+from stepscope.analysis.communication.waited_for import late_ranks
 from stepscope.analysis.methods.statistics import median
 from stepscope.present import duration
 from stepscope.report.sentences import Sentence
@@ -18,14 +20,46 @@ LEAST_SHARE = 0.005
 """Share below which a part is left out: it would be shown as 0%."""
 
 
-def average_step(steps: pl.DataFrame, averages: pl.DataFrame) -> Sentence:
+COMMUNICATION = "communication_not_overlapped_ns"
+
+UNSPLIT_SHARE = 0.1
+"""Share of exposed communication of which it may be unknown whether it is waiting, if the rest is to be split."""
+
+
+@dataclass(frozen=True)
+class Waits:
+    """How exposed communication splits.
+
+    Args:
+        wait_ratio: The share of it that is waiting for other ranks.
+        transmit_ratio: The share that is transmission.
+        late: The ranks for which the others mostly wait; empty if there are many.
+    """
+
+    wait_ratio: float
+    transmit_ratio: float
+    late: list[int] = field(default_factory=list)
+
+
+def waits_of(segments: pl.DataFrame, waited_for: pl.DataFrame | None) -> Waits | None:
+    """How exposed communication splits into waiting and transmission; None if that is not known."""
+    sums = segments.select(pl.col("wait_ns", "transmit_ns", "unsplit_ns").sum().cast(pl.Float64)).row(0)
+    waiting, transmission, unsplit = sums
+    if waited_for is None or not sum(sums) or unsplit > UNSPLIT_SHARE * sum(sums):
+        return None
+    late = late_ranks(waited_for, segments["rank"].n_unique())
+    return Waits(waiting / sum(sums), transmission / sum(sums), late)
+
+
+def average_step(steps: pl.DataFrame, averages: pl.DataFrame, waits: Waits | None = None) -> Sentence:
     """What a step, or what stands for steps, takes and how it splits, as the table of ranks shows it.
 
     Args:
         steps: The breakdown.
         averages: Its `time_by_rank`.
+        waits: How exposed communication splits, if that is known.
     """
-    per, known = per_of(steps), {**_length(steps, averages), "split": _split(averages)}
+    per, known = per_of(steps), {**_length(steps, averages), "split": _split(averages, waits)}
     if per == "recording":
         return Sentence("average_recording" if averages.height == 1 else "average_recordings", known, per)
     return Sentence("average", {**known, "left_out": _left_out(averages)}, per)
@@ -61,9 +95,23 @@ def shares(averages: pl.DataFrame) -> dict[str, float]:
     return {part: value / max(sum(sums.values()), 1.0) for part, value in sums.items()}
 
 
-def _split(averages: pl.DataFrame) -> tuple[Sentence, ...]:
-    found = shares(averages)
-    return tuple(Sentence(part, {"ratio": share}) for part, share in found.items() if share >= LEAST_SHARE)
+def _split(averages: pl.DataFrame, waits: Waits | None = None) -> tuple[Sentence, ...]:
+    found = {part: share for part, share in shares(averages).items() if share >= LEAST_SHARE}
+    return tuple(
+        _communication(share, waits) if waits and part == COMMUNICATION else Sentence(part, {"ratio": share})
+        for part, share in found.items()
+    )
+
+
+def _communication(share: float, waits: Waits) -> Sentence:
+    """Exposed communication, as what it is waiting and transmission."""
+    waiting, transmission = share * waits.wait_ratio, share * waits.transmit_ratio
+    parts = (
+        Sentence("waiting", {"ratio": waiting, "late": waits.late or None}),
+        Sentence("transmission", {"ratio": transmission}),
+    )
+    large = tuple(part for part in parts if part.parameters["ratio"] >= LEAST_SHARE)
+    return Sentence("split_communication", {"ratio": share, "parts": large})
 
 
 def _length(steps: pl.DataFrame, averages: pl.DataFrame) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def sentences(answers: Answers) -> Iterator[Line]:
     if answers.narrow_step_ns is not None:
         yield narrow_step(breakdown, averages, answers.narrow_step_ns)
     elif steps.height == breakdown.height:
-        yield average_step(breakdown, averages)
+        yield average_step(breakdown, averages, answers.waits)
     else:
         yield some_steps(steps, time_by_rank(steps, answers.outer_steps, limits), averages)
     yield from _unknown(answers, averages)

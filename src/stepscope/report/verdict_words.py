@@ -65,6 +65,11 @@ SENTENCES = {
     ),
     "computing_ns": Text("{ratio:percent} computing", "计算 {ratio:percent}"),
     "communication_not_overlapped_ns": Text("{ratio:percent} exposed communication", "未掩盖的通信 {ratio:percent}"),
+    "split_communication": Text(
+        "{ratio:percent} exposed communication[ ({parts})]", "未掩盖的通信 {ratio:percent}[（{parts}）]"
+    ),
+    "waiting": Text("{ratio:percent} waiting[ for {late:ranks}]", "等待[ {late:ranks}] {ratio:percent}"),
+    "transmission": Text("{ratio:percent} transmission", "传输 {ratio:percent}"),
     "memory_not_overlapped_ns": Text("{ratio:percent} exposed memory operations", "未掩盖的内存操作 {ratio:percent}"),
     "free_ns": Text("{ratio:percent} idle", "空闲 {ratio:percent}"),
     "not_recorded": Text("Why the devices are idle was not recorded.", "设备空闲的原因没有被记录。"),

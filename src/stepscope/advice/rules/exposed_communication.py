@@ -11,36 +11,70 @@ from stepscope.advice.finding import Finding, per_of
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
 from stepscope.advice.rules.slow_link import exposed_share
+from stepscope.analysis.communication.waited_for import late_ranks
 from stepscope.analysis.methods.statistics import median
 from stepscope.limits import limit
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When exposed transmission is worth a finding."""
+    """When exposed transmission is worth a finding, and when it is slow."""
 
     exposed_ratio: float = limit(0.10, "of the step", "the PyTorch profiler's own advice")
-    hideable_ratio: float = limit(0.5, "of the exposed transmission", "the first and last calls of a step stay exposed")
+    slowdown_factor: float = limit(
+        1.25, "of the best transmission that recurs", "healthy calls of a kind agree within 10 %"
+    )
+    excess_ratio: float = limit(0.01, "of the step", "less is not worth a look at the network")
 
+
+_WAITING = Text(
+    "[ Besides, ranks wait {wait_ns:ms} {per:each} for others in communication.][ Most of it is for {late:ranks}.]",
+    "[此外，{per:each}各 rank 在通信中等待其他 rank {wait_ns:ms}。][其中主要等待 {late:ranks}。]",
+)
+_EARLIER = Text(
+    "Start collectives earlier (gradient buckets, bucket size, parameter prefetch), accumulate gradients over "
+    "micro-batches, send less (lower precision, compression), or use faster links.",
+    "更早开始集合通信（梯度分桶、桶大小、参数预取），在微批次上累积梯度，减少传输量（降低精度、压缩），"
+    "或使用更快的链路。",
+)
+_EXPOSED = Text(
+    "Transmission that no computing covers takes {exposed_ns:ms} of {step_ns:whole} ({ratio:percent})",
+    "没有被计算掩盖的传输：{step_ns:whole} 中有 {exposed_ns:ms}（{ratio:percent}）",
+)
 
 MESSAGES = {
     "exposed": Message(
-        summary=Text(
-            "Transmission that no computing covers takes {exposed_ns:ms} of {step_ns:whole} ({ratio:percent}).",
-            "没有被计算掩盖的传输：{step_ns:whole} 中有 {exposed_ns:ms}（{ratio:percent}）。",
+        summary=_EXPOSED + Text(".", "。"),
+        cause=Text(
+            "Collectives run when nothing is left to compute at the same time, as fast as ever in the recording.",
+            "集合通信运行时，已没有可同时进行的计算；其速度与记录中的最好水平相当。",
+        )
+        + _WAITING,
+        action=_EARLIER,
+        basis=Text(
+            "nothing is claimed, as it is unknown whether computing could cover it: at most all of it",
+            "未知计算能否掩盖，因此不计节省：至多为全部",
+        ),
+    ),
+    "slow": Message(
+        summary=_EXPOSED
+        + Text(
+            ", {excess_ns:ms} more than if all calls were as fast as the best of their kind.",
+            "，比所有调用都达到同类最好水平时多 {excess_ns:ms}。",
         ),
         cause=Text(
-            "Collectives run when nothing is left to compute at the same time.",
-            "集合通信运行时，已没有可同时进行的计算。",
-        ),
+            "The same transfers are often faster in this recording: the network is shared or its paths collide.",
+            "同样的传输在本次记录中常常更快：网络被共用，或路径发生冲突。",
+        )
+        + _WAITING,
         action=Text(
-            "Start collectives earlier (gradient buckets, bucket size, parameter prefetch), accumulate gradients over "
-            "micro-batches, send less (lower precision, compression), or use faster links.",
-            "更早开始集合通信（梯度分桶、桶大小、参数预取），在微批次上累积梯度，减少传输量（降低精度、压缩），"
-            "或使用更快的链路。",
+            "Look at when they are slow (`arrival`): with computing at the same time, with other groups, or in single "
+            "steps. Check congestion counters of the network and other jobs on it.",
+            "查看它们何时变慢（`arrival`）：与计算同时、与其他通信组同时，还是只在个别步。检查网络的拥塞计数以及其他任务。",
         ),
         basis=Text(
-            "from none of the exposed transmission hidden to all of it", "下限为暴露的传输完全无法掩盖，上限为全部掩盖"
+            "from nothing to all of the exposed transmission; claimed is what the best of the recording would save",
+            "下限为零，上限为全部暴露的传输；所计为达到记录中最好水平的节省",
         ),
     ),
     "unsplit": Message(
@@ -65,6 +99,8 @@ MESSAGES = {
 def exposed_communication(
     segments: pl.DataFrame,
     breakdown: pl.DataFrame,
+    transmission: pl.DataFrame | None,
+    waited_for: pl.DataFrame | None,
     slow_links: pl.DataFrame | None,
     slow_groups: pl.DataFrame | None,
     arrival: pl.DataFrame | None,
@@ -72,9 +108,9 @@ def exposed_communication(
 ) -> Iterator[Finding]:
     """Report transmission that is not hidden by computing, without the time that ranks wait for each other.
 
-    The saving is the part of the median rank's exposed transmission that better overlap usually hides, less the saving
-    of fixing the slowest link or group (`slow-link`, `slow-group`). If it is unknown how much of the communication is
-    waiting, no saving is claimed.
+    Claimed is only what calls take longer than the best of their kind in the recording, as far as computing awaits it,
+    less what `slow-link` and `slow-group` claim. Whether computing could hide the rest is unknown. So is everything if
+    it is unknown how much of the communication is waiting.
     """
     step_ns = median(breakdown, pl.col("window_ns"))
     per_step = segments.group_by("rank", "step").agg(pl.col("transmit_ns", "wait_ns", "unsplit_ns").sum())
@@ -92,25 +128,39 @@ def exposed_communication(
     if not split:
         yield Finding("exposed-communication", "unsplit", parameters, per=per, evidence=evidence)
         return
-    claimed = _claimed_ns(slow_links, slow_groups) * exposed_share(segments, arrival)
-    saving = max(exposed - claimed, 0.0) * limits.hideable_ratio
+    late = [] if waited_for is None else late_ranks(waited_for, breakdown["rank"].n_unique())
+    waits = waiting >= 1
+    parameters |= {"wait_ns": waiting if waits else None, "late": late if waits and late else None}
+    excess = _excess_ns(transmission, limits)
+    claimed = _claimed_ns(slow_links, slow_groups, exposed_share(segments, arrival))
+    excess = min(max(excess - claimed, 0.0), exposed)
+    saving = round(excess) if excess >= limits.excess_ratio * step_ns else 0
     yield Finding(
         rule="exposed-communication",
-        message="exposed",
-        parameters=parameters,
-        saving_ns=round(saving),
+        message="slow" if saving else "exposed",
+        parameters={**parameters, "excess_ns": saving} if saving else parameters,
+        saving_ns=saving,
         saving_ratio=saving / step_ns,
         saving_low_ns=0,
-        saving_high_ns=max(round(exposed), round(saving)),
+        saving_high_ns=max(round(exposed), saving),
         per=per,
-        evidence=evidence,
+        evidence={**evidence, "late_ranks": late},
     )
 
 
-def _claimed_ns(links: pl.DataFrame | None, groups: pl.DataFrame | None) -> float:
-    """The cost of the slowest link per step, or of the slowest group if no link is reported."""
+def _excess_ns(transmission: pl.DataFrame | None, limits: Limits) -> float:
+    """What slow calls take longer than the best of their kind in a step, and computing awaits, on the worst rank."""
+    if transmission is None:
+        return 0.0
+    slow = transmission.filter(pl.col("transmit_ns") >= limits.slowdown_factor * pl.col("best_ns"))
+    of_ranks = slow.select("exposed_ns", rank=pl.col("ranks").str.split(", ")).explode("rank")
+    return float(of_ranks.group_by("rank").agg(pl.col("exposed_ns").sum())["exposed_ns"].max() or 0)  # type: ignore[arg-type]
+
+
+def _claimed_ns(links: pl.DataFrame | None, groups: pl.DataFrame | None, exposed: float) -> float:
+    """What the slow links claim per step, or the slowest group if no link is reported."""
     if links is not None and not links.is_empty():
-        return float(links["cost_ns"][0])
+        return float(links.select(pl.coalesce("exposed_ns", pl.col("cost_ns") * exposed).sum()).item())
     if groups is None or groups.is_empty():
         return 0.0
     return float(groups.group_by("group").agg(pl.col("cost_ns").sum())["cost_ns"].max() or 0)  # type: ignore[arg-type]

@@ -12,8 +12,8 @@ from stepscope.advice.registry import rule
 from stepscope.analysis.methods.statistics import median
 
 EXPOSED = Text(
-    "between the share of its transmission that computing leaves exposed where it hides most, and all of it",
-    "下限为计算掩盖最多时仍暴露的那部分传输，上限为全部传输",
+    "between what of its extra transmission computing waits for where it waits least, and all of it",
+    "下限为计算等待最少的 rank 所等待的那部分多余传输，上限为全部多余传输",
 )
 
 _CHECK_LINK = Text(

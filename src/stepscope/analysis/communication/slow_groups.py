@@ -7,14 +7,11 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.communication.comparable_calls import SAME, group_names, sized_calls
 from stepscope.analysis.methods.statistics import log_score, rounded
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
-from stepscope.tables import GROUPS, LINKS
 from stepscope.tables.base import Column
-
-SAME = ["operation", "size_bytes", "sent_class", "members"]
-"""Columns that make calls comparable."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ def slow_groups(
         One row per slow group and kind of call, most expensive first.
     """
     matched = arrival.filter((pl.col("members") > 1) & pl.col("group").is_not_null() & ~pl.col("point_to_point"))
-    calls = _sized(matched, links, limits.alike_factor)
+    calls = sized_calls(matched, links, limits.alike_factor)
     by_group = calls.group_by("group", *SAME).agg(
         pl.col("transmit_ns").median(),
         rounded(pl.col("sent_bytes").median()),
@@ -92,49 +89,3 @@ def slow_groups(
         .select(names(COLUMNS))
         .sort(-pl.col("cost_ns"), "group", "operation", "size_bytes", "sent_bytes", nulls_last=True)
     )
-
-
-def _sized(members: pl.DataFrame, links: pl.LazyFrame | None, alike_factor: float) -> pl.DataFrame:
-    """Calls of known size with `transmit_ns`; `sent_bytes` and its class if only links give the size."""
-    kind, call = ["operation", "members"], ["group", "sequence"]
-    calls = (
-        _with_sent(members, LINKS.or_empty(links))
-        .with_columns(pl.col("size_bytes").fill_null(pl.col("size_bytes").max().over(call)))
-        .with_columns(sent_bytes=pl.when(pl.col("size_bytes").is_null()).then("sent_bytes"))
-        .group_by("group", "sequence", "step", "operation", "size_bytes", "members")
-        .agg(pl.col("transmit_ns").min(), pl.col("sent_bytes").max())
-        .filter(pl.col("size_bytes").is_not_null() | (pl.col("sent_bytes") > 0))
-        .sort(*kind, "sent_bytes", nulls_last=True)
-    )
-    further = pl.col("sent_bytes") > alike_factor * pl.col("sent_bytes").shift(1).over(kind)
-    return calls.with_columns(sent_class=further.fill_null(value=False).cum_sum().over(kind)).with_columns(
-        sent_class=pl.when(pl.col("sent_bytes").is_not_null()).then("sent_class")
-    )
-
-
-def _with_sent(members: pl.DataFrame, links: pl.LazyFrame) -> pl.DataFrame:
-    """The members' calls with the bytes that each sent over links: as recorded for the call, else for its group."""
-    between = links.filter(
-        (pl.col("source") != pl.col("destination"))
-        & (pl.col("source") == pl.col("rank"))
-        & (pl.col("transport").fill_null("") != "LOCAL")
-    )
-    ways = (
-        ("of_call", pl.col("name").is_not_null(), ["rank", "step", "name"]),
-        ("of_group", pl.col("name").is_null() & pl.col("group").is_not_null(), ["rank", "step", "group", "operation"]),
-    )
-    sent = pl.collect_all(
-        between.filter(which).group_by(keys).agg(pl.col("size_bytes").sum().alias(name)) for name, which, keys in ways
-    )
-    with_sent = members
-    for (name, _, keys), sums in zip(ways, sent, strict=True):
-        with_sent = with_sent.join(sums, on=keys, how="left", nulls_equal=True, maintain_order="left").with_columns(
-            pl.col(name) / pl.len().over(keys)  # a step may have several calls of a name or group
-        )
-    return with_sent.with_columns(sent_bytes=pl.coalesce("of_call", "of_group"))
-
-
-def group_names(groups: pl.LazyFrame | None) -> pl.DataFrame:
-    """The display name of each group: `group`, `group_name`."""
-    named = GROUPS.or_empty(groups).filter(pl.col("name").is_not_null()).sort("group", "rank", "name")
-    return named.group_by("group", maintain_order=True).agg(group_name=pl.col("name").first()).collect()
