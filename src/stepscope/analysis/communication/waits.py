@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.communication.slow_groups import group_names
+from stepscope.analysis.communication.comparable_calls import group_names
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
