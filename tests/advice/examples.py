@@ -103,7 +103,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
     """Answers to give to a rule, so that it uses each of its texts."""
     steps, shares = breakdown(), {"rank": [0], "step": [0], "wait_ns": [5]}
     sent = pl.DataFrame({"ranks": ["0"], "transmit_ns": [9], "best_ns": [5], "exposed_ns": [400]})
-    late = pl.DataFrame({"rank": [0], "share_ratio": [1.0]})
+    late = pl.DataFrame({"rank": [1], "root_rank": [0], "mean_ns": [9]})
     link = {"rank_a": 0, "rank_b": 1, "transport": "net", "bandwidth_bytes_per_s": 1e9, "typical_bytes_per_s": 2e9}
     link |= {"ranks": "0, 1", "host": "a", "links": 3, "bandwidth_ratio": 0.5, "cost_ns": 5, "exposed_ns": 4}
     group = {"group": "g", "group_name": None, "ranks": "0, 1", "cost_ns": 500, "slowdown_factor": 2.0}
@@ -135,7 +135,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             {
                 "segments": pl.DataFrame({**shares, "transmit_ns": [transmit], "unsplit_ns": [500 - transmit]}),
                 **{"breakdown": steps, "slow_links": None, "slow_groups": None, "arrival": None},
-                **{"transmission": sent, "waited_for": late},
+                **{"transmission": sent, "waits": late},
             }
             for transmit, sent, late in ((0, None, None), (500, None, late), (500, sent, late))
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.communication.waited_for import late_ranks
+from stepscope.analysis.communication.late_ranks import late_ranks
 from stepscope.run import Run
 from stepscope.tables import COLLECTIVES, KERNELS, RANKS, STEPS
 
@@ -60,15 +60,15 @@ def test_a_queued_call_hands_on_what_the_calls_before_it_would_gain() -> None:
         assert exposed([(0, 100), (300_000, 400_000)], calls, calls)[1][2] == awaited
 
 
-def test_ranks_are_waited_for_where_they_come_last() -> None:
-    """Rank 2 is last by 80, then ranks 0 and 1 together by 30."""
-    lasts = [[("a", 100, 300), ("a", 430, 500)]] * 2 + [[("a", 180, 300), ("a", 400, 500)]]
+def test_a_few_ranks_are_named_if_most_waiting_is_for_them() -> None:
+    """Rank 2 is last by 80, then ranks 0 and 1 together by 10."""
+    lasts = [[("a", 100, 300), ("a", 410, 500)]] * 2 + [[("a", 180, 300), ("a", 400, 500)]]
 
-    found = run([(0, 100), (300, 400)], *lasts).analyse("waited_for")
+    waits = run([(0, 100), (300, 400)], *lasts).analyse("waits")
 
-    assert found.select("rank", "wait_ns", "calls").rows() == [(2, 53, 1), (0, 5, 1), (1, 5, 1)]
-    assert late_ranks(found, 3) == [2]
-    assert late_ranks(found.with_columns(share_ratio=pl.lit(1 / 3)), 3) == []
+    assert late_ranks(waits, 3) == [2]
+    assert late_ranks(waits.with_columns(root_rank="rank", mean_ns=pl.lit(5)), 3) == []
+    assert late_ranks(waits.clear(), 3) == []
 
 
 def test_transmission_is_compared_with_the_best_that_recurs() -> None:

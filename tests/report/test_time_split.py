@@ -141,7 +141,7 @@ def segments(wait: int, transmit: int, unsplit: int) -> pl.DataFrame:
 
 
 def test_exposed_communication_is_split_where_all_members_are_known() -> None:
-    late = pl.DataFrame({"rank": [3, 1], "share_ratio": [0.9, 0.1]})
+    late = pl.DataFrame({"rank": [0, 1, 2, 3], "root_rank": [3, 3, 3, 1], "mean_ns": [30, 30, 30, 9]})
 
     assert waits_of(segments(60, 40, 0), late) == Waits(0.6, 0.4, [3])
     assert waits_of(segments(60, 25, 15), late) is None

@@ -12,7 +12,6 @@ from stepscope.analysis.communication.slow_links import slow_links as slow_links
 from stepscope.analysis.communication.step_reduces import step_reduce_statistics as step_reduce_statistics
 from stepscope.analysis.communication.step_reduces import step_reduces as step_reduces
 from stepscope.analysis.communication.transmission import transmission as transmission
-from stepscope.analysis.communication.waited_for import waited_for as waited_for
 from stepscope.analysis.communication.waits import wait_chains as wait_chains
 from stepscope.analysis.communication.waits import waits as waits
 from stepscope.analysis.flops.flop_tree import flop_tree as flop_tree

@@ -93,6 +93,6 @@ def answers(run: Run, *, strict: bool = False) -> Answers:
 
 def _waits(run: Run) -> Waits | None:
     try:
-        return waits_of(run.analyse("segments"), run.whole.analyse("waited_for"))
+        return waits_of(run.analyse("segments"), run.whole.analyse("waits"))
     except Unavailable:
         return None

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.advice.finding import per_of
-from stepscope.analysis.communication.waited_for import late_ranks
+from stepscope.analysis.communication.late_ranks import late_ranks
 from stepscope.analysis.methods.statistics import median
 from stepscope.present import duration
 from stepscope.report.sentences import Sentence
@@ -41,13 +41,13 @@ class Waits:
     late: list[int] = field(default_factory=list)
 
 
-def waits_of(segments: pl.DataFrame, waited_for: pl.DataFrame | None) -> Waits | None:
+def waits_of(segments: pl.DataFrame, waits: pl.DataFrame | None) -> Waits | None:
     """How exposed communication splits into waiting and transmission; None if that is not known."""
     sums = segments.select(pl.col("wait_ns", "transmit_ns", "unsplit_ns").sum().cast(pl.Float64)).row(0)
     waiting, transmission, unsplit = sums
-    if waited_for is None or not sum(sums) or unsplit > UNSPLIT_SHARE * sum(sums):
+    if waits is None or not sum(sums) or unsplit > UNSPLIT_SHARE * sum(sums):
         return None
-    late = late_ranks(waited_for, segments["rank"].n_unique())
+    late = late_ranks(waits, waits["rank"].n_unique())
     return Waits(waiting / sum(sums), transmission / sum(sums), late)
 
 

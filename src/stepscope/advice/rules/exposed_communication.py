@@ -11,7 +11,7 @@ from stepscope.advice.finding import Finding, per_of
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
 from stepscope.advice.rules.slow_link import exposed_share
-from stepscope.analysis.communication.waited_for import late_ranks
+from stepscope.analysis.communication.late_ranks import late_ranks
 from stepscope.analysis.methods.statistics import median
 from stepscope.limits import limit
 
@@ -100,7 +100,7 @@ def exposed_communication(
     segments: pl.DataFrame,
     breakdown: pl.DataFrame,
     transmission: pl.DataFrame | None,
-    waited_for: pl.DataFrame | None,
+    waits: pl.DataFrame | None,
     slow_links: pl.DataFrame | None,
     slow_groups: pl.DataFrame | None,
     arrival: pl.DataFrame | None,
@@ -128,9 +128,9 @@ def exposed_communication(
     if not split:
         yield Finding("exposed-communication", "unsplit", parameters, per=per, evidence=evidence)
         return
-    late = [] if waited_for is None else late_ranks(waited_for, breakdown["rank"].n_unique())
-    waits = waiting >= 1
-    parameters |= {"wait_ns": waiting if waits else None, "late": late if waits and late else None}
+    late = [] if waits is None else late_ranks(waits, breakdown["rank"].n_unique())
+    has_waited = waiting >= 1
+    parameters |= {"wait_ns": waiting if has_waited else None, "late": late if has_waited and late else None}
     excess = _excess_ns(transmission, limits)
     claimed = _claimed_ns(slow_links, slow_groups, exposed_share(segments, arrival))
     excess = min(max(excess - claimed, 0.0), exposed)
