@@ -6,6 +6,7 @@ import random
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from stepscope.analysis.methods.patterns import PATTERNS, patterns
 from stepscope.analysis.methods.references import references
@@ -62,10 +63,20 @@ def test_a_late_rank(steps, late, facts, factor) -> None:
     assert row["chance"] < 0.008
 
 
-def test_a_slow_host_since_a_step_is_no_chance() -> None:
-    rows = found(cells("computing", 32, 10, {(rank, step): 1.2 for rank in range(8, 16) for step in range(7, 11)}))
+@pytest.mark.parametrize("slow", [range(8, 16), range(16), range(8, 32)])
+def test_many_ranks_slow_since_a_step_are_no_chance(slow) -> None:
+    rows = found(cells("computing", 32, 10, {(rank, step): 1.3 for rank in slow for step in range(7, 11)}))
 
-    assert sorted(rows.select("rank", "pattern", "since_step").rows()) == [(rank, "since", 7) for rank in range(8, 16)]
+    assert sorted(rows.select("rank", "pattern", "since_step").rows()) == [(rank, "since", 7) for rank in slow]
+
+
+def test_the_order_and_the_names_of_ranks_do_not_matter() -> None:
+    own = cells("computing", 8, 20, {(5, step): 1.2 for step in range(7, 21)}, stalls=0.05)
+    renamed = own.with_columns(rank=(3 * pl.col("rank") + 1) % 8)
+
+    assert_frame_equal(found(own.sample(fraction=1, shuffle=True, seed=1)), found(own))
+    assert found(renamed).drop("ranks", "rank").rows() == found(own).drop("ranks", "rank").rows()
+    assert found(renamed)["rank"].to_list() == [(3 * rank + 1) % 8 for rank in found(own)["rank"]]
 
 
 @pytest.mark.parametrize("ranks", [4, 8, 32])

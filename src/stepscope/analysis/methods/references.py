@@ -86,12 +86,7 @@ def references(own: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     marked = compared.join(noise, on=WORK, how="left", nulls_equal=True, maintain_order="left").join(
         ranks, on=BY_RANK, how="left", nulls_equal=True, maintain_order="left"
     )
-    normal = pl.col("own_ns").filter("normal")
-    typical = (
-        pl.when(pl.col("ranks") == 2)
-        .then(pl.col("own_ns").min())
-        .otherwise(pl.coalesce(normal.median(), pl.col("own_ns").median()))
-    )
+    typical = _typical(limits)
     typical_ns = pl.when(pl.col("off").is_not_null()).then(typical.over(BY_STEP)).round().cast(pl.Int64)
     floor = pl.max_horizontal(
         pl.col("own_ns").filter("normal").median().over(WORK) * limits.floor_ratio, pl.lit(limits.floor_ns)
@@ -104,6 +99,22 @@ def references(own: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         (own["own_ns"].cast(pl.Int64) - found["typical_ns"]).alias("excess_ns"),
         found["normal"].fill_null(False),
         found["sigma_ns"],
+    )
+
+
+def _typical(limits: Limits) -> pl.Expr:
+    """What is typical in a step: the median of the normal ranks, or what the lowest quarter of them needs if that is
+    far less, as half of the ranks may be slow in this step only."""
+    normal = pl.coalesce(pl.col("own_ns").filter("normal").median(), pl.col("own_ns").median())
+    quarter = pl.col("own_ns").filter("normal").quantile(limits.enough_ratio, "lower")
+    half = pl.col("own_ns").filter("normal").quantile(0.5, "higher")
+    apart = pl.max_horizontal(pl.col("sigma").first() * limits.gap_score, normal * limits.gap_ratio)
+    return (
+        pl.when(pl.col("ranks").first() == 2)
+        .then(pl.col("own_ns").min())
+        .when((pl.col("steps").first() > 1) & (half - quarter > apart))
+        .then(quarter)
+        .otherwise(normal)
     )
 
 
