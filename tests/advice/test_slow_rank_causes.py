@@ -62,6 +62,24 @@ def test_a_rank_that_is_slow_in_some_steps_only_has_the_factor_of_these() -> Non
     assert found["factor"] == pytest.approx(1.4) and found["named_ns"] == 8 * MS
 
 
+@pytest.mark.parametrize(("counter", "level"), [("sm_clock_mhz", 1450), ("memory_clock_mhz", None)])
+def test_kernels_that_all_take_longer_are_put_down_to_the_clock_of_the_cores(counter: str, level: int | None) -> None:
+    slow = {"rank": [1], "kind": ["computing"], "excess_ns": [4 * MS]}
+    clocks = {"name": counter, "role": "clock", "step": 1, "mean": 1800.0, "busy_mean": 1800.0, "least": 1450.0}
+    levels = pl.DataFrame([{"rank": rank, **clocks} for rank in range(3)]).with_columns(
+        busy_mean=pl.when(pl.col("rank") == 1).then(1450.0).otherwise("busy_mean")
+    )
+    classes = [
+        {"rank": rank, "name": name, "kind": "compute", "core": None, "variant": None, "calls": 2, "steps": 1,
+         "total_ns": (12 if rank == 1 else 10) * MS, "on_host": False}
+        for rank in range(3) for name in ("gemm", "add")
+    ]  # fmt: skip
+
+    found = causes_of(slow_kinds(pl.DataFrame(slow)), pl.DataFrame(classes), None, levels).row(0, named=True)
+
+    assert (found["reason"], found["named_ns"], found["level"]) == ("alike", 4 * MS, level)
+
+
 def test_nothing_is_looked_for_if_no_rank_is_slow() -> None:
     with pytest.raises(Unavailable, match="no rank is slow"):
         job().analyse("slow_rank_causes")

@@ -89,7 +89,8 @@ _KERNELS: dict[str, tuple[Text | Choices, Text | Choices]] = {
                 " Its kernels without matrix products, mostly {names:list}, take {factor:number .2f}x as long as on "
                 "other ranks; matrix kernels are as fast.",
                 "它的非矩阵核函数（主要是 {names:list}）耗时为其他 rank 的 {factor:number .2f} 倍，矩阵核函数一样快。",
-            ),
+            )
+            + _CLOCK,
             ON_CPU: Text(
                 " Its operators without matrix products, mostly {names:list}, take {factor:number .2f}x as long as on "
                 "other ranks.",

@@ -79,7 +79,12 @@ def _series(counters: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.DataFrame:
     )
     known = rows.filter(pl.col("is_own") | ~pl.col("is_own").any().over("rank", "name"))
     # samples of one moment, e.g. of several dies, are one
-    moments = known.group_by("rank", "name", "time_ns").agg(pl.col("value").mean()).sort("rank", "name", "time_ns")
+    moments = (
+        known.filter(pl.col("value").is_finite())
+        .group_by("rank", "name", "time_ns")
+        .agg(pl.col("value").mean())
+        .sort("rank", "name", "time_ns")
+    )
     held = pl.col("value") * (pl.col("time_ns").shift(-1) - pl.col("time_ns"))
     series = ["rank", "name"]
     return moments.with_columns(area=held.shift(1).over(series).fill_null(0.0).cum_sum().over(series)).collect()

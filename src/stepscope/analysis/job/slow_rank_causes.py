@@ -137,7 +137,7 @@ def _reasons(
 ) -> Reasons:
     """The reason of each rank that is slow at a kind of work, as columns of the answer."""
     if kind in ("computing", "memory"):
-        clocks = _clocks(counters, slow) if kind == "computing" else {}
+        clocks = {of_memory: _clocks(counters, slow, of_memory=of_memory) for of_memory in (False, True)}
         return {} if kernels is None else _of_kernels(kernels, "compute" if kind == "computing" else kind, slow, clocks)
     if calls is None:
         return {}
@@ -170,19 +170,19 @@ def _on_host(kernels: pl.DataFrame | None) -> list[int]:
     return kernels.filter(pl.col("on_host"))["rank"].unique().to_list()
 
 
-def _of_kernels(classes: pl.DataFrame, kind: str, slow: Sequence[int], clocks: Reasons) -> Reasons:
+def _of_kernels(classes: pl.DataFrame, kind: str, slow: Sequence[int], clocks: dict[bool, Reasons]) -> Reasons:
     rows = compared(classes, _known(list(slow), classes)).filter((pl.col("kind") == kind) & pl.col("rank").is_in(slow))
     found: Reasons = {}
     for row in patterns_of(rows).filter(pl.col("pattern") != "none").iter_rows(named=True):
         of = rows.filter((pl.col("rank") == row["rank"]) & pl.col("name").is_in(row["names"]))
-        is_clocked = row["pattern"] in ("alike", "matrix")
+        lower = clocks[row["pattern"] == "vector"] if row["pattern"] in ("alike", "matrix", "vector") else {}
         found[row["rank"]] = {
             **{name: row[name] for name in ("names", "factor", "named_ns")},
             "reason": "ai_cpu" if row["pattern"] == "only" and row["cores"] == ["AI_CPU"] else row["pattern"],
             "shapes_recorded": bool(of["variants"].is_not_null().all()),
             "calls": of["calls"].sum() if row["names"] else None,
             "typical_calls": of["typical_calls"].sum() if row["names"] else None,
-            **(clocks.get(row["rank"], {}) if is_clocked else {}),
+            **lower.get(row["rank"], {}),
         }
     return found
 
@@ -198,12 +198,13 @@ def _of_host(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _clocks(levels: pl.DataFrame | None, slow: list[int]) -> Reasons:
-    """The lowest clock of each slow rank, compared with its peers, if it is lower."""
+def _clocks(levels: pl.DataFrame | None, slow: list[int], *, of_memory: bool) -> Reasons:
+    """The lowest clock of each slow rank's cores (or memory), compared with its peers, if it is lower."""
     if levels is None:
         return {}
     rows = compared_counters(levels, _known(slow, levels)).filter(
-        (pl.col("role") == "clock") & pl.col("differs") & (pl.col("ratio") < 1) & pl.col("rank").is_in(slow)
+        (pl.col("role") == "clock") & pl.col("differs") & (pl.col("ratio") < 1) & pl.col("rank").is_in(slow),
+        pl.col("name").str.contains("memory") == of_memory,
     )
     lower = pl.col("after").is_not_null() & (pl.col("after") < pl.col("before"))
     lowest = rows.with_columns(
