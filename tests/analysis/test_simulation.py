@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 
 import polars as pl
 import pytest
@@ -129,6 +130,14 @@ def test_critical_paths_of_steps_begin_where_the_step_before_ended() -> None:
     ]  # fmt: skip
 
 
+def test_a_critical_path_that_is_cut_begins_with_no_edge() -> None:
+    simulation = made([(0, 10), (10, 10), (20, 5)], [(1, 0), (2, 1), (2, 1)])
+    steps = simulation.grouped(pl.Series("step", [1, 2, 3]))
+
+    assert simulation.critical_paths(steps)["via"].to_list() == [None, None, None]
+    assert simulation.critical_path()["via"].to_list() == [None, 0, 1]
+
+
 @pytest.mark.parametrize("native", [True, False])
 def test_edges_of_a_cycle_that_go_against_the_trace_are_left_out_and_listed(native: bool) -> None:
     spans = [(0, 10), (10, 5), (15, 5), (20, 5)]
@@ -154,9 +163,13 @@ def test_a_late_edge_that_is_on_no_cycle_is_kept() -> None:
     ({"start_ns": [0, None]}, "nodes: start_ns is null in row 1"),
     ({"start_ns": [0, 30]}, "negative or too large in row 1"),
     ({"start_ns": [-MOST, 0]}, "negative or too large in row 0"),
-    ({"start_ns": [0.5, 1.0]}, "whole numbers"),
+    ({"start_ns": [5, 30]}, "nodes: end_ns - start_ns is negative or too large in row 1"),
+    ({"start_ns": [0.5, 1.0]}, "nodes: start_ns: whole numbers"),
+    ({"end_ns": [5, 2**63]}, "nodes: end_ns: a number does not fit into 64 bits"),
     ({"node": [2]}, "edges: node is 2 in row 0; there are 2 nodes"),
+    ({"node": [0, 1, 2], "before": [0, 0, 0]}, "edges: node is 2 in row 2"),
     ({"before": [-1]}, "edges: before is -1 in row 0"),
+    ({"node": [1, 1, 1], "before": [0, -1, 0]}, "edges: before is -1 in row 1"),
     ({"before": [None]}, "edges: before is null in row 0"),
 ])  # fmt: skip
 def test_bad_graphs_are_refused(bad: dict[str, list[float | None]], message: str) -> None:
@@ -167,6 +180,17 @@ def test_bad_graphs_are_refused(bad: dict[str, list[float | None]], message: str
 
     with pytest.raises(ValueError, match=message):
         Simulation(pl.DataFrame([whole["start_ns"], whole["end_ns"]]), pl.DataFrame([whole["node"], whole["before"]]))
+
+
+def test_numbers_of_other_sizes_will_do() -> None:
+    nodes = pl.DataFrame(
+        {"start_ns": [0, 12], "end_ns": [10, 20]}, schema=dict.fromkeys(("start_ns", "end_ns"), pl.Int32)
+    )
+    edges = pl.DataFrame({"node": [1], "before": [0]}, schema=dict.fromkeys(("node", "before"), pl.UInt32))
+    simulation = Simulation(nodes, edges)
+
+    assert simulation.run(pl.Series([1, 2], dtype=pl.UInt8)).rows() == [(0, 1), (3, 5)]
+    assert simulation.critical_path()["via"].to_list() == [None, 0]
 
 
 @pytest.mark.parametrize("native", [True, False])
@@ -183,9 +207,12 @@ def test_bad_durations_are_refused(native: bool) -> None:
         simulation.run(lag_ns=pl.Series([None, 1]))
     with pytest.raises(ValueError, match="1 values for 2 rows"):
         simulation.ends(pl.Series([1]))
-    for asked in (simulation.ends, simulation.slack, simulation.critical_path):
+    last_ends = partial(simulation.last_ends, simulation.grouped(pl.Series([1, 2])))
+    for asked in (simulation.ends, simulation.slack, simulation.critical_path, last_ends):
         with pytest.raises(ValueError, match="64 bits"):
             asked(duration_ns=pl.Series([MOST - 5, 6]))
+    with nullcontext() if native else by_python(), pytest.raises(ValueError, match="64 bits"):
+        made([(-MOST, 0), (MOST, 0)], [(1, 0)])
     with pytest.raises(ValueError, match="there are 2 nodes"):
         simulation.critical_path(2)
     with pytest.raises(ValueError, match="groups"):
