@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -11,25 +9,9 @@ from polars.testing import assert_frame_equal
 from stepscope.analysis.methods.patterns import PATTERNS, patterns
 from stepscope.analysis.methods.references import references
 from stepscope.analysis.methods.timing import Timing, timing
+from tests.analysis.own_times import MS, cells
 
-MS = 1_000_000
 STEP_NS = 60.0 * MS
-
-
-def cells(kind: str, ranks: int, steps: int, slow=None, *, stalls: float = 0.0) -> pl.DataFrame:
-    """Own times of about 50 ms with noise of 1 % and stalls of 5 ms, the same at every call.
-
-    Args:
-        slow: Factors by rank and step, counted from 1.
-    """
-    chance, rows = random.Random(kind), []
-    for step in range(1, steps + 1):
-        common = 50 * chance.gauss(1, 0.05)
-        for rank in range(ranks):
-            ms = common * (slow or {}).get((rank, step), 1) * chance.gauss(1, 0.01) + 5 * (chance.random() < stalls)
-            rows.append((rank, step, kind, round(ms * MS)))
-    schema = {"rank": pl.Int32, "step": pl.Int32, "kind": pl.String, "own_ns": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def found(own: pl.DataFrame) -> pl.DataFrame:

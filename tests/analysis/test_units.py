@@ -8,7 +8,10 @@ import polars as pl
 import pytest
 
 from stepscope.analysis.methods.memberships import group_kind, memberships
+from stepscope.analysis.methods.patterns import patterns
+from stepscope.analysis.methods.references import references
 from stepscope.analysis.methods.units import UNITS, units
+from tests.analysis.own_times import cells
 
 
 def job(hosts: int, per_host: int, *, tp: int = 1, pp: int = 1, device_kind: str = "cuda") -> pl.DataFrame:
@@ -89,6 +92,38 @@ def test_two_slow_hosts_and_a_slow_rank() -> None:
         ("host", "h2"),
         ("rank", "30"),
     ]
+
+
+def test_a_member_that_seems_slow_in_another_way_belongs_to_its_unit() -> None:
+    known, pattern = job(2, 8), ["since"] * 7 + ["sometimes"]
+
+    found = units(
+        suspects(range(8), pattern=pattern, factor=[1.3] * 7 + [1.25], since_step=[7] * 7 + [None]), known, range(16)
+    )
+
+    assert found.select("unit", "pattern", "since_step", "ranks").rows() == [("h0", "since", 7, list(range(8)))]
+    assert accused(range(8), known, 16, pattern=["steady"] * 7 + ["once"], factor=1.3)[1] == ("rank", "7")
+    assert accused(range(8), known, 16, pattern=["steady"] * 7 + ["since"], factor=[1.3] * 7 + [3.0])[1] == (
+        "rank",
+        "7",
+    )
+
+
+@pytest.mark.parametrize(
+    ("world", "slow", "factor", "shape", "unit"),
+    [
+        (16, range(4, 8), 1.3, {"hosts": 2, "per_host": 8, "tp": 4}, ("tensor-parallel group", "4-7")),
+        (32, range(8, 16), 1.2, {"hosts": 4, "per_host": 8, "tp": 4}, ("host", "h1")),
+        (16, range(8, 16), 1.3, {"hosts": 1, "per_host": 16, "tp": 2, "pp": 2}, ("pipeline stage", "1")),
+        (4, (0, 1, 3), 1.3, {"hosts": 1, "per_host": 4, "tp": 2}, ("ranks", "0, 1, 3")),
+    ],
+)
+def test_slow_units_are_found_in_noisy_times(world, slow, factor, shape, unit) -> None:
+    own = cells("computing", world, 10, {(rank, step): factor for rank in slow for step in range(1, 11)}, stalls=0.05)
+
+    late = patterns(references(own), 60e6).with_columns(factor=1 + pl.col("excess_ns") / pl.col("typical_ns"))
+
+    assert units(late, job(**shape), range(world)).select("unit_kind", "unit").rows() == [unit]
 
 
 def test_the_whole_job_is_one_row_and_no_suspects_are_none() -> None:

@@ -21,7 +21,7 @@ def chance_of_late(late: int, steps: int, others_late: int, others_steps: int) -
 
     Examples:
         >>> round(chance_of_late(3, 3, 0, 21), 5), round(chance_of_late(3, 3, 9, 21), 2)
-        (0.00018, 0.06)
+        (6e-05, 0.04)
     """
     if late <= 0:
         return 1.0

@@ -22,6 +22,7 @@ from stepscope.analysis.methods.memberships import (
     TENSOR,
     ranks_text,
 )
+from stepscope.analysis.methods.timing import ONCE
 from stepscope.limits import limit
 
 RANK, RANKS, JOB = "rank", "ranks", "job"
@@ -99,7 +100,8 @@ def units(suspects: pl.DataFrame, members: pl.DataFrame, ranks: Sequence[int], l
     """
     everyone = frozenset(ranks)
     known = _units(members, everyone, limits)
-    rows = [row for alike in _alike(suspects, limits) for row in _explained(alike, known, limits)]
+    parts = _rejoined(list(_alike(suspects, limits)), known, limits)
+    rows = [row for alike in parts for row in _explained(alike, known, limits)]
     found = pl.DataFrame(rows, schema=UNITS, orient="row")
     size = pl.col("ranks").list.len()
     return found.sort(size, "kind", "pattern", "unit_kind", "unit", descending=[True, *[False] * 4], nulls_last=True)
@@ -163,9 +165,6 @@ def _explained(alike: Sequence[dict[str, Any]], known: Sequence[_Unit], limits: 
         yield _row(JOB, None, alike, [], 0, [])
         return
     accused = _accused(alike, known, limits)
-    explained = frozenset[int]().union(*(unit.members for unit in accused)) & by_rank.keys()
-    if len(explained) < limits.explained_ratio * len(by_rank):
-        accused = []
     left = set(by_rank)
     for unit in accused:
         slow = sorted(unit.members & left)
@@ -178,15 +177,47 @@ def _explained(alike: Sequence[dict[str, Any]], known: Sequence[_Unit], limits: 
 
 
 def _accused(alike: Sequence[dict[str, Any]], known: Sequence[_Unit], limits: Limits) -> list[_Unit]:
-    """Units that explain ranks that are slow alike, one after the other: the one that explains most first."""
+    """Units that explain ranks that are slow alike, one after the other: the one that explains most first. None if too
+    many ranks are left over."""
     order = OF_COMMUNICATION if alike[0]["kind"] in COMMUNICATION else PREFERENCE
     left, accused = {row["rank"] for row in alike}, list[_Unit]()
     while True:
         fitting = [u for u in known if len(u.members & left) >= max(2, limits.members_ratio * len(u.members))]
         if not fitting:
-            return accused
+            return accused if len(left) <= (1 - limits.explained_ratio) * len(alike) else []
         accused.append(min(fitting, key=lambda unit: _cost(unit, left, order)))
         left -= accused[-1].members
+
+
+def _rejoined(
+    parts: list[list[dict[str, Any]]], known: Sequence[_Unit], limits: Limits
+) -> Iterator[list[dict[str, Any]]]:
+    """Ranks that are slow alike, with single members of accused units that seem to be slow in another way: noise hides
+    some late steps of theirs."""
+    units_of = [_accused(part, known, limits) for part in parts]
+    moved: dict[int, list[dict[str, Any]]] = {}
+    for number, (part, accused) in enumerate(zip(parts, units_of, strict=True)):
+        members = frozenset[int]().union(*(unit.members for unit in accused))
+        others = (n for n in range(len(parts)) if n != number and not units_of[n])
+        for other in others:
+            stray = [row for row in parts[other] if row["rank"] in members and _is_stray(row, part, limits)]
+            facts = {name: part[0][name] for name in ("pattern", "period")}
+            moved.setdefault(number, []).extend(
+                {**row, **facts, "since_step": None, "until_step": None} for row in stray
+            )
+            parts[other] = [row for row in parts[other] if row not in stray]
+    yield from (part + moved.get(number, []) for number, part in enumerate(parts) if part)
+
+
+def _is_stray(row: Mapping[str, Any], part: Sequence[Mapping[str, Any]], limits: Limits) -> bool:
+    """Whether a rank is slow at the same kind of work and by a similar factor as others, more than once."""
+    if row["kind"] != part[0]["kind"] or row["pattern"] == ONCE or any(row["rank"] == one["rank"] for one in part):
+        return False
+    factors = [one["factor"] for one in part if one["factor"] is not None]
+    if row["factor"] is None or not factors:
+        return False
+    low, high = sorted((row["factor"], sorted(factors)[len(factors) // 2]))
+    return not _are_apart(low, high, "factor", limits)
 
 
 def _cost(unit: _Unit, left: set[int], order: Sequence[str]) -> tuple[int, int, int, str]:
