@@ -49,7 +49,7 @@ MEMORY_BYTES = 300 << 20
 """By how much a process may grow while it asks."""
 COMMANDS = (
     *("info", "steps", "ops", "flops", "host", "memory", "functions", "input", "shapes", "analyze"),
-    "sql",
+    *("gaps", "sql"),
 )
 """Commands of which one is asked of each directory, beside all answers as JSON."""
 

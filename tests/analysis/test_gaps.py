@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from stepscope.analysis.step.recurring_gaps import Limits
 from stepscope.run import Run
 from stepscope.tables import KERNELS, OPERATORS, RANKS, SLICES, STEPS, SYNCHRONIZATIONS
 from tests.advice.test_lost_time_rules import every, on_cpu
@@ -173,3 +174,24 @@ def test_ranks_are_explained_each_by_their_own_threads() -> None:
     found = Run.from_frames(frames).analyse("gaps")
 
     assert found.select("rank", "during", "launched").rows() == [(0, "aten::mm", "in"), (1, "cudaFree", "before")]
+
+
+def test_gaps_between_the_same_work_are_summed_over_the_steps() -> None:
+    pauses = Run.from_frames({0: on_cpu(lambda step: 10 * MS if step > 2 else 0, steps=10, python=True)})
+
+    (row,) = pauses.analyse("recurring_gaps").rows(named=True)
+
+    assert (row["before_name"], row["next_name"], row["cause"]) == ("aten::mm", "aten::mm", "python")
+    assert (row["steps"], row["of_steps"], row["count"]) == (9, 10, 9)  # the last gap has no work behind it
+    assert row["total_ns"] == 7 * 10 * MS + 9 * 300_000
+    assert (row["layer"], row["during"]) == ("python", "<built-in function sleep>")
+    assert pauses.analyse("recurring_gaps", limits=Limits(steps_ratio=0.95)).is_empty()
+
+
+def test_of_selected_steps_the_longest_gaps_are_listed_with_all_that_happens_at_their_ends() -> None:
+    pauses = Run.from_frames({0: on_cpu(lambda step: step * MS, steps=40, python=True)})
+
+    found = pauses.select(steps="2-3").analyse("gaps", limit=1)
+
+    assert found.select("step", "next_name", "during").rows() == [(3, "aten::mm", "<built-in function sleep>")]
+    assert pauses.select(steps="2-3").analyse("recurring_gaps")["of_steps"].to_list() == [2]

@@ -129,3 +129,13 @@ def test_a_given_peak_gives_the_share_of_it(capfd) -> None:
 
 def test_a_command_without_any_answer_fails_with_the_reason(capfd) -> None:
     assert "the same shapes throughout" in printed(capfd, "shapes", EXAMPLE, "--rank", "0", code=2)
+
+
+def test_the_longest_gaps_of_the_slow_rank_are_those_of_its_loader(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = document(capsys, "gaps", EXAMPLE, "--ranks", 2, "--limit", 2)
+
+    assert shown["rows"]["gaps"] == 2
+    assert {(row["rank"], row["layer"]) for row in shown["tables"]["gaps"]} == {(2, "data loader")}
+    text = printed(capsys, "gaps", EXAMPLE, "--ranks", 2, "--limit", 2)
+    assert text.startswith("Longest gaps, times since the start of the recording\n")
+    assert "data_loading" in text

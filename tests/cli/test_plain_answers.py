@@ -160,7 +160,7 @@ def test_long_names_are_cut_where_they_are_alike() -> None:
     assert steps._short(operator) == "…" + operator[-steps.LONGEST_NAME :]
 
 
-COMMANDS = ("analyze", "steps", "ops", "flops", "memory", "shapes", "input", "functions", "host")
+COMMANDS = ("analyze", "steps", "ops", "flops", "memory", "shapes", "input", "functions", "host", "gaps")
 
 
 def everything(kind: Kind) -> Run:

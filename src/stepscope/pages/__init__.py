@@ -8,6 +8,7 @@ from stepscope.pages.base import Page
 
 NAMES = (
     "steps",
+    "gaps",
     "ops",
     "functions",
     "flops",

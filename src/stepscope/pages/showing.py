@@ -19,7 +19,7 @@ from stepscope.present import plural
 from stepscope.run import Run
 from stepscope.selection import describe_ranges
 
-COUNTED = ("step", "steps", "steps_late")
+COUNTED = ("step", "steps", "steps_late", "of_steps", "longest_step")
 """Columns that mean nothing if the recording as a whole stands for the steps."""
 
 

@@ -28,6 +28,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "by_step": ("by step", "by iteration", "in the recording"),
     "by_step_and": ("by step and", "by iteration and", "by"),
     "and_steps": (" and steps", " and iterations", ""),
+    "in_most_steps": ("in most steps", "in most iterations", "in the recording"),
     "all_steps": (", all steps", ", all iterations", ""),
     "step_time": ("step time", "iteration time", "time"),
 }

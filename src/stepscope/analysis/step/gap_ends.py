@@ -11,9 +11,11 @@ from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END
 from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.methods.statistics import first_label
+from stepscope.analysis.methods.step_windows import in_steps
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.activity import is_on_device
 from stepscope.analysis.step.idle import CAUSE
+from stepscope.selection import Choice
 from stepscope.tables import COLLECTIVES, KERNELS, OPERATORS
 from stepscope.tables.base import Column
 
@@ -51,7 +53,7 @@ _WORK = {"name": pl.String, "stream": pl.Int32, "launch_end_ns": pl.Int64, "corr
 _WORK |= {"external_id": pl.Int64}
 
 
-@analysis("rank", COLUMNS, together=True, across_steps=True)
+@analysis("rank", COLUMNS, together=True)
 def gap_ends(
     idle_pieces: pl.DataFrame,
     timed_steps: pl.DataFrame,
@@ -60,6 +62,7 @@ def gap_ends(
     collectives: pl.LazyFrame | None,
     operators: pl.LazyFrame | None,
     limit: int = LIMIT,
+    chosen: Choice = None,
 ) -> pl.DataFrame:
     """Find the longest gaps of each rank, and all that take a noticeable share of a step: one row per gap, in order.
 
@@ -68,8 +71,9 @@ def gap_ends(
 
     Args:
         limit: Number of longest gaps of each rank to keep, however short.
+        chosen: Only gaps in these steps, e.g. `1-3`.
     """
-    gaps = _long(idle_pieces, timed_steps, limit)
+    gaps = _long(idle_pieces, timed_steps, limit, chosen)
     found = pl.concat(_neighbours(gaps, activity, kernels, collectives, operators))
     before = _longest(found.filter(pl.col("what") == "before"), "end_ns").select(
         "rank", start_ns="end_ns", before_name="name"
@@ -90,26 +94,28 @@ def gap_ends(
     )
 
 
-def _long(pieces: pl.DataFrame, timed_steps: pl.DataFrame, limit: int) -> pl.DataFrame:
+def _long(pieces: pl.DataFrame, timed_steps: pl.DataFrame, limit: int, chosen: Choice) -> pl.DataFrame:
     """The gaps that are kept: `rank`, `step`, `cause`, `start_ns`, `end_ns`, `duration_ns`."""
     breaks = (pl.col("rank") != pl.col("rank").shift(1)) | (pl.col("start_ns") != END.shift(1))
     numbered = in_order(pieces, "rank", "start_ns").with_columns(gap=breaks.fill_null(True).cum_sum())
     gaps = numbered.group_by("gap", maintain_order=True).agg(
-        pl.col("rank", "start_ns").first(), pl.col("duration_ns").sum()
+        pl.col("rank", "start_ns").first(),
+        pl.col("duration_ns").sum(),
+        step=pl.col("step").get(pl.col("duration_ns").arg_max()),
     )
     means = timed_steps.group_by("rank").agg(mean_ns=pl.col("window_ns").mean())
     place = pl.col("duration_ns").rank("ordinal", descending=True).over("rank")
-    kept = gaps.join(means, on="rank", how="left", maintain_order="left").filter(
-        (place <= limit) | (pl.col("duration_ns") >= LEAST_RATIO * pl.col("mean_ns"))
+    kept = (
+        in_steps(gaps, chosen)
+        .join(means, on="rank", how="left", maintain_order="left")
+        .filter((place <= limit) | (pl.col("duration_ns") >= LEAST_RATIO * pl.col("mean_ns")))
     )
     parts = numbered.join(kept.select("gap"), on="gap", how="semi")
     causes = (
         parts.group_by("gap", "cause").agg(pl.col("duration_ns").sum()).sort("gap", -pl.col("duration_ns"), "cause")
     )
-    steps = parts.sort("gap", -pl.col("duration_ns"), "start_ns").unique("gap", keep="first", maintain_order=True)
     return (
         kept.join(causes.unique("gap", keep="first", maintain_order=True).select("gap", "cause"), on="gap")
-        .join(steps.select("gap", "step"), on="gap")
         .select("rank", "step", "cause", "start_ns", "duration_ns", end_ns=END)
         .sort("rank", "start_ns")
     )

@@ -85,11 +85,11 @@ COLUMNS = columns(
     Column("waits_for", "string", "What the stream waited for meanwhile, as recorded; null if nothing was recorded."),
     nulls="before_name next_name next_stream launched ahead_ns during during_ratio mostly mostly_ratio place process "
     "thread waits_for",
-    keep="step start_ns duration_ns cause layer during mostly next_name launched",
+    keep="rank step duration_ns cause layer during next_name mostly launched start_ns",
 )
 
 
-@analysis("rank", COLUMNS, together=True, across_steps=True, passes=("limit",))
+@analysis("rank", COLUMNS, together=True, passes=("limit", "chosen"))
 def gaps(
     gap_ends: pl.DataFrame,
     slices: pl.LazyFrame | None,

@@ -8,10 +8,12 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.methods.step_windows import in_steps
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.gap_ends import PLACES
 from stepscope.analysis.step.gaps import HOST, explained_gaps
 from stepscope.limits import limit
+from stepscope.selection import Choice
 from stepscope.tables.base import Column
 
 PLACE = ["rank", "before_name", "next_name"]
@@ -35,7 +37,7 @@ COLUMNS = columns(
     Column("count", "int64", "Number of such gaps.", importance=61),
     Column("total_ns", "int64", "Their total time."),
     Column("mean_ns", "int64", "Their time in a step, on average.", importance=45),
-    Column("step_ratio", "float64", "Share of the rank's steps."),
+    Column("step_ratio", "float64", "Share of the rank's steps.", title="share"),
     Column("launched", "string", "When the host launched the work after most of them: before the gap or in it."),
     *(column for column in PLACES if column.name in ("next_stream", "ahead_ns")),
     meaning("start_ns", "Start of the longest of them, which is the one explained."),
@@ -44,23 +46,32 @@ COLUMNS = columns(
     *HOST,
     Column("waits_for", "string", "What the stream waited for meanwhile, as recorded; null if nothing was recorded."),
     nulls="launched next_stream ahead_ns during during_ratio mostly mostly_ratio place process thread waits_for",
-    keep="mean_ns step_ratio cause next_name before_name launched layer during",
+    keep="rank mean_ns step_ratio cause next_name before_name launched layer during",
 )
 
 
-@analysis("rank", COLUMNS, together=True, across_steps=True)
+@analysis("rank", COLUMNS, together=True, passes=("chosen",))
 def recurring_gaps(
     gap_ends: pl.DataFrame,
     timed_steps: pl.DataFrame,
     slices: pl.LazyFrame | None,
     synchronizations: pl.LazyFrame | None,
+    chosen: Choice = None,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Sum the gaps that lie between work of the same two names in most steps: one row per place, most expensive first.
 
     `ahead_ns` is the median. What the host did is that in the longest of the gaps.
+
+    Args:
+        chosen: Only gaps in these steps, e.g. `1-3`.
+        limits: When gaps count as recurring.
     """
-    steps = timed_steps.group_by("rank").agg(of_steps=pl.len().cast(pl.Int64), recorded_ns=pl.col("window_ns").sum())
+    steps = (
+        in_steps(timed_steps, chosen)
+        .group_by("rank")
+        .agg(of_steps=pl.len().cast(pl.Int64), recorded_ns=pl.col("window_ns").sum())
+    )
     known = gap_ends.filter(pl.col("before_name").is_not_null() & pl.col("next_name").is_not_null())
     longest = known.sort(*PLACE, -pl.col("duration_ns"), "start_ns").unique(PLACE, keep="first", maintain_order=True)
     time = pl.col("duration_ns").sum()
@@ -83,8 +94,8 @@ def recurring_gaps(
         .group_by("rank", maintain_order=True)
         .head(MOST)
     )
-    chosen = longest.join(places.select(PLACE), on=PLACE, how="semi")
-    explained = explained_gaps(chosen, slices, synchronizations).select(
+    explaining = longest.join(places.select(PLACE), on=PLACE, how="semi")
+    explained = explained_gaps(explaining, slices, synchronizations).select(
         *PLACE,
         "start_ns",
         *(column.name for column in HOST),
