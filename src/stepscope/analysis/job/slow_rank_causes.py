@@ -63,7 +63,7 @@ COLUMNS = columns(
     "job",
     columns(
         "rank",
-        Column("ranks", "list[int32]", "All ranks that are slow together with it."),
+        Column("together", "list[int32]", "All ranks that are slow together with it, and itself."),
         Column("kind", "string", "What it is slow at."),
         Column("excess_ns", "int64", "Extra time in a step in which it is slow."),
         Column("slow_ratio", "float64", "Share of the steps in which it is slow."),
@@ -82,7 +82,7 @@ def slow_kinds(slow_ranks: pl.DataFrame) -> pl.DataFrame:
     members = pl.col("ranks").str.split(", ").cast(pl.List(pl.Int32)) if several else pl.concat_list("rank")
     ratio = pl.col("slow_steps").list.len() / pl.col("steps") if some else pl.lit(1.0)
     return slow_ranks.select(
-        "rank", members.alias("ranks"), "kind", "excess_ns", slow_ratio=pl.when(ratio > 0).then(ratio).otherwise(1.0)
+        "rank", members.alias("together"), "kind", "excess_ns", slow_ratio=pl.when(ratio > 0).then(ratio).otherwise(1.0)
     )
 
 
@@ -105,7 +105,7 @@ def slow_rank_causes(
     """
     found: list[tuple[Any, ...]] = []
     by_kind = {
-        kind: _reasons(kind, sorted(rows["ranks"].explode().unique()), kernel_classes, host_calls, counter_steps)
+        kind: _reasons(kind, sorted(rows["together"].explode().unique()), kernel_classes, host_calls, counter_steps)
         for (kind,), rows in slow_kinds.partition_by("kind", as_dict=True, maintain_order=True).items()
     }
     for rank, kind, excess, ratio in slow_kinds.select("rank", "kind", "excess_ns", "slow_ratio").iter_rows():
