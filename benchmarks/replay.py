@@ -31,6 +31,9 @@ KERNEL_NS, LAUNCH_NS, CALL_NS = 30_000, 10_000, 200_000
 BEGIN_NS = 20_000
 """When the streams begin."""
 
+SETTLING_S = 2.0
+"""Until memory that making the job took is given back: it would hide what preparing the replay takes."""
+
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure each job in a fresh process."""
@@ -69,11 +72,14 @@ def measured(count: int, ranks: int, rounds: int, shuffled: bool) -> dict[str, d
     import polars as pl  # noqa: PLC0415 - not in the process that only starts the others
 
     from stepscope.analysis.methods.simulation import Simulation  # noqa: PLC0415
+    from stepscope.sources.native import library  # noqa: PLC0415
 
     nodes, edges = job(count, ranks)
     if shuffled:
         nodes, edges = renamed(nodes, edges)
     numbers = pl.int_range(nodes.height + edges.height, eager=True).shuffle(seed=1)
+    time.sleep(SETTLING_S)
+    library.trim()
     before, begun = resident("VmRSS"), time.process_time()
     Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
     simulation = Simulation(nodes, edges)
