@@ -220,7 +220,9 @@ def _healthy(**changes: object) -> Family:
 
 
 def _healthy_host_bound(number: int) -> Job:
-    return Job("host-bound dp8", noisier(replace(HOST_BOUND, seed=number, skew_ns=20 * US), number % 5))
+    steady, waits = number % 2 == 1, number % 3 != 2
+    shape = replace(HOST_BOUND, seed=number, skew_ns=20 * US, steady_skew=steady, synchronises=waits)
+    return Job("host-bound dp8", noisier(shape, number % 5))
 
 
 def _expert_library(*factors: float) -> Family:

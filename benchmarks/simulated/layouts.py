@@ -38,6 +38,7 @@ class Shape:
         kernel_noise, host_noise, call_noise: Relative standard deviations.
         stall_ns, stalls: Random stalls of a host: length, and how many a rank has in a step on average.
         skew_ns: Random delay of each rank at the start of each step, at most.
+        steady_skew: Whether it is the same in all steps.
         work_noise: Relative spread of all kernels of a rank in a step (its batch differs).
         internode: Calls among experts are kernels of a library that names no groups.
     """
@@ -65,6 +66,7 @@ class Shape:
     stall_ns: int = 0
     stalls: float = 0.0
     skew_ns: int = 0
+    steady_skew: bool = False
     work_noise: float = 0.0
     clock_spread_ns: int = 0
     nic_bytes_per_s: float = 25e9
@@ -140,6 +142,7 @@ class _Writer:
         self.out: list[Operation] = []
         self.events = 0
         self.kernel_ns = float(shape.kernel_ns)
+        self.skew_ns = round(Random(f"skew {shape.seed} {rank}").random() * shape.skew_ns)
 
     def program(self) -> list[list[Operation]]:
         steps = []
@@ -158,7 +161,7 @@ class _Writer:
 
     def _step(self) -> None:
         shape = self.shape
-        skew = round(self.chance.random() * shape.skew_ns)
+        skew = round(self.chance.random() * shape.skew_ns) if not shape.steady_skew else self.skew_ns
         self._add(Operation("host", LOADER, self._host_ns(shape.loader_ns), gap_ns=skew, kind="annotation"))
         copy = "Memcpy HtoD (Pinned -> Device)"
         self._add(

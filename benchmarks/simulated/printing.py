@@ -82,7 +82,7 @@ def _cells(scores: Sequence[Score]) -> list[str]:
         f"{sum(score.reasons_right for score in scores)}/{reasons}" if reasons else "",
         f"{sum(score.right for score in scores)}/{accusations}" if accusations else "",
         str(sum(score.wrong for score in scores) or ""),
-        str(sum(score.high > 0 for score in scores) or ""),
+        str(sum(map(is_high, scores)) or ""),
         _percent(median(errors)) if errors else "",
         _percent(max(errors)) if errors else "",
         f"{max(sums):.2f}" if sums else "",
@@ -95,6 +95,13 @@ def _percent(share: float) -> str:
     return f"{share:.1%}" if abs(share) < 1 else f"{share:.0%}"
 
 
+def is_high(score: Score) -> bool:
+    """Whether a finding is of high severity; that all devices wait for their hosts is true where hosts bound a job."""
+    is_true = score.job.startswith("host-bound") or score.family.startswith("replay")
+    high = [claim for claim in score.claims if claim["severity"] == "high"]
+    return any(not (is_true and claim["rule"] == "idle-time" and not claim["ranks"]) for claim in high)
+
+
 def _is_material(score: Score) -> bool:
     return bool(score.truth) and score.material > 0
 
@@ -105,7 +112,6 @@ def aims(scores: Sequence[Score]) -> list[str]:
     weak = [score for score in faulty if "x1.1" in score.family]
     strong = [score for score in faulty if score not in weak]
     healthy = [score for score in scores if not score.truth]
-    simulated = [score for score in healthy if not score.family.startswith("replay")]  # others may well be host-bound
     errors = [score.error for score in faulty if score.error is not None]
     rows: list[tuple[str, float | None, float, bool]] = []
     for title, group, limit in (("x1.3 and more", strong, 0.99), ("x1.1", weak, 0.95)):
@@ -115,9 +121,7 @@ def aims(scores: Sequence[Score]) -> list[str]:
         rows.append((f"precision of the unit, {title}", _ratio(sum(s.right for s in group), accused), limit, True))
     named = sum(score.named for score in faulty)
     rows.append(("kind", _ratio(sum(score.kind_right for score in faulty), named), 0.98, True))
-    rows.append(
-        ("healthy jobs with a high finding", float(sum(s.high > 0 for s in simulated)) if simulated else None, 0, False)
-    )
+    rows.append(("healthy jobs with a high finding", float(sum(map(is_high, healthy))) if healthy else None, 0, False))
     rows.append(
         ("healthy jobs that accuse", float(sum(s.accusations > 0 for s in healthy)) if healthy else None, 0, False)
     )
