@@ -42,7 +42,10 @@ def value(column: Column) -> dict[str, Any]:
     """What a value of a column is."""
     if column.values:
         return {"description": column.doc, "enum": [*column.values, *[None] * column.nullable]}
-    dtype = next(name for start, name in TYPES.items() if column.dtype.startswith(start))
+    kind = column.dtype.removeprefix("list[")
+    dtype = next(name for start, name in TYPES.items() if kind.startswith(start))
+    if kind != column.dtype:
+        return {"description": column.doc, "type": "array", "items": {"type": dtype}}
     return {"description": column.doc, "type": [dtype, "null"] if column.nullable else dtype}
 
 

@@ -18,6 +18,7 @@ from stepscope.analysis.input.loader import HOST_CPU, NO_WORKERS, READING, WORKE
 from stepscope.analysis.job.outlier_steps import KINDS as OUTLIERS
 from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.job.slow_rank_causes import COLUMNS as CAUSE
+from stepscope.analysis.job.slow_ranks import COLUMNS as SLOW_RANKS
 from stepscope.analysis.memory.memory_hints import COLUMNS as HINT
 from stepscope.analysis.memory.memory_hints import FRAGMENTATION, GROWTH, NEAR_CAPACITY
 from stepscope.run import Run
@@ -77,9 +78,30 @@ def hint(kind: str) -> pl.DataFrame:
 
 
 def slow_ranks() -> pl.DataFrame:
-    row = {"rank": 0, "cost_ns": 5, "cost_ratio": 0.1, "excess_ns": 5, "typical_ns": 9, "times_last": 3, "calls": 3}
-    row["steps"] = 1
-    return pl.DataFrame([{**row, "kind": kind, "unrecorded_ranks": number % 3} for number, kind in enumerate(WORK)])
+    """A rank slow at each kind of work, and units of ranks that are slow at some time."""
+    row: dict[str, Any] = {
+        "rank": 0,
+        "ranks": "0",
+        "unit_kind": "rank",
+        "unit": "0",
+        "pattern": "steady",
+        "period": None,
+    }
+    row |= dict.fromkeys(("cost_ns", "saving_low_ns", "saving_high_ns", "alone_ns", "excess_ns"), 5)
+    row |= {"cost_ratio": 0.1, "typical_ns": 9, "times_last": 3, "calls": 3, "steps": 1, "steps_late": 1, "score": 9.0}
+    row |= {"error_ratio": 0.0, "unrecorded_ranks": 0, "slow_steps": [1]}
+    kinds = [{**row, "kind": kind, "unrecorded_ranks": number % 3} for number, kind in enumerate(WORK)]
+    host = {
+        **row,
+        "kind": WORK[0],
+        "unit_kind": "host",
+        "unit": "_h",
+        "ranks": "0, 1",
+        "steps": 9,
+        "slow_steps": [1, 2],
+    }
+    times = [{**host, "pattern": pattern} for pattern in ("since", "until", "sometimes", "rotating")]
+    return pl.DataFrame([*kinds, *times], schema=schema_of(SLOW_RANKS))
 
 
 def slow_rank_causes(kind: str, reason: str) -> pl.DataFrame:

@@ -39,7 +39,7 @@ def test_what_the_host_stops_for_is_named(marked: str, reason: str) -> None:
 def test_a_clock_that_fell_is_told() -> None:
     causes = slow_rank_causes("computing", "alike").with_columns(level=pl.lit(1450.0), typical_level=pl.lit(1800.0))
 
-    (found,) = [one for one in slow_rank(slow_ranks(), breakdown(), causes) if one.message == "computing/alike"]
+    (found, *_) = [one for one in slow_rank(slow_ranks(), breakdown(), causes) if one.message == "computing/alike"]
 
     assert "7.00x as long as on other ranks. Its clock is 1450 MHz, against 1800 MHz. The clock fell in step 2." in (
         worded(found).cause

@@ -11,6 +11,7 @@ from stepscope.tables import COLLECTIVES, KERNELS, RANKS, SLICES, STEPS
 
 MS = 1_000_000
 COMPUTE, TRANSFER, GAP = 20 * MS, 2 * MS, 1 * MS
+LAUNCH, LATENCY = 1000, 2000
 
 
 def job(
@@ -27,7 +28,8 @@ def job(
     jitter: float = 0.01,
     hosts: bool = False,
 ) -> Run:
-    """A data-parallel job: each step waits for data, then `calls` times computes and reduces with all others.
+    """A data-parallel job: each step waits for data, then `calls` times computes and reduces with all others; its hosts
+    launch all of that at once and wait for the end.
 
     Args:
         ranks: How many.
@@ -53,16 +55,21 @@ def job(
             wait = GAP + (data_ns or {}).get(r, 0) + once.get(("data", step, r), 0)
             rows[r]["slices"].append(_data_wait(now[r], wait, step))
             now[r] += wait
-        first = dict(now)
+        first, host = dict(now), dict(now)
         for call in range(calls):
             arrived = {}
             for r in range(ranks):
-                start = now[r] + (gap_ns or {}).get(r, 0)
+                gap = (gap_ns or {}).get(r, 0)
+                start = max(now[r], host[r] + LATENCY) + gap
+                launch = start - LATENCY if gap else host[r]
+                if gap:
+                    rows[r]["slices"] += _waits(host[r], now[r], step)
+                host[r] = launch + LAUNCH
                 length = round(COMPUTE / calls * (compute or {}).get(r, 1.0) * next(noise))
                 length += once.get(("compute", step, r), 0) if call == 0 else 0
-                if marked is not None and start > now[r]:
-                    rows[r]["slices"].append(_mark(now[r], start - now[r], step, marked))
-                rows[r]["kernels"].append(_kernel(start, length, step, late=(gap_ns or {}).get(r, 0)))
+                if marked is not None and gap:
+                    rows[r]["slices"].append(_mark(launch - gap, gap, step, marked))
+                rows[r]["kernels"].append(_kernel(start, length, step, launch))
                 if call == 0:
                     first[r] = start
                 arrived[r] = start + length
@@ -73,6 +80,7 @@ def job(
                 )
                 now[r] = end
         for r in range(ranks):
+            rows[r]["slices"] += _waits(host[r], now[r], step)
             rows[r]["steps"].append(
                 {"step": step, "start_ns": begun[r], "end_ns": now[r], "window_start_ns": first[r], "window": "device"}
             )
@@ -89,15 +97,21 @@ def _noise(jitter: float):
         yield 1 + jitter * (2 * state / 2**31 - 1)
 
 
-def _kernel(start: int, length: int, step: int, *, late: int) -> dict[str, object]:
-    launch = start - 2000 if late else start - 40 * MS
+def _kernel(start: int, length: int, step: int, launch: int) -> dict[str, object]:
     return {"start_ns": start, "duration_ns": length, "kind": "compute", "name": "gemm", "step": step,
-            "launch_start_ns": launch, "launch_end_ns": launch + 1000}  # fmt: skip
+            "launch_start_ns": launch, "launch_end_ns": launch + LAUNCH}  # fmt: skip
 
 
 def _collective(start: int, length: int, step: int, sequence: int) -> dict[str, object]:
     return {"start_ns": start, "duration_ns": length, "group": "dp", "sequence": sequence, "operation": "all_reduce",
             "name": "all_reduce", "size_bytes": 1000, "on_device": True, "step": step}  # fmt: skip
+
+
+def _waits(start: int, end: int, step: int) -> list[dict[str, object]]:
+    """The host waits for its device."""
+    wait = {"start_ns": start, "duration_ns": end - start, "category": "runtime", "step": step,
+            "name": "cudaStreamSynchronize"}  # fmt: skip
+    return [wait] if end > start else []
 
 
 def _data_wait(start: int, length: int, step: int) -> dict[str, object]:

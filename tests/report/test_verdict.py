@@ -41,7 +41,8 @@ def finding(rule: str, message: str, saving_ms: float, **parameters: Any) -> Fin
 
 
 def slow_rank(rank: int, saving_ms: float) -> Finding:
-    return finding("slow-rank", "computing", saving_ms, rank=rank)
+    unknown = dict.fromkeys(("worst_rank", "unit", "when", "slow_since", "slow_until"))
+    return finding("slow-rank", "computing", saving_ms, ranks=[rank], **unknown)
 
 
 def idle(saving_ms: float) -> Finding:
@@ -237,7 +238,7 @@ def test_what_the_sentences_state(findings: list[Finding], known: dict[str, Any]
 def test_findings_are_ordered_by_their_saving_whatever_their_order() -> None:
     (line, _) = sentences(Answers({"breakdown": breakdown(COMPUTING)}, [slow_rank(1, 2), slow_rank(2, 5)]))
 
-    assert [part.finding.parameters["rank"] for part in line] == [2, 1]
+    assert [part.finding.parameters["ranks"] for part in line] == [[2], [1]]
     assert [part.parameters for part in line] == [
         {"saving_ns": 5_000_000, "saving_ratio": 0.05},
         {"saving_ns": 2_000_000, "saving_ratio": 0.02},

@@ -37,6 +37,7 @@ from stepscope.analysis.input.loader import loader_steps as loader_steps
 from stepscope.analysis.job.counter_steps import counter_steps as counter_steps
 from stepscope.analysis.job.kernel_classes import kernel_classes as kernel_classes
 from stepscope.analysis.job.kernel_patterns import kernel_patterns as kernel_patterns
+from stepscope.analysis.job.late_ranks import late_ranks as late_ranks
 from stepscope.analysis.job.outlier_steps import outlier_steps as outlier_steps
 from stepscope.analysis.job.outlier_steps import step_lengths as step_lengths
 from stepscope.analysis.job.rank_counters import rank_counters as rank_counters
@@ -44,6 +45,7 @@ from stepscope.analysis.job.rank_host_calls import host_patterns as host_pattern
 from stepscope.analysis.job.rank_host_calls import rank_host_calls as rank_host_calls
 from stepscope.analysis.job.rank_kernels import rank_kernels as rank_kernels
 from stepscope.analysis.job.segments import segments as segments
+from stepscope.analysis.job.several_ranks import several_ranks as several_ranks
 from stepscope.analysis.job.slow_rank_causes import slow_kinds as slow_kinds
 from stepscope.analysis.job.slow_rank_causes import slow_rank_causes as slow_rank_causes
 from stepscope.analysis.job.slow_ranks import slow_ranks as slow_ranks
@@ -65,8 +67,16 @@ from stepscope.analysis.registry import ANALYSES as ANALYSES
 from stepscope.analysis.registry import Analysis as Analysis
 from stepscope.analysis.registry import analysis as analysis
 from stepscope.analysis.registry import check_registered
+from stepscope.analysis.replay.critical_path import critical_path as critical_path
+from stepscope.analysis.replay.critical_path import slack as slack
+from stepscope.analysis.replay.dependencies import dependencies as dependencies
+from stepscope.analysis.replay.excess import excess as excess
+from stepscope.analysis.replay.own_times import own_times as own_times
+from stepscope.analysis.replay.replay import replay as replay
 from stepscope.analysis.replay.slowdowns import slowdowns as slowdowns
 from stepscope.analysis.replay.slowdowns import step_slowdowns as step_slowdowns
+from stepscope.analysis.replay.what_if import what_if as what_if
+from stepscope.analysis.replay.work import work as work
 from stepscope.analysis.step.activity import activity as activity
 from stepscope.analysis.step.breakdown import breakdown as breakdown
 from stepscope.analysis.step.compile_time import compile_time as compile_time

@@ -24,7 +24,11 @@ SHARED: dict[str, Column] = {
         Column("wait_ns", "int64", "Total waiting or dispatch time before its calls, as reported by the source."),
         Column("calls", "int64", "Number of calls.", importance=36),
         Column("group_name", "string", "Name of the process group; null if it has none.", title="group"),
-        Column("cost_ns", "int64", "Time that it costs a typical step."),
+        Column(
+            "cost_ns",
+            "int64",
+            "What the mean step takes longer because of it: its share of what mending all would save.",
+        ),
         Column("score", "float64", "How far it stands out, in robust standard deviations.", importance=33),
         Column(
             "bandwidth_bytes_per_s",

@@ -42,6 +42,8 @@ def argument(metavar: str, text: str, **more: Any) -> Any:
 
 def declared(option: Option) -> Any:
     """An option of a page as the command-line library takes it."""
+    if option.kind == "flag":
+        return typer.Option(option.on_command_line, help=option.help, show_default=False)
     return typer.Option(
         option.on_command_line,
         help=option.help,

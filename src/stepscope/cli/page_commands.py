@@ -42,10 +42,10 @@ def command_of(page: Page) -> Callable[..., None]:
 @functools.cache  # most options are those of every page
 def _parameter(option: Option) -> inspect.Parameter:
     """An option of a page as the command-line library takes it."""
-    kind, _ = KINDS[option.kind]
+    kind: Any = bool if option.kind == "flag" else KINDS[option.kind][0]
     if option.default is None:
         kind |= None
-    annotation = Annotated[kind, shared.declared(option)]  # type: ignore[valid-type]
+    annotation = Annotated[kind, shared.declared(option)]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=annotation)
 
 

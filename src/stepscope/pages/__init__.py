@@ -7,6 +7,8 @@ from importlib import import_module
 from stepscope.pages.base import Page
 
 NAMES = (
+    "what_if",
+    "critical_path",
     "steps",
     "gaps",
     "ops",

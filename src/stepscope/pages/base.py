@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from stepscope.run import Run
 
 Scope = Literal["rank", "job"]
-Kind = Literal["integer", "number", "text"]
+Kind = Literal["integer", "number", "text", "flag"]
 KINDS: Mapping[Kind, tuple[Any, str]] = {
     "integer": (int, "a whole number"),
     "number": (float, "a number"),
     "text": (str, "a text"),
+    "flag": (lambda text: {"true": True, "false": False}[str(text).lower()], "true or false"),
 }
-"""What values of options are, in Python and in words."""
+"""How values of options are made of texts, and what they are, in words."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Option:
         kind, name = KINDS[self.kind]
         try:
             value = kind(text)
-        except ValueError:
+        except (ValueError, KeyError):
             raise StepscopeError(f"{self.on_command_line} {text}: give {name}") from None
         self.checked(value)
         return value

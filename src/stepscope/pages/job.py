@@ -26,6 +26,11 @@ CALL_COLUMNS = (
     "bandwidth_bytes_per_s",
 )
 
+SLOW_RANKS_HIDDEN = (
+    *("rank", "unit_kind", "unit", "unrecorded_ranks", "saving_low_ns", "saving_high_ns", "alone_ns"),
+    *("slow_steps", "period", "score", "error_ratio"),
+)
+
 
 def time_by_rank(run: Run, breakdown: pl.DataFrame) -> Derived:
     """Averages of the steps of each rank."""
@@ -108,7 +113,7 @@ PAGE = Page(
     "Show where the time goes, which ranks are slow, and what to change.",
     [
         Section("breakdown", "Time by rank", name="steps", derived=time_by_rank, rows=16),
-        Section("slow_ranks", "Slow ranks", rows=8, hidden=("unrecorded_ranks",)),
+        Section("slow_ranks", "Slow ranks", rows=8, hidden=SLOW_RANKS_HIDDEN),
         Section("slow_links", "Slow links", rows=8),
         Section("slow_groups", "Slow groups", derived=groups, unless="slow_links", rows=8),
         Section("idle", "Idle time by cause, all ranks{and_steps}", derived=idle_by_cause),

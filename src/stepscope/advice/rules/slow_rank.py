@@ -8,16 +8,20 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, per_of
+from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, Per, per_of
 from stepscope.advice.messages import Choices, Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.slow_rank_reasons import INSTEAD, OF_KIND, parameters_of, with_reasons
+from stepscope.analysis.methods.units import RANK, RANKS
 
 _MORE = Text(
-    ": {excess_ns:ms} more {per:each} than {compared:one the other rank|the median rank}"
+    "[ {when:when}][ since {slow_since:steps}][ until {slow_until:steps}]"
+    ": {excess_ns:ms} more {per:each} than {compared:one the other rank|the median rank}[ on rank {worst_rank}]"
     "[ ({excess_ratio:percent} of {per:time})][; it arrives last in {times_last} of {collectives} collectives]"
     "[. Only recorded ranks are compared: {unrecorded:count rank is|ranks are} missing].",
-    "：{per:each}比{compared:one 另一个|中位} rank 多 {excess_ns:ms}[（占{per:time}的 {excess_ratio:percent}）]"
+    "[（{when:when}）][（自{slow_since:steps}起）][（直到{slow_until:steps}）]"
+    "：{per:each}比{compared:one 另一个|中位} rank 多 {excess_ns:ms}[（rank {worst_rank}）]"
+    "[（占{per:time}的 {excess_ratio:percent}）]"
     "[；{collectives} 次集合通信中有 {times_last} 次最后到达][。仅比较了已记录的 rank：缺少 {unrecorded} 个]。",
 )
 _AGAINST = Text(
@@ -27,10 +31,14 @@ _AGAINST = Text(
     " {own_ns:ms}，{compared:one 另一个|中位} rank 为 {typical_ns:ms}。[被 {masked_by:ranks} 掩盖："
     "两者都解决后才能获得这一节省。][只能比较 {few:windows}：多记录几步以排除偶然。]",
 )
+_SHORT = Text(
+    "[ {when:when}][ since {slow_since:steps}][ until {slow_until:steps}]",
+    "[（{when:when}）][（自{slow_since:steps}起）][（直到{slow_until:steps}）]",
+)
 _BASIS = Text(
-    "[nothing if {others:count other slow rank stays|other slow ranks stay} as late; ]at most the whole "
-    "extra time of this rank",
-    "[若另外 {others} 个慢 rank 同样晚则为零；]至多为该 rank 多用的全部时间",
+    "[less if {others:count other slow rank stays|other slow ranks stay} as late; ]"
+    "from the lower to the upper quartile of what a replay of the job without its extra time saves",
+    "[若另外 {others} 个慢 rank 同样晚则更少；]不含其多用时间的作业重放所节省时间的下四分位到上四分位",
 )
 _MISSING = Text(
     "[nothing if {unrecorded:one the missing rank is|a missing rank is} as late; ]",
@@ -41,9 +49,9 @@ _MISSING = Text(
 def _message(verb: Text | Choices, spent: Text | Choices, action: Text | Choices) -> Message:
     """Build a message from the slow rank's kind of work, how its time is spent, and what helps."""
     return Message(
-        summary=framed(Text("Rank {rank} ", "rank {rank} "), verb, _MORE),
-        short=framed(Text("rank {rank} ", "rank {rank} "), verb),
-        cause=framed(Text("", ""), spent, _AGAINST),
+        summary=framed(Text("{ranks:Ranks}[ ({unit})] ", "{ranks:ranks}[（{unit}）] "), verb, _MORE),
+        short=framed(Text("{ranks:ranks}[ ({unit})] ", "{ranks:ranks}[（{unit}）] "), verb, _SHORT),
+        cause=framed(Text("[Rank {worst_rank}: ]", "[rank {worst_rank}：]"), spent, _AGAINST),
         action=action,
         basis=_MISSING + _BASIS,
     )
@@ -53,7 +61,7 @@ _LOGGING = Text("and logging or checkpoints that only this rank does.", "以及�
 
 _OF_KINDS = {
     "computing": _message(
-        Text("computes slowly", "计算慢"),
+        Text("{ranks:one computes|compute} slowly", "计算慢"),
         Text("It computes for", "它的计算耗时{per:each}"),
         {
             (None, None): Text(
@@ -72,7 +80,7 @@ _OF_KINDS = {
         },
     ),
     "data_loading": _message(
-        Text("waits for data", "在等待数据"),
+        Text("{ranks:one waits|wait} for data", "在等待数据"),
         Text("Its training loop waits for the next batch for", "它的训练循环等待下一批数据，{per:each}"),
         framed(
             Text(
@@ -98,7 +106,7 @@ _OF_KINDS = {
         ),
     ),
     "compile": _message(
-        Text("spends time compiling", "在编译上耗时"),
+        Text("{ranks:one spends|spend} time compiling", "在编译上耗时"),
         Text("Its compiler runs for", "它的编译器运行{per:each}"),
         framed(
             Text(
@@ -123,7 +131,7 @@ _OF_KINDS = {
         ),
     ),
     "checkpoint": _message(
-        Text("spends time on checkpoints", "在保存检查点上耗时"),
+        Text("{ranks:one spends|spend} time on checkpoints", "在保存检查点上耗时"),
         Text("It stops to write checkpoints for", "它为写检查点而停顿{per:each}"),
         Text(
             "Let every rank save its own part, save less often or without stopping for it, and to local storage first.",
@@ -131,7 +139,7 @@ _OF_KINDS = {
         ),
     ),
     "garbage_collection": _message(
-        Text("spends time on garbage collection", "在垃圾回收上耗时"),
+        Text("{ranks:one spends|spend} time on garbage collection", "在垃圾回收上耗时"),
         Text("Python collects garbage there for", "该 rank 上 Python 的垃圾回收{per:each}"),
         Text(
             "Find what only that rank keeps or collects: calls of gc.collect(), lists of results or logs that grow. "
@@ -142,12 +150,12 @@ _OF_KINDS = {
     ),
     "dispatch": _message(
         {
-            (None, None): Text("dispatches late", "下发慢"),
-            (None, CPU): Text("spends time outside of operators", "在算子之外耗时"),
+            (None, None): Text("{ranks:one dispatches|dispatch} late", "下发慢"),
+            (None, CPU): Text("{ranks:one spends|spend} time outside of operators", "在算子之外耗时"),
         },
         {
             (None, None): Text(
-                "Its host launches work late, so its device is idle for", "它的主机下发任务过晚，设备空闲{per:each}"
+                "Its host launches work late: it is busy for", "它的主机下发任务过晚：主机忙于{per:each}"
             ),
             (None, CPU): Text("It is outside of the framework's operators for", "它在框架算子之外耗时{per:each}"),
         },
@@ -174,7 +182,7 @@ _OF_KINDS = {
         ),
     ),
     "memory": _message(
-        Text("copies memory slowly", "内存拷贝慢"),
+        Text("{ranks:one copies|copy} memory slowly", "内存拷贝慢"),
         Text("Its memory copies take", "它的内存拷贝耗时{per:each}"),
         {
             (None, None): Text(
@@ -190,19 +198,38 @@ _OF_KINDS = {
 }
 """By `slow_ranks.kind`."""
 
-MESSAGES = with_reasons(_OF_KINDS)
-"""By kind, and by kind and recorded reason: `computing/alike`."""
+ROTATING = Message(
+    summary=Text(
+        "In {slow_count} of {steps:windows}, another rank is late each time ({ranks:ranks}): {excess_ns:ms} more than "
+        "the median rank.",
+        "{steps:windows}中有 {slow_count} 次都有不同的 rank 变慢（{ranks:ranks}）：比中位 rank 多 {excess_ns:ms}。",
+    ),
+    short=Text("each time another rank is late", "每次都有不同的 rank 变慢"),
+    cause=Text(
+        "It takes longer for `{kind}`, but no rank more often than chance explains, so no single machine is at fault.",
+        "变慢的是 `{kind}`，但没有哪个 rank 超出偶然的次数，因此不是某一台机器的问题。",
+    ),
+    action=Text(
+        "Look at uneven batches (sequence lengths, sizes of images, experts) and at the network or storage that all "
+        "share, not at one machine.",
+        "检查不均匀的批次（序列长度、图像大小、专家）以及共用的网络或存储，而不是某一台机器。",
+    ),
+    basis=_BASIS,
+)
+
+MESSAGES = {**with_reasons(_OF_KINDS), "rotating": ROTATING}
+"""By kind, by kind and recorded reason (`computing/alike`), and `rotating` if it is another rank each time."""
 
 _SHOWN_CHARACTERS = 60
 
-_NOT_EVIDENCE = ("rank", "cost_ns", "cost_ratio", "unrecorded_ranks")
+_NOT_EVIDENCE = ("rank", "cost_ns", "cost_ratio", "saving_low_ns", "saving_high_ns", "unrecorded_ranks")
 
 
 @rule("slow-rank", MESSAGES, accuses=True, whole_job=True, claim=Claim(Turn.SEEN_LATE, time_in="kind"))
 def slow_rank(
     slow_ranks: pl.DataFrame, breakdown: pl.DataFrame, slow_rank_causes: pl.DataFrame | None = None
 ) -> Iterator[Finding]:
-    """Report each rank in `slow_ranks`, with the recorded reason (`slow_rank_causes`).
+    """Report each rank, or unit of ranks, in `slow_ranks`, with the recorded reason (`slow_rank_causes`).
 
     The saving is the time per step that the job loses because of it (`cost_ns`): its share if several ranks are slow.
     Fixing one alone may save nothing if others are slow, or if ranks that were not recorded may be.
@@ -210,23 +237,30 @@ def slow_rank(
     if breakdown.is_empty():
         return
     worst: int | None = None
-    others = slow_ranks["rank"].n_unique() - 1
+    others = slow_ranks.height - 1
     compared, per = breakdown["rank"].n_unique() - 1, per_of(breakdown)
     causes = {} if slow_rank_causes is None else _causes(slow_rank_causes)
     for row in slow_ranks.iter_rows(named=True):
         kind, rank, cost_ns, unrecorded = row["kind"], row["rank"], row["cost_ns"], row["unrecorded_ranks"]
         worst = rank if worst is None else worst
         hidden = row["calls"] and not row["times_last"] and rank != worst
+        if row["pattern"] == "rotating":
+            yield _rotating(row, others, per)
+            continue
         reason = causes.get((rank, kind), {})
         message, words = _worded(kind, reason)
+        ranks = [rank, *(int(one) for one in row["ranks"].split(", ") if int(one) != rank)]
+        ratio = cost_ns / row["cost_ratio"] if row["cost_ratio"] else 0.0
         yield Finding(
             rule="slow-rank",
             message=message,
             parameters={
                 **words,
-                **{name: row[name] for name in ("rank", "excess_ns", "typical_ns")},
+                **_when(row, per),
+                **{name: row[name] for name in ("excess_ns", "typical_ns")},
+                "unit": f"{row['unit_kind']} {row['unit']}" if row["unit_kind"] not in (RANK, RANKS) else None,
                 "collectives": row["calls"],
-                "excess_ratio": row["excess_ns"] * row["cost_ratio"] / cost_ns if cost_ns else None,
+                "excess_ratio": row["excess_ns"] / ratio if ratio else None,
                 "own_ns": row["typical_ns"] + row["excess_ns"],
                 "times_last": row["times_last"] if row["calls"] else None,
                 "masked_by": worst if hidden else None,
@@ -237,12 +271,48 @@ def slow_rank(
             },
             saving_ns=cost_ns,
             saving_ratio=row["cost_ratio"],
-            saving_low_ns=0 if others or unrecorded else cost_ns,
-            saving_high_ns=max(cost_ns, row["excess_ns"]),
+            saving_low_ns=min(row["alone_ns"], row["saving_low_ns"]) if not unrecorded else 0,
+            saving_high_ns=row["saving_high_ns"],
             per=per,
-            where={"rank": rank},
             evidence={**{name: row[name] for name in row if name not in _NOT_EVIDENCE}, **_evidence(reason)},
-        )
+        ).on(ranks)
+
+
+def _rotating(row: dict[str, Any], others: int, per: Per) -> Finding:
+    """Another rank is late each time: a finding about all."""
+    return Finding(
+        rule="slow-rank",
+        message="rotating",
+        parameters={
+            "slow_count": row["steps_late"],
+            "steps": row["steps"],
+            "ranks": [int(one) for one in row["ranks"].split(", ")],
+            "kind": row["kind"],
+            "excess_ns": row["excess_ns"],
+            "others": others or None,
+        },
+        saving_ns=row["cost_ns"],
+        saving_ratio=row["cost_ratio"],
+        saving_low_ns=min(row["alone_ns"], row["saving_low_ns"]),
+        saving_high_ns=row["saving_high_ns"],
+        per=per,
+        evidence={name: row[name] for name in row if name not in _NOT_EVIDENCE},
+    )
+
+
+def _when(row: dict[str, Any], per: Per) -> dict[str, Any]:
+    """When the ranks are slow, for the summary; nothing if always."""
+    steps, pattern = row["slow_steps"], row["pattern"]
+    known: dict[str, Any] = {"when": None, "slow_since": None, "slow_until": None}
+    if not steps or per == "recording":
+        return known
+    if pattern == "since":
+        known["slow_since"] = [steps[0]]
+    elif pattern == "until":
+        known["slow_until"] = [steps[-1]]
+    elif pattern != "steady":
+        known["when"] = {"period": row["period"], "steps": steps, "of": row["steps"]}
+    return known
 
 
 def _causes(rows: pl.DataFrame) -> dict[tuple[int, str], dict[str, Any]]:

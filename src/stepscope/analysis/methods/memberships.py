@@ -156,6 +156,23 @@ def _size(sizes: Mapping[str, object], names: Sequence[str]) -> int:
     return next((size for size in known if isinstance(size, int) and not isinstance(size, bool) and size > 0), 1)
 
 
+def _pipelines(lists: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Whole pipelines: groups of two neighbouring stages that share ranks are put together, in the order of ranks.
+
+    Examples:
+        >>> _pipelines([(2, 0), (2, 4), (1, 3), (3, 5)]), _pipelines([(4, 0), (5, 1)])
+        ([(0, 2, 4), (1, 3, 5)], [(4, 0), (5, 1)])
+    """
+    ranks = [rank for members in lists for rank in members]
+    if len(ranks) == len(set(ranks)):
+        return list(lists)
+    joined: list[set[int]] = []
+    for members in lists:
+        touching = [one for one in joined if not one.isdisjoint(members)]
+        joined = [one for one in joined if one not in touching] + [set(members).union(*touching)]
+    return sorted(tuple(sorted(one)) for one in joined)
+
+
 def _positions(kind: str, lists: Sequence[tuple[int, ...]]) -> Iterator[tuple[str, str, int]]:
     """Ranks at the same position in each of several groups of one size that share no rank."""
     ranks = [rank for members in lists for rank in members]

@@ -1,0 +1,99 @@
+"""Which ranks of a job can be compared, and how often each came last in a call."""
+
+from __future__ import annotations
+
+from math import comb
+
+import polars as pl
+
+from stepscope.analysis.methods.step_windows import is_whole_recording
+from stepscope.errors import Unavailable
+
+
+def comparable(
+    excess: pl.DataFrame, steps: pl.LazyFrame, arrival: pl.DataFrame | None, ranks: pl.LazyFrame
+) -> pl.DataFrame:
+    """The rows of ranks that can be compared.
+
+    Left out are incomplete recordings, e.g. from truncated files: ranks without marked steps if other ranks have them,
+    and ranks with less than half of the calls in their steps that others of their program have.
+
+    Raises:
+        Unavailable: If fewer than two ranks are left, or nothing shows that they belong together.
+    """
+    if excess["rank"].n_unique() < 2:
+        raise Unavailable("slow ranks need the recordings of at least two ranks of one job")
+    marked = steps.select("rank", "step", "window").collect()
+    unmarked = marked.filter(is_whole_recording())["rank"]
+    if not marked["rank"].is_in(unmarked.implode()).all():
+        excess = excess.filter(~pl.col("rank").is_in(unmarked.implode()))
+    calls = pl.DataFrame() if arrival is None else arrival.filter(~pl.col("point_to_point") & (pl.col("members") > 1))
+    if not calls.is_empty():
+        excess = excess.join(_incomplete(excess, calls), on="rank", how="anti", maintain_order="left")
+    if excess["rank"].n_unique() < 2:
+        raise Unavailable("only one rank has marked steps, so there is none to compare it with")
+    if (
+        calls.is_empty()
+        and (arrival is None or arrival.filter(pl.col("members") > 1).is_empty())
+        and not _is_one_job(ranks)
+    ):
+        raise Unavailable("the ranks share no communication, so none of them can hold another up")
+    return excess
+
+
+def _incomplete(excess: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Ranks with less than half of the calls that the ranks of their program have in their steps."""
+    programs = excess.select("rank", "program", "step").unique()
+    counts = calls.group_by("rank", "step").len("calls")
+    per_step = programs.join(counts, on=["rank", "step"], how="left").with_columns(pl.col("calls").fill_null(0))
+    expected = per_step.with_columns(expected=pl.col("calls").median().over("program", "step"))
+    sums = expected.group_by("rank").agg(pl.col("calls", "expected").sum())
+    return sums.filter(2 * pl.col("calls") < pl.col("expected")).select("rank")
+
+
+def _is_one_job(ranks: pl.LazyFrame) -> bool:
+    """Whether the recordings state that they belong to a job of several ranks."""
+    return bool(ranks.select((pl.col("world_size") > 1).any()).collect().item())
+
+
+def last_arrivals(arrival: pl.DataFrame | None) -> pl.DataFrame:
+    """How often each rank arrived last, in how many collectives, and how likely that is by chance: `rank`,
+    `times_last`, `calls`, `chance`."""
+    schema = {"rank": pl.Int32, "times_last": pl.Int32, "calls": pl.Int32, "chance": pl.Float64}
+    if arrival is None:
+        return pl.DataFrame(schema=schema)
+    complete = pl.col("members") >= pl.col("group_size").fill_null(0)
+    counted = (
+        arrival.filter((pl.col("members") > 1) & ~pl.col("point_to_point"))
+        .group_by("rank")
+        .agg(
+            times_last=pl.col("is_last").sum().cast(pl.Int32),
+            calls=pl.len().cast(pl.Int32),
+            successes=pl.col("is_last").filter(complete).sum(),
+            trials=complete.sum(),
+            p=(1 / pl.col("members")).filter(complete).mean().fill_null(1),
+        )
+        .sort("rank")
+    )
+    odds = counted.select("successes", "trials", "p").iter_rows()
+    chance = [binomial_tail(successes, trials, p) for successes, trials, p in odds]
+    return counted.with_columns(chance=pl.Series(chance, dtype=pl.Float64)).select(list(schema))
+
+
+def unrecorded(ranks: pl.LazyFrame, arrival: pl.DataFrame | None) -> int:
+    """At least how many ranks of the job were not recorded, by its number of ranks and the sizes of its groups."""
+    lacking: list[int | None] = [ranks.select(pl.col("world_size").max() - pl.col("rank").n_unique()).collect().item()]
+    if arrival is not None:
+        by_group = arrival.filter(~pl.col("point_to_point")).group_by("group")
+        lacking.extend(by_group.agg(n=pl.col("group_size").max() - pl.col("rank").n_unique())["n"])
+    return max([0, *(n for n in lacking if n is not None)])
+
+
+def binomial_tail(successes: int, trials: int, probability: float) -> float:
+    """Probability of at least this many successes in independent trials."""
+    if trials > 500:  # normal approximation; the exact sum overflows floats
+        mean, variance = trials * probability, trials * probability * (1 - probability)
+        return 0.0 if successes - mean > 4 * variance**0.5 else 1.0
+    return sum(
+        comb(trials, k) * probability**k * (1 - probability) ** (trials - k) for k in range(successes, trials + 1)
+    )

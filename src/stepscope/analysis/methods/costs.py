@@ -1,0 +1,86 @@
+"""What it saves to mend suspects: by replaying the job without their excess, or, if the ranks share no calls, by the
+rank that is busy longest in each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from stepscope.analysis.methods.excess_places import PLACE, cuts
+from stepscope.analysis.methods.job_graph import JobGraph
+
+
+class ReplayCosts:
+    """Savings by replay.
+
+    Args:
+        graph: The job.
+        excess: As for `cuts`.
+        suspects: `suspect` (a number from 0), `rank`, `step`, `kind`: whose excess each one is about.
+    """
+
+    def __init__(self, graph: JobGraph, excess: pl.DataFrame, suspects: pl.DataFrame) -> None:
+        self._graph = graph
+        self.recorded_ns = graph.recorded_step_times()
+        self.step_ns = graph.step_times()
+        """Replayed times of the steps."""
+        marked = excess.join(suspects.select(PLACE).unique(), on=PLACE, how="semi", maintain_order="left")
+        cut = cuts(graph.nodes, marked).alias("cut")
+        places = graph.nodes.select(PLACE).with_columns(cut).with_row_index("node")
+        found = places.filter(pl.col("cut") > 0).join(suspects, on=PLACE, maintain_order="left")
+        self._cuts = {
+            number: (rows["node"], rows["cut"])
+            for (number,), rows in found.partition_by("suspect", as_dict=True, maintain_order=True).items()
+        }
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps of all values."""
+        return self._graph.steps
+
+    def saved(self, mended: frozenset[int]) -> Sequence[float]:
+        """By how much each step is shorter without the excess of these suspects."""
+        durations = self._graph.simulation.duration_ns
+        parts = [self._cuts[number] for number in sorted(mended) if number in self._cuts]
+        if not parts:
+            return [0.0] * len(self.step_ns)
+        nodes = pl.concat([nodes for nodes, _ in parts])
+        cut = (
+            pl.DataFrame({"node": nodes, "cut": pl.concat([one for _, one in parts])})
+            .group_by("node")
+            .agg(pl.col("cut").max())
+        )
+        left = durations.gather(cut["node"]) - cut["cut"]
+        changed = durations.clone().scatter(cut["node"], left)
+        return [float(saved) for saved in self.step_ns - self._graph.step_times(changed)]
+
+
+class BusyCosts:
+    """Savings if each step takes as long as the rank that is busy longest.
+
+    Args:
+        excess: `rank`, `step`, `kind`, `own_ns`, `excess_ns`.
+        suspects: As for `ReplayCosts`.
+    """
+
+    def __init__(self, excess: pl.DataFrame, suspects: pl.DataFrame) -> None:
+        self._busy = excess.group_by("rank", "step").agg(pl.col("own_ns").sum())
+        self._suspects = suspects.join(excess.select(*PLACE, pl.col("excess_ns").clip(lower_bound=0)), on=PLACE)
+        longest = self._longest(self._busy)
+        self.steps: list[int] = longest["step"].to_list()
+        self.step_ns = longest["own_ns"]
+        self.recorded_ns = self.step_ns
+
+    def saved(self, mended: frozenset[int]) -> Sequence[float]:
+        """By how much each step is shorter without the excess of these suspects."""
+        without = self._suspects.filter(pl.col("suspect").is_in(sorted(mended))).unique(PLACE)
+        less = without.group_by("rank", "step").agg(less=pl.col("excess_ns").sum())
+        busy = self._busy.join(less, on=["rank", "step"], how="left").with_columns(
+            own_ns=pl.col("own_ns") - pl.col("less").fill_null(0)
+        )
+        return [float(saved) for saved in self.step_ns - self._longest(busy)["own_ns"]]
+
+    @staticmethod
+    def _longest(busy: pl.DataFrame) -> pl.DataFrame:
+        return busy.group_by("step").agg(pl.col("own_ns").max()).sort("step")

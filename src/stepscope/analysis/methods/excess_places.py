@@ -1,0 +1,42 @@
+"""Where in a step a rank loses its excess: the pieces of work that take longer than the same pieces of its peers."""
+
+from __future__ import annotations
+
+import polars as pl
+
+PLACE = ["rank", "step", "kind"]
+
+
+def cuts(nodes: pl.DataFrame, excess: pl.DataFrame) -> pl.Series:
+    """How much shorter each node is without its rank's excess.
+
+    The excess of a rank in a step and kind of work is taken from the pieces that are longer than the pieces at the same
+    place (the same number within the step) on the ranks of its program with as many pieces, in proportion to how much
+    longer they are; from all pieces in proportion to their lengths as far as these do not suffice.
+
+    Args:
+        nodes: `rank`, `step`, `kind`, `start_ns`, `end_ns`; kinds that `excess` does not have stay as they are.
+        excess: `rank`, `step`, `kind`, `program` and `excess_ns` of each; at most 0 means none.
+
+    Returns:
+        Int64, ns, one for each node: at least 0, at most its length.
+    """
+    times = nodes.select(*PLACE, length=pl.col("end_ns") - pl.col("start_ns")).with_row_index("node")
+    wanted = excess.select(*PLACE, "program", "excess_ns")
+    rows = times.join(wanted, on=PLACE, how="inner", maintain_order="left").with_columns(
+        place=pl.int_range(pl.len()).over(PLACE), pieces=pl.len().over(PLACE)
+    )
+    same = ["program", "step", "kind", "pieces", "place"]
+    alone = pl.col("rank").n_unique().over(same) == 1
+    typical = pl.when(alone).then(0.0).otherwise(pl.col("length").median().over(same))
+    rows = rows.with_columns(typical=typical)
+    longer = (pl.col("length") - pl.col("typical")).clip(lower_bound=0.0)
+    rows = rows.filter(pl.col("excess_ns") > 0).with_columns(longer=longer)
+    known = pl.col("longer").sum().over(PLACE)
+    first = pl.when(known > 0).then(pl.col("longer") * pl.min_horizontal(pl.lit(1.0), pl.col("excess_ns") / known))
+    rows = rows.with_columns(first=first.fill_null(0.0)).with_columns(rest=pl.col("length") - pl.col("first"))
+    left = (pl.col("excess_ns") - pl.col("first").sum().over(PLACE)).clip(lower_bound=0.0)
+    room = pl.col("rest").sum().over(PLACE)
+    second = pl.when(room > 0).then(pl.col("rest") * pl.min_horizontal(pl.lit(1.0), left / room)).otherwise(0.0)
+    cut = rows.select("node", cut=(pl.col("first") + second).floor().cast(pl.Int64).clip(upper_bound=pl.col("length")))
+    return times.select("node").join(cut, on="node", how="left", maintain_order="left")["cut"].fill_null(0)

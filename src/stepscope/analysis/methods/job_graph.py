@@ -1,0 +1,175 @@
+"""The work of all ranks as one graph for `Simulation`: calls wait for all members, and times are on one clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import polars as pl
+
+from stepscope.analysis.methods.simulation import Groups, Simulation
+
+CALL = "call"
+"""Why members of a call wait for one another."""
+
+WHOLE, ENTRY, HUB, TRANSMISSION = "whole", "entry", "hub", "transmission"
+"""Parts of work: a piece as it is; that a member enters a call; that all members have entered; what follows."""
+
+
+@dataclass(frozen=True)
+class JobGraph:
+    """A job ready to be replayed.
+
+    Args:
+        nodes: The nodes in the order of the simulation: `rank` (null for hubs), `work`, `step`, `kind`, `name`, `lane`,
+            `kernel`, `collective`, `part`, `call` (number of the matched call; null if none), `start_ns`, `end_ns`
+            (common clock), `own_start_ns` and `launch_ns` (the rank's own clock).
+        simulation: The simulation of these nodes; its `edges` say why (as `dependencies`, or `call`).
+    """
+
+    nodes: pl.DataFrame
+    simulation: Simulation
+
+    @cached_property
+    def _groups(self) -> Groups:
+        return self.simulation.grouped(self.nodes["step"])
+
+    @cached_property
+    def _order(self) -> pl.Series:
+        """Places of the steps in order of their recorded ends."""
+        return self._ends_of(self.nodes["end_ns"]).arg_sort()
+
+    @cached_property
+    def _first_ns(self) -> int:
+        start = self.nodes.filter(pl.col("step") == self.steps[0])["start_ns"].min() if self.steps else 0
+        return start if isinstance(start, int) else 0
+
+    @cached_property
+    def steps(self) -> list[int]:
+        """The steps, in order of their ends."""
+        return self._groups.keys["step"].gather(self._order).to_list()
+
+    def step_times(self, duration_ns: pl.Series | None = None, lag_ns: pl.Series | None = None) -> pl.Series:
+        """How long each step takes if the nodes take these times: from the end of the step before, or from the first
+        start, to its own end on the rank that ends last (Int64, ns, in the order of `steps`).
+
+        Args:
+            duration_ns: A duration for each node. Default: as recorded.
+            lag_ns: What each node waits for after its predecessors. Default: as recorded.
+        """
+        return self._lengths(self.simulation.last_ends(self._groups, duration_ns, lag_ns))
+
+    def recorded_step_times(self) -> pl.Series:
+        """As `step_times`, from the recorded times."""
+        return self._lengths(self._ends_of(self.nodes["end_ns"]))
+
+    def step_starts(self) -> pl.DataFrame:
+        """When each step begins by this measure: `step`, `begin_ns` (common clock)."""
+        ends = self._ends_of(self.nodes["end_ns"]).gather(self._order).cum_max()
+        begins = ends.shift(1).fill_null(self._first_ns) + self._between
+        return pl.DataFrame({"step": pl.Series(self.steps, dtype=pl.Int32), "begin_ns": begins})
+
+    def _ends_of(self, ends: pl.Series) -> pl.Series:
+        rows = pl.DataFrame({"group": self._groups.numbers, "end_ns": ends}).filter(pl.col("group") >= 0)
+        return rows.group_by("group").agg(pl.col("end_ns").max()).sort("group")["end_ns"]
+
+    def _lengths(self, ends: pl.Series) -> pl.Series:
+        last = ends.gather(self._order).cum_max()
+        lengths: pl.Series = last - last.shift(1).fill_null(self._first_ns) - self._between
+        return lengths.alias("step_ns")
+
+    @cached_property
+    def _between(self) -> pl.Series:
+        """Time between the end of the step before and the first start of each step, e.g. of steps that were left
+        out."""
+        firsts = self.nodes.group_by("step").agg(pl.col("start_ns").min())
+        starts = self._groups.keys.join(firsts, on="step", how="left", maintain_order="left")["start_ns"]
+        before = self._ends_of(self.nodes["end_ns"]).gather(self._order).cum_max().shift(1)
+        between: pl.Series = (starts.gather(self._order) - before).fill_null(0).clip(lower_bound=0)
+        return between
+
+
+def job_graph(
+    work: pl.DataFrame, dependencies: pl.DataFrame, arrival: pl.DataFrame | None, clocks: pl.DataFrame | None
+) -> JobGraph:
+    """Put the work of all ranks into one graph.
+
+    A member of a matched call enters it when it is ready; the last one to enter sets all others free, unless the
+    recording shows that a member left before (a buffered send), which then waits for nobody.
+
+    Args:
+        work: The analysis of that name, of all ranks.
+        dependencies: The analysis of that name.
+        arrival: Matched calls; None if there are none.
+        clocks: Offsets of the ranks' clocks; None if they agree.
+    """
+    offsets = pl.DataFrame(schema={"rank": pl.Int32, "offset_ns": pl.Int64}) if clocks is None else clocks
+    nodes = (
+        work.join(offsets.select("rank", "offset_ns"), on="rank", how="left", maintain_order="left")
+        .with_columns(own_start_ns=pl.col("start_ns"))
+        .with_columns(pl.col("start_ns", "end_ns") - pl.col("offset_ns").fill_null(0))
+        .drop("offset_ns")
+        .with_row_index("node")
+        .with_columns(pl.col("node").cast(pl.Int64))
+    )
+    places = nodes.select("rank", "work", "node")
+    edges = (
+        dependencies.join(places, on=["rank", "work"])
+        .join(places.rename({"work": "before", "node": "before_node"}), on=["rank", "before"])
+        .select("node", before="before_node", why="why")
+    )
+    members = _members(nodes, arrival)
+    nodes, edges = _joined(nodes, edges, members)
+    return JobGraph(nodes, Simulation(nodes.select("start_ns", "end_ns"), edges))
+
+
+def _members(nodes: pl.DataFrame, arrival: pl.DataFrame | None) -> pl.DataFrame:
+    """The nodes of matched calls: `node`, `call`, `entered_ns` (when the last member had entered)."""
+    if arrival is None:
+        return pl.DataFrame(schema={"node": pl.Int64, "call": pl.Int64, "entered_ns": pl.Int64})
+    calls = arrival.filter(pl.col("members") > 1).select(
+        "rank", "collective", call=pl.struct("group", "sequence").rank("dense").cast(pl.Int64) - 1
+    )
+    found = nodes.filter(pl.col("collective").is_not_null()).join(calls, on=["rank", "collective"])
+    return (
+        found.filter(pl.len().over("call") > 1)
+        .with_columns(entered_ns=pl.col("start_ns").max().over("call"))
+        .sort("node")
+        .select("node", "call", "entered_ns")
+    )
+
+
+def _joined(nodes: pl.DataFrame, edges: pl.DataFrame, members: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Nodes and edges with the calls split into entries, hubs and transmissions."""
+    count = nodes.height
+    hubs = members.group_by("call", maintain_order=True).agg(pl.col("entered_ns").first()).with_row_index("hub")
+    hubs = hubs.with_columns(hub=pl.col("hub").cast(pl.Int64) + count)
+    split = (
+        members.join(hubs.select("call", "hub"), on="call", maintain_order="left")
+        .with_columns(transmission=pl.int_range(pl.len(), dtype=pl.Int64) + count + hubs.height)
+        .join(nodes, on="node", maintain_order="left")
+        .with_columns(waits=pl.col("entered_ns") <= pl.col("end_ns"))
+    )
+    whole = nodes.join(split.select("node", "call"), on="node", how="left", maintain_order="left").with_columns(
+        part=pl.when(pl.col("call").is_null()).then(pl.lit(WHOLE)).otherwise(pl.lit(ENTRY))
+    )
+    entries = whole.with_columns(end_ns=pl.when(pl.col("part") == ENTRY).then("start_ns").otherwise("end_ns"))
+    hub_nodes = hubs.select(node="hub", start_ns="entered_ns", end_ns="entered_ns", call="call", part=pl.lit(HUB))
+    transmissions = split.with_columns(
+        node="transmission",
+        start_ns=pl.when("waits").then("entered_ns").otherwise("start_ns"),
+        part=pl.lit(TRANSMISSION),
+    ).select(entries.columns)
+    all_nodes = pl.concat([entries, hub_nodes, transmissions], how="diagonal_relaxed").select(entries.columns)
+    # What waited for the call waits for its transmission.
+    ends = split.select(before="node", end="transmission")
+    inner = edges.join(ends, on="before", how="left", maintain_order="left").select(
+        "node", "why", before=pl.coalesce("end", "before")
+    )
+    joins = [
+        split.select(node="hub", before="node"),
+        split.filter("waits").select(node="transmission", before="hub"),
+        split.select(node="transmission", before="node"),
+    ]
+    parts = [inner.select("node", "before", "why"), *(one.with_columns(why=pl.lit(CALL)) for one in joins)]
+    return all_nodes.drop("node"), pl.concat(parts)

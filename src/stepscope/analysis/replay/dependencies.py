@@ -1,0 +1,202 @@
+"""What each piece of a rank's work waits for: order on streams and threads, launches, synchronisation, stream waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.columns import columns, names
+from stepscope.analysis.registry import analysis
+from stepscope.analysis.replay.work import HOST
+from stepscope.limits import limit
+from stepscope.tables import COLLECTIVES, SLICES
+from stepscope.tables.base import Column
+
+WHY = ("lane", "launch", "synchronisation", "stream_wait", "order", "time")
+"""Reasons: the piece before it on its stream or thread; the host piece that launched it; what the host waited for; a
+recorded wait of a stream; the order of launches (a call waits for computing that was launched before it, computing for
+a call that it never overlaps); it began when this one ended and nothing else explains its start."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a dependency follows from times."""
+
+    least_ns: int = limit(20_000, "ns of gap", "launching and starting a kernel takes up to this, measured")
+    blocking_ratio: float = limit(
+        0.9, "of the calls of a kind", "chosen by us: computing waits for calls that it rarely overlaps"
+    )
+
+
+COLUMNS = columns(
+    "rank",
+    Column("work", "int64", "Number of the piece in `work`."),
+    Column("before", "int64", "Number of the piece of the same rank that must have ended."),
+    Column("why", "string", "Why.", values=WHY),
+    nulls="",
+)
+
+
+@analysis("rank", COLUMNS, together=True)
+def dependencies(
+    work: pl.DataFrame,
+    collectives: pl.LazyFrame | None,
+    synchronizations: pl.LazyFrame | None,
+    slices: pl.LazyFrame | None = None,
+    limits: Limits = Limits(),
+) -> pl.DataFrame:
+    """List what each piece of `work` waits for in its own rank: one row per pair and reason.
+
+    Only what the times allow is listed: a piece that ended later than the other began was not waited for. What a call
+    waits for on other ranks follows from `arrival`.
+    """
+    rows = work.with_columns(end_ns=pl.max_horizontal("end_ns", "start_ns"))
+    device = rows.filter(pl.col("lane") != HOST)
+    launched = device.filter(pl.col("launch_ns").is_not_null())
+    known = pl.concat(
+        [
+            _lanes(rows),
+            _launches(rows, device),
+            _waits(rows),
+            _host_starts(rows, limits),
+            _recorded(launched, synchronizations, slices),
+            _orders(rows, COLLECTIVES.or_empty(collectives), limits),
+        ]
+    )
+    known = _agreeing(known, rows)
+    return (
+        pl.concat([known, _by_time(rows, known, limits)])
+        .unique(["rank", "work", "before"], keep="first", maintain_order=True)
+        .select(names(COLUMNS))
+        .sort("rank", "work", "before")
+    )
+
+
+def _edges(rows: pl.DataFrame, why: str) -> pl.DataFrame:
+    found = rows.filter(pl.col("before").is_not_null() & (pl.col("before") != pl.col("work")))
+    return found.select("rank", "work", "before", why=pl.lit(why))
+
+
+def _lanes(rows: pl.DataFrame) -> pl.DataFrame:
+    return _edges(rows.with_columns(before=pl.col("work").shift(1).over("rank", "lane")), "lane")
+
+
+def _launches(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
+    """Device work waits for the host piece that launched it, or, if its launch was not recorded, for how far the host
+    had come when it began; calls of a CPU for what `_host_starts` says."""
+    host = _ends(rows.filter(pl.col("lane") == HOST))
+    asked = device.filter(pl.col("lane") != "communication").with_columns(
+        at_ns=pl.col("launch_ns").fill_null(pl.col("start_ns"))
+    )
+    found = asked.sort("at_ns").join_asof(
+        host, left_on="at_ns", right_on="before_end_ns", by="rank", check_sortedness=False
+    )
+    return _edges(found, "launch")
+
+
+def _waits(rows: pl.DataFrame) -> pl.DataFrame:
+    """Hosts wait for the last device work that ended before they went on; on a CPU, for the call."""
+    ends = _ends(rows.filter(pl.col("lane") != HOST))
+    waits = rows.filter((pl.col("lane") == HOST) & (pl.col("kind") == "waiting")).sort("start_ns")
+    found = waits.join_asof(ends, left_on="start_ns", right_on="before_end_ns", by="rank", check_sortedness=False)
+    return _edges(found.filter(pl.col("before_end_ns") == pl.col("start_ns")), "synchronisation")
+
+
+def _host_starts(rows: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """On a CPU, a call begins when the host has come so far, unless the one before it ended just then."""
+    calls = rows.filter((pl.col("lane") == "communication") & (pl.col("kind") == "communication"))
+    since = pl.col("start_ns") - pl.col("end_ns").shift(1).over("rank")
+    free = calls.filter(~since.is_between(0, limits.least_ns).fill_null(value=False)).sort("start_ns")
+    host = _ends(rows.filter(pl.col("lane") == HOST))
+    found = free.join_asof(host, left_on="start_ns", right_on="before_end_ns", by="rank", check_sortedness=False)
+    return _edges(found, "launch")
+
+
+def _recorded(
+    launched: pl.DataFrame, synchronizations: pl.LazyFrame | None, slices: pl.LazyFrame | None
+) -> pl.DataFrame:
+    """Recorded waits of a stream for an event: what is launched after the wait waits for what was launched before the
+    event was recorded in its stream."""
+    if synchronizations is None or slices is None or launched.is_empty():
+        return _edges(launched.clear().with_columns(before="work"), "stream_wait")
+    waits = synchronizations.filter(pl.col("waited_correlation").is_not_null() & pl.col("correlation").is_not_null())
+    asked = waits.select("rank", "stream", "waited_stream", "correlation", "waited_correlation").unique().collect()
+    used = pl.concat([asked.select("rank", "correlation"), asked.select("rank", correlation="waited_correlation")])
+    calls = (
+        SLICES.or_empty(slices)
+        .filter(pl.col("category") == "runtime")
+        .select("rank", "correlation", at="start_ns")
+        .join(used.unique().lazy(), on=["rank", "correlation"], how="semi")
+        .unique(["rank", "correlation"])
+        .collect()
+    )
+    timed = (
+        asked.join(calls, on=["rank", "correlation"])
+        .join(calls.rename({"correlation": "waited_correlation", "at": "event_ns"}), on=["rank", "waited_correlation"])
+        .with_columns(lane=_lane("stream"), waited_lane=_lane("waited_stream"))
+    )
+    by_launch = launched.select("rank", "lane", "work", "launch_ns").sort("launch_ns")
+    firsts = timed.sort("at").join_asof(
+        by_launch, left_on="at", right_on="launch_ns", by=["rank", "lane"], strategy="forward", check_sortedness=False
+    )
+    lasts = by_launch.select("rank", waited_lane="lane", before="work", event_ns="launch_ns")
+    found = firsts.sort("event_ns").join_asof(lasts, on="event_ns", by=["rank", "waited_lane"], check_sortedness=False)
+    return _edges(found.filter(pl.col("work").is_not_null()), "stream_wait")
+
+
+def _lane(column: str) -> pl.Expr:
+    """The lane of a stream, as `work` names it."""
+    return pl.format("stream {}", pl.col(column).cast(pl.String))
+
+
+def _orders(rows: pl.DataFrame, collectives: pl.LazyFrame, limits: Limits) -> pl.DataFrame:
+    """Calls wait for computing that was launched before them; computing waits for calls of a kind that it does not
+    overlap although it was launched later."""
+    device = rows.filter((pl.col("lane") != HOST) & (pl.col("lane") != "communication"))
+    order = pl.col("launch_ns").fill_null(pl.col("start_ns"))
+    placed = device.with_columns(order_ns=order)
+    computing = placed.filter(pl.col("kind") == "computing").sort("order_ns", "work")
+    calls = placed.filter(pl.col("kind") == "communication").sort("order_ns", "work")
+    columns_ = ["rank", "order_ns"]
+    before = computing.select(*columns_, before="work")
+    after = computing.select(*columns_, next="work", next_ns="start_ns")
+    found = calls.join_asof(before, on="order_ns", by="rank", strategy="backward", check_sortedness=False).join_asof(
+        after, on="order_ns", by="rank", strategy="forward", allow_exact_matches=False, check_sortedness=False
+    )
+    kinds = collectives.select("rank", "collective", "group", "operation").collect()
+    waiting = found.join(kinds, on=["rank", "collective"], how="left", maintain_order="left").with_columns(
+        apart=pl.col("next_ns") >= pl.col("end_ns")
+    )
+    blocking = pl.col("apart").mean().over("rank", "group", "operation") >= limits.blocking_ratio
+    held = waiting.filter(blocking & pl.col("next").is_not_null())
+    return pl.concat([_edges(found, "order"), _edges(held.select("rank", before="work", work="next"), "order")])
+
+
+def _agreeing(edges: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """The edges that the times allow."""
+    return _with_times(edges, rows).filter(pl.col("before_end_ns") <= pl.col("start_ns")).select(edges.columns)
+
+
+def _by_time(rows: pl.DataFrame, known: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """Device work whose start nothing known explains waits for the work of another lane that ended just before it."""
+    ready = _with_times(known, rows).group_by("rank", "work").agg(ready_ns=pl.col("before_end_ns").max())
+    device = rows.filter((pl.col("lane") != HOST) & (pl.col("lane") != "communication"))
+    late = device.join(ready, on=["rank", "work"]).filter(pl.col("start_ns") - pl.col("ready_ns") > limits.least_ns)
+    found = late.sort("start_ns").join_asof(
+        _ends(device), left_on="start_ns", right_on="before_end_ns", by="rank", check_sortedness=False
+    )
+    # It ended nearer to the start than to the end of what is known.
+    explains = pl.col("before_end_ns") - pl.col("ready_ns") >= pl.col("start_ns") - pl.col("before_end_ns")
+    return _edges(found.filter(explains), "time")
+
+
+def _with_times(edges: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    starts = rows.select("rank", "work", "start_ns")
+    ends = rows.select("rank", before="work", before_end_ns="end_ns")
+    return edges.join(starts, on=["rank", "work"], how="left").join(ends, on=["rank", "before"], how="left")
+
+
+def _ends(rows: pl.DataFrame) -> pl.DataFrame:
+    """Ends of pieces in order of time, for joining what follows them."""
+    return rows.select("rank", before="work", before_end_ns="end_ns").sort("before_end_ns", "before")

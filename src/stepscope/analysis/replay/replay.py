@@ -1,0 +1,70 @@
+"""How well the replay of the job agrees with its recording, and how long steps would take if all ranks were alike."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.columns import columns, names
+from stepscope.analysis.methods.excess_places import cuts
+from stepscope.analysis.methods.job_graph import JobGraph, job_graph
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
+
+COLUMNS = columns(
+    "step",
+    Column(
+        "recorded_ns",
+        "int64",
+        "From the end of the step before (or the first start) to the end of its last work on any rank.",
+    ),
+    Column("replayed_ns", "int64", "The same in a replay with all durations as recorded."),
+    Column(
+        "error_ratio",
+        "float64",
+        "`replayed_ns` over `recorded_ns`, minus 1: how far the recording contradicts the dependencies.",
+    ),
+    Column("ideal_ns", "int64", "The same if no rank took longer for its own work than comparable ranks."),
+    Column("saving_ns", "int64", "`replayed_ns` minus `ideal_ns`: what all differences between ranks cost."),
+    nulls="",
+)
+
+NO_STEPS = "no piece of work lies in a step, so there is nothing to replay"
+
+
+@analysis("job", COLUMNS, whole_job=True)
+def replay(
+    work: pl.DataFrame,
+    dependencies: pl.DataFrame,
+    excess: pl.DataFrame,
+    arrival: pl.DataFrame | None,
+    clocks: pl.DataFrame | None,
+) -> pl.DataFrame:
+    """Replay each step with the recorded durations, and without any rank's excess: one row per step, in order.
+
+    Raises:
+        Unavailable: If no work lies in a step.
+    """
+    graph = job_graph(work, dependencies, arrival, clocks)
+    recorded, replayed = graph.recorded_step_times(), graph.step_times()
+    if recorded.is_empty():
+        raise Unavailable(NO_STEPS)
+    ideal = graph.step_times(without_excess(graph, excess))
+    found = pl.DataFrame(
+        {
+            "step": pl.Series(graph.steps, dtype=pl.Int32),
+            "recorded_ns": recorded,
+            "replayed_ns": replayed,
+            "ideal_ns": ideal,
+        }
+    )
+    ratio = pl.when(pl.col("recorded_ns") > 0).then(pl.col("replayed_ns") / pl.col("recorded_ns") - 1).otherwise(0.0)
+    return found.with_columns(error_ratio=ratio, saving_ns=pl.col("replayed_ns") - pl.col("ideal_ns")).select(
+        names(COLUMNS)
+    )
+
+
+def without_excess(graph: JobGraph, excess: pl.DataFrame) -> pl.Series:
+    """Durations of all nodes if no rank took longer than comparable ones."""
+    left: pl.Series = graph.simulation.duration_ns - cuts(graph.nodes, excess)
+    return left

@@ -1,0 +1,229 @@
+"""The pieces of work of each rank: what its host and its device did one after the other, for replaying the job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.columns import columns, names
+from stepscope.analysis.methods.intervals import END, Ranges, pieces
+from stepscope.analysis.methods.statistics import first_label
+from stepscope.analysis.registry import analysis, ranks_of
+from stepscope.analysis.step.activity import is_on_device, split
+from stepscope.limits import limit
+from stepscope.tables import COLLECTIVES, KERNELS, OPERATORS
+from stepscope.tables.base import Column, schema_of, with_schema
+
+HOST = "host"
+"""Lane of what the host did."""
+
+ON_HOST = ("dispatch", "data_loading", "compile", "checkpoint", "garbage_collection")
+"""Kinds of a host's work: launching device work and all that is not marked; waiting for the next batch; compiling;
+writing a checkpoint; Python's garbage collection."""
+
+KINDS = ("computing", "memory", "communication", *ON_HOST, "waiting")
+"""Kinds of work. A piece of kind `waiting` is the rest of a host's wait, after what it waited for had ended."""
+
+MARKED = {"compile": "compile", "gc": "garbage_collection", "checkpoint": "checkpoint", "data": "data_loading"}
+"""Marks of the host to kinds of work, first come first."""
+
+_DEVICE_KINDS = {"compute": "computing", "memory": "memory", "communication": "communication"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What counts as waiting for something that has just ended."""
+
+    wake_ns: int = limit(
+        1_000_000, "ns", "a thread that waited for gloo goes on within this time, measured on two cores"
+    )
+    launch_ns: int = limit(
+        50_000, "ns", "launching takes less (measured: 5 to 30 us), so a longer launch may be a wait"
+    )
+    ahead_factor: float = limit(
+        3.0,
+        "times its own length",
+        "chosen by us: a host that is so far ahead of its device is held back by a full queue",
+    )
+
+
+COLUMNS = columns(
+    "rank",
+    Column("work", "int64", "Number of the piece in its rank, in order of start."),
+    "step",
+    Column(
+        "lane",
+        "string",
+        "`host`, the stream that ran it, or the group of a call without one: pieces of a lane follow one another.",
+    ),
+    Column("kind", "string", "What it is.", values=KINDS),
+    Column("name", "string", "Name of the kernel or call; null for the host."),
+    "start_ns end_ns",
+    Column("launch_ns", "int64", "When the host had launched it; null if unknown."),
+    Column("kernel", "int64", "Number of its row in `kernels`; null if it has none."),
+    Column("collective", "int64", "Number of its row in `collectives`; null if it has none."),
+    nulls="step name launch_ns kernel collective",
+    keep="kind name start_ns end_ns lane step",
+)
+
+_ROW = names(COLUMNS)
+
+
+@analysis("rank", COLUMNS, together=True)
+def work(
+    steps: pl.LazyFrame,
+    activity: pl.DataFrame,
+    kernels: pl.LazyFrame | None,
+    collectives: pl.LazyFrame | None,
+    marks: pl.DataFrame | None,
+    operators: pl.LazyFrame | None,
+    limits: Limits = Limits(),
+) -> pl.DataFrame:
+    """Cut what each rank did into pieces that follow one another: one row per piece, in order of start.
+
+    On an accelerator, each kernel and each call is a piece on its stream, and the host's time between launches is cut
+    at each launch and by what is marked. While the host waits for its device, only the time after the last device work
+    is its own. It waits where that is marked (`sync` of `marks`), in launches that take long, where it is so far ahead
+    that its queue must be full, and, if the host's operators were not recorded, wherever its device works. In a
+    CPU-only recording, the host's time is cut at calls and by what it did, as `activity` knows it; its waits for
+    communication end with the call.
+    """
+    on_device = activity.filter("on_device")["rank"].unique().to_list()
+    device = _device(KERNELS.or_empty(kernels), COLLECTIVES.or_empty(collectives), on_device)
+    calls = _host_calls(COLLECTIVES.or_empty(collectives), [r for r in ranks_of(steps) if r not in on_device])
+    hosts = ranks_of(OPERATORS.or_empty(operators))
+    parts = [device, calls, _launching(device, steps, marks, hosts, limits), _working(calls, steps, activity, limits)]
+    rows = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts])
+    ordered = rows.sort("rank", "start_ns", "end_ns", "lane", "kernel", "collective", nulls_last=True)
+    return ordered.with_columns(work=pl.int_range(pl.len(), dtype=pl.Int64).over("rank")).select(_ROW)
+
+
+def _device(kernels: pl.LazyFrame, collectives: pl.LazyFrame, ranks: list[int]) -> pl.DataFrame:
+    """Kernels and device calls, which have the times of their kernel."""
+    lane = pl.format("stream {}", pl.col("stream").cast(pl.String).fill_null(pl.lit("?")))
+    # A launch may return after its kernel has begun.
+    known = pl.col("launch_start_ns") <= pl.col("start_ns")
+    launch = pl.when(known).then(pl.min_horizontal("launch_end_ns", "start_ns"))
+    found = kernels.select(
+        *("rank", "step", "name", "start_ns", "kernel"),
+        end_ns=END,
+        lane=lane,
+        launch_ns=launch,
+        call_ns="launch_start_ns",
+        kind=pl.col("kind").replace_strict(_DEVICE_KINDS, default="computing"),
+    ).collect()
+    calls = (
+        collectives.filter(pl.col("on_device") & pl.col("rank").is_in(ranks))
+        .select("rank", "step", "name", "start_ns", "collective", "group", "stream", end_ns=END)
+        .collect()
+    )
+    is_call = pl.col("kind") == "communication"
+    same = ["rank", "start_ns", "end_ns"]
+    own = found.filter(is_call).unique(same, keep="first", maintain_order=True)
+    own = own.with_columns(own_lane=pl.when(pl.col("lane") != "stream ?").then("lane"))
+    # Calls of one group follow one another, also where their stream was not recorded.
+    with_kernel = calls.join(
+        own.select(*same, "own_lane", "launch_ns", "call_ns", "kernel"), on=same, how="left"
+    ).with_columns(
+        lane=pl.when(pl.col("stream").is_not_null())
+        .then(lane)
+        .otherwise(pl.coalesce("own_lane", pl.format("group {}", pl.col("group").fill_null(pl.lit("?"))))),
+        kind=pl.lit("communication"),
+    )
+    others = found.filter(is_call).join(calls, on=same, how="anti")
+    return pl.concat(
+        [found.filter(~is_call), others, with_kernel.drop("group", "stream", "own_lane")], how="diagonal_relaxed"
+    )
+
+
+def _host_calls(collectives: pl.LazyFrame, ranks: list[int]) -> pl.DataFrame:
+    """Calls of ranks without a device."""
+    return (
+        collectives.filter(pl.col("rank").is_in(ranks))
+        .select("rank", "step", "name", "start_ns", "collective", end_ns=END)
+        .with_columns(lane=pl.lit("communication"), kind=pl.lit("communication"))
+        .collect()
+    )
+
+
+def _launching(
+    device: pl.DataFrame, steps: pl.LazyFrame, marks: pl.DataFrame | None, hosts: list[int], limits: Limits
+) -> pl.DataFrame:
+    """What hosts of devices did between launches; `hosts` are the ranks whose operators were recorded."""
+    launched = device.filter(pl.col("launch_ns").is_not_null())
+    windows = _windows(
+        launched.select("rank", at="launch_ns"), steps.filter(pl.col("rank").is_in(launched["rank"].unique().to_list()))
+    )
+    cut = pieces(_layers(marks, windows["rank"].unique().to_list()), windows, by=["rank"]).collect()
+    kind = first_label({**{kind: mark for mark, kind in MARKED.items()}, "waiting": "sync"}, otherwise="dispatch")
+    rows = _in_steps(cut, windows).with_columns(kind=kind, end_ns=END)
+    # While the host waits, the device works: of the wait only what follows the device's last work is the host's own.
+    ends = device.select("rank", worked_ns="end_ns").unique().sort("worked_ns")
+    waits = rows.sort("end_ns").join_asof(
+        ends, left_on="end_ns", right_on="worked_ns", by="rank", check_sortedness=False
+    )
+    ahead = launched.group_by("rank", end_ns="launch_ns").agg(
+        ahead_ns=(pl.col("start_ns") - pl.col("launch_ns")).min(),
+        called_ns=(pl.col("launch_ns") - pl.col("call_ns")).max(),
+    )
+    length = pl.col("duration_ns")
+    held = (pl.col("ahead_ns") >= limits.ahead_factor * length).fill_null(value=False)
+    long = (length >= limits.launch_ns) & (pl.col("kind") == "dispatch")
+    in_call = (pl.col("called_ns") >= limits.launch_ns).fill_null(value=False)
+    marked = pl.col("kind") == "waiting"
+    waiting = marked | (long & (held | in_call | ~pl.col("rank").is_in(hosts)))
+    is_own = pl.col("worked_ns").is_null() | (pl.col("worked_ns") <= pl.col("start_ns"))
+    kind = pl.when(is_own & marked).then(pl.lit("dispatch")).when(~is_own & held & long).then(pl.lit("waiting"))
+    return waits.join(ahead, on=["rank", "end_ns"], how="left", maintain_order="left").with_columns(
+        kind=kind.otherwise("kind"),
+        start_ns=pl.when(waiting).then(pl.max_horizontal("start_ns", "worked_ns")).otherwise("start_ns"),
+        lane=pl.lit(HOST),
+    )
+
+
+def _working(calls: pl.DataFrame, steps: pl.LazyFrame, activity: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """What hosts without devices did, cut at their calls' starts and ends."""
+    own = activity.filter(~is_on_device(activity))
+    at = pl.concat([calls.select("rank", at=side) for side in ("start_ns", "end_ns")])
+    windows = _windows(at, steps.filter(pl.col("rank").is_in(own["rank"].unique().to_list())))
+    kinds = ("computing", "communication", "memory", *MARKED, "phase")
+    cut = split(own, windows.lazy(), kinds).collect()
+    kind = first_label(
+        {**{kind: mark for mark, kind in MARKED.items()}, "computing": "computing", "waiting": "communication"}
+    )
+    rows = _in_steps(cut, windows).with_columns(kind=kind.fill_null("dispatch"), end_ns=END)
+    # It waits for the call that ends when, or just before, it goes on.
+    ends = calls.select("rank", over_ns="end_ns").unique().sort("over_ns")
+    found = rows.sort("end_ns").join_asof(ends, left_on="end_ns", right_on="over_ns", by="rank", check_sortedness=False)
+    waiting = pl.col("kind") == "waiting"
+    woken = (pl.col("over_ns") > pl.col("start_ns")) & (pl.col("end_ns") - pl.col("over_ns") <= limits.wake_ns)
+    # If no call ended then, it is unknown what ended the wait, so it stays as long as it was.
+    return found.with_columns(
+        start_ns=pl.when(waiting & woken).then("over_ns").otherwise("start_ns"), lane=pl.lit(HOST)
+    )
+
+
+def _windows(cuts: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
+    """Each rank's time from its first step to its last cut or step, cut there: numbered, with the step they are in."""
+    bounds = steps.select("rank", "step", "start_ns", "end_ns").collect()
+    extent = bounds.group_by("rank").agg(first_ns=pl.col("start_ns").min())
+    at = pl.concat([cuts.select("rank", "at"), *(bounds.select("rank", at=side) for side in ("start_ns", "end_ns"))])
+    ordered = (
+        at.join(extent, on="rank").filter(pl.col("at") >= pl.col("first_ns")).unique(["rank", "at"]).sort("rank", "at")
+    )
+    windows = ordered.select("rank", start_ns="at", end_ns=pl.col("at").shift(-1).over("rank")).drop_nulls()
+    begun = bounds.sort("start_ns", "step").select("rank", "step", "start_ns")
+    placed = windows.sort("start_ns").join_asof(begun, on="start_ns", by="rank", check_sortedness=False)
+    return placed.sort("rank", "start_ns").with_columns(window=pl.int_range(pl.len(), dtype=pl.Int64))
+
+
+def _layers(marks: pl.DataFrame | None, ranks: list[int]) -> dict[str, Ranges]:
+    """The host's marks that tell its work apart, by kind."""
+    empty = pl.DataFrame(schema={"rank": pl.Int32, "what": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64})
+    rows = (empty if marks is None else marks).filter(pl.col("rank").is_in(ranks))
+    return {what: rows.filter(pl.col("what") == what).drop("what") for what in (*MARKED, "sync")}
+
+
+def _in_steps(cut: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
+    return cut.with_columns(step=windows["step"].gather(cut["window"]))
