@@ -9,6 +9,7 @@ import pynative_cpu
 import test_agree
 from every_kind import texts, write_every_kind
 
+import operation_traces
 from recordings import EPOCH_NS, MS, MindSporeRun, Raw, memory_curve, op
 from traces import write_kineto
 
@@ -57,6 +58,7 @@ FORMATS: Mapping[str, Callable[[Path], object]] = {
     "classic_pynative": pynative_cpu.write,
     "recording_torch": _torch,
     "recording_mindspore": _mindspore,
+    "operation_trace": operation_traces.write,
 }
 """Name to what writes the job into a directory."""
 

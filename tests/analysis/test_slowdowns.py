@@ -10,6 +10,7 @@ import pytest
 
 from operation_traces import Pipeline, usual, write
 from stepscope import Unavailable, open_run
+from stepscope.analysis.replay.operation_graph import work_edges
 from stepscope.run import Run
 
 SECOND = 10**9
@@ -99,6 +100,44 @@ def test_calls_beside_computing_hold_up_only_what_needs_them(tmp_path: Path) -> 
     # computed from 9 to 11, reduced from 9.5 to 11.75, and the optimizer started at 12
     assert (job["replayed_ns"] / SECOND, job["recorded_ns"] / SECOND) == (12.0, 13.0)
     assert job["error_ratio"] == 0
+
+
+def test_pieces_of_work_have_the_edges_of_their_operations(tmp_path: Path) -> None:
+    write(tmp_path, steps=(3,))
+    run = open_run(tmp_path)
+    kernels, collectives = (run.table(name).filter(pl.col("rank") == 0) for name in ("kernels", "collectives"))
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    kept = ["rank", "step", "name", "start_ns"]
+    parts = [
+        kernels.filter(pl.col("kind") == "compute").select(*kept, "kernel", end_ns=end, kind=pl.lit("computing")),
+        collectives.select(*kept, "collective", end_ns=end, kind=pl.lit("communication")),
+    ]
+    work = pl.concat([part.collect() for part in parts], how="diagonal").sort("start_ns", "end_ns", "name")
+    work = work.with_columns(work=pl.int_range(pl.len(), dtype=pl.Int64))
+    edges = work_edges(work, kernels, collectives)
+    named = edges.join(work.select("work", "name"), on="work").join(
+        work.select(before="work", earlier="name"), on="before"
+    )
+
+    assert sorted(named.select("name", "earlier", "why").rows()) == sorted(
+        [
+            ("forward-compute", "params-all-gather", "lane"),
+            ("forward-compute", "forward-compute", "lane"),
+            ("forward-send", "forward-compute", "micro_batch"),
+            ("forward-send", "forward-compute", "micro_batch"),
+            ("forward-send", "forward-send", "lane"),
+            ("backward-compute", "forward-compute", "lane"),
+            ("backward-compute", "backward-recv", "micro_batch"),
+            ("backward-recv", "backward-recv", "lane"),
+            ("backward-recv", "backward-compute", "order"),
+            ("backward-compute", "backward-compute", "lane"),
+            ("backward-compute", "backward-recv", "micro_batch"),
+            ("grads-reduce-scatter", "backward-compute", "lane"),
+            ("optimizer", "grads-reduce-scatter", "lane"),
+        ]
+    )
+    without = kernels.with_columns(micro_batch=pl.lit(None, pl.Int32))
+    assert work_edges(work, without, collectives).is_empty()
 
 
 def test_recordings_without_micro_batches_have_no_ideal(shared: Path) -> None:

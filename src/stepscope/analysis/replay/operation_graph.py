@@ -90,6 +90,32 @@ def operation_edges(operations: pl.DataFrame, limits: Limits = Limits()) -> pl.D
     return edges.unique(["rank", "work", "before"], keep="first", maintain_order=True).sort("rank", "work", "before")
 
 
+def work_edges(
+    work: pl.DataFrame, kernels: pl.LazyFrame, collectives: pl.LazyFrame, limits: Limits = Limits()
+) -> pl.DataFrame:
+    """What pieces of `work` wait for on ranks whose micro-batches are known; those of other ranks have no edges.
+
+    Args:
+        work: `rank`, `work`, `step`, `kind`, `name`, `start_ns`, `end_ns`, `kernel`, `collective`.
+        kernels: The table.
+        collectives: The table.
+        limits: Limits.
+    """
+    served = ["micro_batch", "model_chunk"]
+    known = kernels.filter(pl.col("micro_batch").is_not_null()).select("rank").unique().collect()
+    computed = kernels.select("rank", "kernel", *served).collect()
+    called = collectives.select("rank", "collective", "operation", *served).collect()
+    rows = work.join(known, on="rank", how="semi").filter(pl.col("kind").is_in([COMPUTING, CALL, COLLECTION]))
+    joined = rows.join(computed, on=["rank", "kernel"], how="left").join(
+        called, on=["rank", "collective"], how="left", suffix="_called"
+    )
+    # A kernel may stand for both ends of an exchange, so what a call serves is taken from the call.
+    is_call = pl.col("collective").is_not_null()
+    of_call = [pl.when(is_call).then(f"{name}_called").otherwise(name).alias(name) for name in served]
+    found = joined.with_columns(of_call)
+    return operation_edges(found.select(pl.col(name).cast(dtype) for name, dtype in OPERATIONS.items()), limits)
+
+
 def _edges(rows: pl.DataFrame, why: str) -> pl.DataFrame:
     return rows.select("rank", "work", "before", why=pl.lit(why))
 

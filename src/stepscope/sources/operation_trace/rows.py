@@ -87,11 +87,7 @@ def kernel_rows(rows: pl.DataFrame) -> pl.DataFrame:
     is_call = pl.col("operation").is_not_null()
     return KERNELS.shaped(
         work.select(
-            "start_ns",
-            "duration_ns",
-            "micro_batch",
-            "model_chunk",
-            "stream",
+            *("start_ns", "duration_ns", "step", "micro_batch", "model_chunk", "stream"),
             kernel=pl.int_range(pl.len(), dtype=pl.Int64),
             name="optype",
             type="optype",
