@@ -12,6 +12,8 @@ import pytest
 from operation_traces import Pipeline, write
 from stepscope import StepscopeError, open_run
 from stepscope.run import Run
+from stepscope.sources.operation_trace import trace
+from stepscope.sources.registry import source_of, starts_threads
 
 SECOND = 10**9
 
@@ -190,3 +192,26 @@ def test_columns_may_be_wider_and_without_positions(tmp_path: Path) -> None:
     answers = [open_run(file).analyse("step_slowdowns") for file in (narrow, wide)]
 
     assert answers[0].equals(answers[1])
+
+
+def test_ranks_of_a_large_trace_are_looked_up_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path)
+    kept = trace.trace_of(file)
+    trace._read.cache_clear()
+    monkeypatch.setattr(trace, "_MOST_ROWS", 1)
+    looked_up = trace.trace_of(file)
+    trace._read.cache_clear()
+
+    assert looked_up.kept is None
+    assert looked_up.layout.steps.equals(kept.layout.steps) and looked_up.layout.places.equals(kept.layout.places)
+    for rank in (0, 2, 4, 6, 9):
+        assert looked_up.rows_of(rank).equals(kept.rows_of(rank))
+
+
+def test_a_reader_that_needs_threads_is_not_called_in_the_only_one() -> None:
+    found = {name: source_of(name) for name in ("operation_trace", "kineto")}
+
+    assert {name: source is not None and starts_threads(source) for name, source in found.items()} == {
+        "operation_trace": True,
+        "kineto": False,
+    }

@@ -14,7 +14,7 @@ from stepscope.ingest.polars_thread import in_polars_thread
 from stepscope.ingest.read import ReadTask, printable, read_into_store, throttled
 from stepscope.processes import connected, decoder, send
 from stepscope.sources.base import Input
-from stepscope.sources.registry import SOURCES, all_sources
+from stepscope.sources.registry import all_sources, starts_threads
 from stepscope.store import Recording, Store, StoreError
 from stepscope.tables.issues import Issue
 
@@ -100,8 +100,8 @@ def _work(payload: bytes, out: BinaryIO) -> Answer:
         def read() -> Recording | Issue:
             return read_into_store(task, Store(order.store), order.workers, advance)
 
-        # readers of ours start no threads when told to use one; those of plug-ins may
-        outcome = in_polars_thread(read) if order.workers == 1 and source in SOURCES else read()
+        # most readers of ours start no threads when told to use one
+        outcome = in_polars_thread(read) if order.workers == 1 and not starts_threads(source) else read()
     except (StoreError, OSError) as error:
         return StoreFailed(printable(str(error)))
     return ReadRefused(outcome) if isinstance(outcome, Issue) else Stored()

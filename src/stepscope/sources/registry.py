@@ -62,6 +62,11 @@ def source_of(format_: str) -> Source | None:
     return next(iter(named or [source for source in all_sources() if source.family == family]), None)
 
 
+def starts_threads(source: Source) -> bool:
+    """Whether a reader may wait for other threads of Polars: one that says so, and any of a plug-in."""
+    return source not in SOURCES or getattr(source, "starts_threads", False)
+
+
 def family_of(name: str) -> str:
     """The family of the reader of that name; of an unknown one its name."""
     return next((source.family for source in all_sources() if source.name == name), name)

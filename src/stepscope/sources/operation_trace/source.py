@@ -17,12 +17,11 @@ from stepscope.sources.operation_trace.columns import (
     OPTIONAL,
     collected,
     columns_of,
-    faults,
     operations,
     schema_of_file,
     told,
 )
-from stepscope.sources.operation_trace.layout import Layout, faults_of, numbers_of, places_of, steps_of
+from stepscope.sources.operation_trace.layout import Layout, faults_of
 from stepscope.sources.operation_trace.meta import Sizes, meta_beside, sizes
 from stepscope.sources.operation_trace.rows import (
     collection_rows,
@@ -32,6 +31,7 @@ from stepscope.sources.operation_trace.rows import (
     step_rows,
     with_calls,
 )
+from stepscope.sources.operation_trace.trace import Trace, trace_of
 from stepscope.tables import COLLECTIVES, GROUPS, KERNELS, RANKS, SLICES, STEPS
 
 _PARQUET = b"PAR1"
@@ -49,6 +49,8 @@ class OperationTraceSource:
         **dict.fromkeys(PROFILER_REASONS, "the trace lists operations of the job only"),
     }
     own_tables: frozenset[str] = frozenset()
+    starts_threads = True
+    """Polars reads Parquet files by threads of its own; inside its only thread, that would wait forever."""
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:  # noqa: ARG002
         """None: traces are recognised file by file."""
@@ -78,18 +80,16 @@ class OperationTraceSource:
             UnreadableInput: If the file is damaged, or has none of the rank.
         """
         path, meta = item.files[0], item.files[1] if len(item.files) > 1 else None
-        found = columns_of(path)
-        every = operations(path, found)
-        rows = every.filter(IS_SANE)
-        layout = _layout(rows, path)
+        trace = trace_of(path)
+        layout = trace.layout
         rank = int(item.label.removeprefix("rank "))
-        own = collected(rows.filter(pl.col("rank") == rank), path)
+        own = trace.rows_of(rank)
         if own.is_empty():
             raise UnreadableInput(path, f"has no operation of rank {rank}", "Open it again if it was replaced")
         is_first = rank == layout.ranks["rank"][0]
         shape = sizes(layout.places, meta, sink, report=is_first)
         if is_first:
-            _report(every, found, layout, path, sink)
+            _report(trace, sink)
         repeated = own.height - own.unique(_KEY).height
         if repeated:
             problem = f"{repeated} operations of rank {rank} are there twice; the first of each is used"
@@ -110,22 +110,15 @@ class OperationTraceSource:
         sink.advance(path.stat().st_size // max(layout.ranks.height, 1))
 
 
-def _layout(rows: pl.LazyFrame, path: Path) -> Layout:
-    narrow = collected(rows, path).lazy()
-    steps, places, numbers = pl.collect_all([steps_of(narrow), places_of(narrow), numbers_of(narrow)])
-    return Layout(steps, places, int(numbers.item()))
-
-
-def _report(every: pl.LazyFrame, found: list[str], layout: Layout, path: Path, sink: Sink) -> None:
+def _report(trace: Trace, sink: Sink) -> None:
     """What is wrong with the whole file; only the first rank tells it."""
-    if counted := faults(every, path):
-        problem = told(counted)
-        sink.issue(
-            "warning", path, problem, "The rest is complete. Record again if you need them", lost=sum(counted.values())
-        )
-    for problem in faults_of(layout):
+    path = trace.path
+    if counted := trace.faults():
+        remedy = "The rest is complete. Record again if you need them"
+        sink.issue("warning", path, told(counted), remedy, lost=sum(counted.values()))
+    for problem in faults_of(trace.layout):
         sink.issue("warning", path, problem, "Use a trace of all ranks and operations to judge these as well")
-    if unknown := [name for name in found if name not in COLUMNS and name not in OPTIONAL]:
+    if unknown := [name for name in trace.columns if name not in COLUMNS and name not in OPTIONAL]:
         sink.issue("note", path, f"columns that are not read: {', '.join(unknown)}", "Nothing to do")
 
 
