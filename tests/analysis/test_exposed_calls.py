@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 
+from stepscope.analysis.communication.exposed_calls import gained_ns
 from stepscope.analysis.communication.late_ranks import late_ranks
 from stepscope.run import Run
 from stepscope.tables import COLLECTIVES, KERNELS, RANKS, STEPS
@@ -81,3 +83,15 @@ def test_transmission_is_compared_with_the_best_that_recurs() -> None:
     row = found.analyse("transmission").row(0, named=True)
     assert [row[name] for name in ("calls", "transmit_ns", "best_ns")] == [12.0, 100, 100]
     assert (row["excess_ns"], row["exposed_ns"]) == (600, 600)
+
+
+@pytest.mark.parametrize(("slack", "gained"), [(None, 30), (0, 30), (20, 50), (900, 70)])
+def test_a_call_hands_on_what_it_gains_as_far_as_the_next_could_begin_sooner(slack: int | None, gained: int) -> None:
+    known = {"rank": 0, "step": 1, "group": "a", "chain": 1}
+    first = {"collective": 0, "start_ns": 0, "end_ns": 100, "awaited_ns": 0, "slack_ns": 500, "excess": 40}
+    second = {"collective": 1, "start_ns": 100, "end_ns": 200, "awaited_ns": 200, "slack_ns": slack, "excess": 30}
+
+    found = gained_ns(pl.DataFrame([{**known, **first}, {**known, **second}]), "excess")
+
+    assert found["gained"].to_list() == [gained]
+    assert gained_ns(pl.DataFrame([{**known, **second, "awaited_ns": 10}]), "excess")["gained"].to_list() == [10]

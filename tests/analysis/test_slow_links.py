@@ -149,6 +149,7 @@ def test_the_links_of_a_call_work_side_by_side() -> None:
 
 def calls(awaited_ns: int) -> pl.DataFrame:
     known = {"step": 1, "group": None, "chain": 0, "start_ns": 0, "end_ns": 2_000_000, "sent_ns": 2_000_000}
+    known |= {"collective": 0, "slack_ns": None}
     schema = {"rank": pl.Int32, "step": pl.Int32, "group": pl.String}
     rows = [{**known, "rank": rank, "awaited_ns": awaited_ns} for rank in range(4)]
     return pl.DataFrame(rows, schema_overrides=schema)

@@ -10,6 +10,7 @@ from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.intervals import union
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.limits import limit
+from stepscope.tables import KERNELS
 from stepscope.tables.base import Column
 
 
@@ -38,18 +39,29 @@ COLUMNS = columns(
         "How long the rank has computed nothing when the call ends, at most since its chain began to transmit; 0 if it "
         "is computing then, or computes only after a later call.",
     ),
-    nulls="step group sent_ns wait_ns transmit_ns",
+    Column(
+        "slack_ns",
+        "int64",
+        "How much sooner it could have begun, had the call before it ended sooner: since all computing launched before "
+        "it has ended; null if launches are unknown.",
+    ),
+    nulls="step group sent_ns wait_ns transmit_ns slack_ns",
 )
 
 
 @analysis("rank", COLUMNS, together=True)
 def exposed_calls(
-    arrival: pl.DataFrame, activity: pl.DataFrame, steps: pl.LazyFrame, limits: Limits = Limits()
+    arrival: pl.DataFrame,
+    activity: pl.DataFrame,
+    steps: pl.LazyFrame,
+    kernels: pl.LazyFrame | None = None,
+    limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Cut each call at the last arrival and count what of both parts runs while the rank computes nothing.
 
     Calls that run at the same time are each counted in full. If a call that is awaited ended sooner, computing would go
-    on sooner, by up to `awaited_ns`; so it would if calls ended sooner behind which it was queued (`chain`).
+    on sooner, by up to `awaited_ns`; so it would if calls ended sooner behind which it was queued (`chain`), by up to
+    `slack_ns`.
 
     Returns:
         One row per rank and call.
@@ -78,6 +90,7 @@ def exposed_calls(
         transmit_ns=pl.when("known").then(after),
         unsplit_ns=pl.when("known").then(0).otherwise(before + after),
         awaited_ns=_awaited(calls, busy),
+        slack_ns=_slack(calls, KERNELS.or_empty(kernels)),
     ).select(names(COLUMNS))
 
 
@@ -105,3 +118,48 @@ def _awaited(calls: pl.DataFrame, busy: pl.DataFrame) -> pl.Series:
     ends_it = idle & (pl.col("at") == pl.col("at").filter(idle).max().over("rank", "gap"))
     length = pl.col("at") - pl.max_horizontal("since_ns", "begun_ns")
     return found.select("row", awaited=pl.when(ends_it).then(length).otherwise(0)).sort("row")["awaited"]
+
+
+def _slack(calls: pl.DataFrame, kernels: pl.LazyFrame) -> pl.Series:
+    """`slack_ns` of each call, in order of `row`."""
+    launched = kernels.filter(pl.col("launch_start_ns").is_not_null())
+    is_call = pl.col("kind") == "communication"
+    work, starts = pl.collect_all(
+        [
+            launched.filter(pl.col("kind") == "compute").select(
+                "rank", at="launch_start_ns", until=pl.col("start_ns") + pl.col("duration_ns")
+            ),
+            launched.filter(is_call).select("rank", "start_ns", at="launch_start_ns").unique(["rank", "start_ns"]),
+        ]
+    )
+    done = work.sort("at").with_columns(pl.col("until").cum_max().over("rank"))
+    asked = calls.select("rank", "row", "start_ns").join(starts, on=["rank", "start_ns"]).sort("at", "row")
+    found = asked.join_asof(done, on="at", by="rank", check_sortedness=False)
+    ready = pl.max_horizontal("until", "at")
+    known = found.select("row", slack=(pl.col("start_ns") - ready).clip(lower_bound=0))
+    return calls.select("row").join(known, on="row", how="left", maintain_order="left")["slack"]
+
+
+def gained_ns(calls: pl.DataFrame, excess: str) -> pl.DataFrame:
+    """What computing gains if calls are shorter, by rank, step and group (`gained`).
+
+    A call hands what it gains on to the call queued behind it, as far as that could have begun sooner.
+
+    Args:
+        calls: Rows of `exposed_calls` with a column of what each could be shorter.
+        excess: That column.
+    """
+    chain = ["rank", "step", "group", "chain"]
+    ordered = calls.sort("rank", "group", "start_ns", "end_ns", "collective", nulls_last=True)
+    upto = pl.col("upto")
+    first = pl.int_range(pl.len()).over(chain) == 0
+    given = pl.when(first).then(0).otherwise(pl.col("slack_ns").fill_null(0))
+    sooner = upto + (given - (upto - pl.col(excess))).cum_min().over(chain)
+    gains = (
+        ordered.with_columns(pl.col(excess).cum_sum().over(chain).alias("upto"))
+        .with_columns(gain=pl.min_horizontal(sooner, "awaited_ns"))
+        .group_by(chain)
+        .agg(pl.col("gain").sum(), pl.col(excess).sum())
+        .with_columns(gained=pl.min_horizontal("gain", excess))
+    )
+    return gains.group_by("rank", "step", "group").agg(pl.col("gained").sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.communication.exposed_calls import gained_ns
 from stepscope.analysis.methods.statistics import rounded
 
 _UNIT = ["unit", "ranks", "transport"]
@@ -55,16 +56,14 @@ def _covered(own: pl.DataFrame, exposed_calls: pl.DataFrame | None) -> pl.DataFr
         return costs.with_columns(exposed_ns=pl.lit(None, pl.Float64))
     total = costs.group_by(group).agg(lost_ns=pl.col("cost_ns").sum())
     of_rank = [*group, "rank"]
-    chains = (
+    calls = (
         exposed_calls.with_columns(sent_ns=pl.coalesce("sent_ns", pl.col("end_ns") - pl.col("start_ns")))
-        .with_columns(share=pl.col("sent_ns") / pl.col("sent_ns").sum().over(of_rank))
-        .group_by(*of_rank, "chain")
-        .agg(pl.col("share").sum(), pl.col("awaited_ns").sum())
+        .with_columns(share=(pl.col("sent_ns") / pl.col("sent_ns").sum().over(of_rank)).fill_nan(0.0))
         .join(total, on=group, nulls_equal=True)
-        .with_columns(sooner=pl.min_horizontal(pl.col("share").fill_nan(0.0) * pl.col("lost_ns"), "awaited_ns"))
+        .with_columns(excess=pl.col("share") * pl.col("lost_ns"))
     )
     # The rank that gains least is the one for which the others wait then.
-    least = chains.group_by(of_rank).agg(pl.col("sooner").sum()).group_by(group).agg(pl.col("sooner").min())
+    least = gained_ns(calls, "excess").group_by(group).agg(sooner=pl.col("gained").min())
     part = (pl.col("sooner") / pl.col("cost_ns").sum().over(group)).fill_nan(0.0).clip(0.0, 1.0)
     return costs.join(least, on=group, how="left", nulls_equal=True).with_columns(exposed_ns=pl.col("cost_ns") * part)
 

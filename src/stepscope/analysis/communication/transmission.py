@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.communication.comparable_calls import SAME, group_names, sized_calls
+from stepscope.analysis.communication.exposed_calls import gained_ns
 from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
@@ -96,14 +97,10 @@ def transmission(
 
 
 def _awaited(calls: pl.DataFrame, exposed_calls: pl.DataFrame) -> pl.DataFrame:
-    """What of the excess of each call computing awaits (`awaited`), on the rank of its group that gains least.
-
-    Calls behind which another one is queued hand their excess on to it (`chain`).
-    """
-    of_rank = ["rank", "step", "group", "chain"]
-    own = exposed_calls.join(calls.select(*CALL, "excess_ns"), on=CALL)
-    chains = own.group_by(of_rank).agg(pl.col("excess_ns").sum(), pl.col("awaited_ns").sum())
-    part = pl.min_horizontal("excess_ns", "awaited_ns") / pl.col("excess_ns")
-    shares = chains.select(*of_rank, share=part.fill_nan(0.0))
-    found = own.join(shares, on=of_rank, nulls_equal=True).group_by(CALL)
-    return found.agg(awaited=(pl.col("share") * pl.col("excess_ns")).min())
+    """What of the excess of each call computing awaits (`awaited`), on the rank of its group that gains least."""
+    group = ["step", "group"]
+    own = exposed_calls.join(calls.select(*CALL, "excess_ns"), on=CALL).with_columns(pl.col("excess_ns").fill_null(0))
+    gained = gained_ns(own, "excess_ns").group_by(group).agg(pl.col("gained").min())
+    shares = calls.select(*CALL, "step", share=pl.col("excess_ns") / pl.col("excess_ns").sum().over(group))
+    known = shares.join(gained, on=group, how="left", nulls_equal=True)
+    return known.select(*CALL, awaited=pl.col("share").fill_nan(0.0) * pl.col("gained").fill_null(0))
