@@ -43,8 +43,8 @@ class Limits:
     )
     ahead_factor: float = limit(
         3.0,
-        "times its own length",
-        "chosen by us: a host that is so far ahead of its device is held back by a full queue",
+        "times the length of the launch, until its kernel begins",
+        "chosen by us: such a launch is held back by a full queue",
     )
 
 
@@ -84,15 +84,16 @@ def work(
 
     On an accelerator, each kernel and each call is a piece on its stream, and the host's time between launches is cut
     at each launch and by what is marked. While the host waits for its device, only the time after the last device work
-    is its own. It waits where that is marked (`sync` of `marks`), in launches that take long, where it is so far ahead
-    that its queue must be full, and, if the host's operators were not recorded, wherever its device works. In a
-    CPU-only recording, the host's time is cut at calls and by what it did, as `activity` knows it; its waits for
-    communication end with the call.
+    is its own. It waits where that is marked (`sync` of `marks`), in launches that take long although their kernel must
+    wait for many others (the queue is full), and, if neither the host's operators nor its waits were recorded, wherever
+    its device works. In a CPU-only recording, the host's time is cut at calls and by what it did, as `activity` knows
+    it; its waits for communication end with the call.
     """
     on_device = activity.filter("on_device")["rank"].unique().to_list()
     device = _device(KERNELS.or_empty(kernels), COLLECTIVES.or_empty(collectives), on_device)
     calls = _host_calls(COLLECTIVES.or_empty(collectives), [r for r in ranks_of(steps) if r not in on_device])
-    hosts = ranks_of(OPERATORS.or_empty(operators))
+    waited = [] if marks is None else marks.filter(pl.col("what") == "sync")["rank"].unique().to_list()
+    hosts = [*ranks_of(OPERATORS.or_empty(operators)), *waited]
     parts = [device, calls, _launching(device, steps, marks, hosts, limits), _working(calls, steps, activity, limits)]
     rows = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts])
     ordered = rows.sort("rank", "start_ns", "end_ns", "lane", "kernel", "collective", nulls_last=True)
@@ -168,13 +169,13 @@ def _launching(
         called_ns=(pl.col("launch_ns") - pl.col("call_ns")).max(),
     )
     length = pl.col("duration_ns")
-    held = (pl.col("ahead_ns") >= limits.ahead_factor * length).fill_null(value=False)
+    # A call that takes long while its kernel has to wait for many others is held back by a full queue.
+    held = (pl.col("called_ns") >= limits.launch_ns) & (pl.col("ahead_ns") >= limits.ahead_factor * pl.col("called_ns"))
     long = (length >= limits.launch_ns) & (pl.col("kind") == "dispatch")
-    in_call = (pl.col("called_ns") >= limits.launch_ns).fill_null(value=False)
     marked = pl.col("kind") == "waiting"
-    waiting = marked | (long & (held | in_call | ~pl.col("rank").is_in(hosts)))
+    waiting = marked | (long & (held.fill_null(value=False) | ~pl.col("rank").is_in(hosts)))
     is_own = pl.col("worked_ns").is_null() | (pl.col("worked_ns") <= pl.col("start_ns"))
-    kind = pl.when(is_own & marked).then(pl.lit("dispatch")).when(~is_own & held & long).then(pl.lit("waiting"))
+    kind = pl.when(is_own & marked).then(pl.lit("dispatch")).when(~is_own & long & held).then(pl.lit("waiting"))
     return waits.join(ahead, on=["rank", "end_ns"], how="left", maintain_order="left").with_columns(
         kind=kind.otherwise("kind"),
         start_ns=pl.when(waiting).then(pl.max_horizontal("start_ns", "worked_ns")).otherwise("start_ns"),
