@@ -74,7 +74,7 @@ def memberships(ranks: pl.DataFrame, groups: pl.DataFrame | None = None) -> pl.D
     for kind, members in lists.items():
         found |= dict.fromkeys((kind, ranks_text(one), rank) for one in members for rank in one)
     if PIPELINE in lists:  # otherwise each stage is the whole job, and each replica a tensor-parallel group
-        found |= dict.fromkeys(_positions(STAGE, lists[PIPELINE]))
+        found |= dict.fromkeys(_positions(STAGE, _pipelines(lists[PIPELINE])))
         found |= dict.fromkeys(_positions(REPLICA, lists.get(DATA, [])))
     units = pl.DataFrame(list(found), schema=MEMBERSHIPS, orient="row").filter(pl.col("rank").is_in(there))
     shared = pl.len().over("unit_kind", "unit") > 1
