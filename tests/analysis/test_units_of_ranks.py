@@ -156,6 +156,15 @@ def test_recorded_groups_are_known_by_their_names() -> None:
     ]
 
 
+def test_stages_are_known_from_pairs_of_neighbours() -> None:
+    pairs = [(first, first + 2) for first in range(4)]
+    groups = pl.DataFrame({"name": ["pp"] * 8, "members": [*map(list, pairs), *([b, a] for a, b in pairs)]})
+
+    found = memberships(pl.DataFrame({"rank": list(range(6))}), groups).filter(unit_kind="pipeline stage")
+
+    assert found.select("unit", "rank").rows() == [("0", 0), ("0", 1), ("1", 2), ("1", 3), ("2", 4), ("2", 5)]
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
