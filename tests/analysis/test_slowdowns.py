@@ -121,19 +121,19 @@ def test_pieces_of_work_have_the_edges_of_their_operations(tmp_path: Path) -> No
 
     assert sorted(named.select("name", "earlier", "why").rows()) == sorted(
         [
-            ("forward-compute", "params-all-gather", "lane"),
-            ("forward-compute", "forward-compute", "lane"),
+            ("forward-compute", "params-all-gather", "operation"),
+            ("forward-compute", "forward-compute", "operation"),
             ("forward-send", "forward-compute", "micro_batch"),
             ("forward-send", "forward-compute", "micro_batch"),
-            ("forward-send", "forward-send", "lane"),
-            ("backward-compute", "forward-compute", "lane"),
+            ("forward-send", "forward-send", "operation"),
+            ("backward-compute", "forward-compute", "operation"),
             ("backward-compute", "backward-recv", "micro_batch"),
-            ("backward-recv", "backward-recv", "lane"),
+            ("backward-recv", "backward-recv", "operation"),
             ("backward-recv", "backward-compute", "order"),
-            ("backward-compute", "backward-compute", "lane"),
+            ("backward-compute", "backward-compute", "operation"),
             ("backward-compute", "backward-recv", "micro_batch"),
-            ("grads-reduce-scatter", "backward-compute", "lane"),
-            ("optimizer", "grads-reduce-scatter", "lane"),
+            ("grads-reduce-scatter", "backward-compute", "operation"),
+            ("optimizer", "grads-reduce-scatter", "operation"),
         ]
     )
     without = kernels.with_columns(micro_batch=pl.lit(None, pl.Int32))

@@ -25,7 +25,14 @@ class ReplayCosts:
         self.recorded_ns = graph.recorded_step_times()
         self.step_ns = graph.step_times()
         """Replayed times of the steps."""
-        marked = excess.join(suspects.select(PLACE).unique(), on=PLACE, how="semi", maintain_order="left")
+        # Their peers stay, as they show which pieces take longer.
+        among = ["program", "step", "kind"]
+        suspected = excess.join(suspects.select(PLACE).unique(), on=PLACE, how="semi")
+        marked = (
+            excess.join(suspected.select(among).unique(), on=among, how="semi", maintain_order="left")
+            .join(suspected.select(*PLACE, slow="excess_ns"), on=PLACE, how="left", maintain_order="left")
+            .with_columns(excess_ns=pl.col("slow").fill_null(0))
+        )
         cut = cuts(graph.nodes, marked).alias("cut")
         places = graph.nodes.select(PLACE).with_columns(cut).with_row_index("node")
         found = places.filter(pl.col("cut") > 0).join(suspects, on=PLACE, maintain_order="left")

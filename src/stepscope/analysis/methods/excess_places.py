@@ -11,22 +11,23 @@ def cuts(nodes: pl.DataFrame, excess: pl.DataFrame) -> pl.Series:
     """How much shorter each node is without its rank's excess.
 
     The excess of a rank in a step and kind of work is taken from the pieces that are longer than the pieces at the same
-    place (the same number within the step) on the ranks of its program with as many pieces, in proportion to how much
-    longer they are; from all pieces in proportion to their lengths as far as these do not suffice.
+    place (the same number within the step, of those of their name) on the ranks of its program with as many such
+    pieces, in proportion to how much longer they are; from all pieces in proportion to their lengths as far as these do
+    not suffice.
 
     Args:
-        nodes: `rank`, `step`, `kind`, `start_ns`, `end_ns`; kinds that `excess` does not have stay as they are.
+        nodes: `rank`, `step`, `kind`, `name`, `start_ns`, `end_ns`; kinds that `excess` does not have stay as they are.
         excess: `rank`, `step`, `kind`, `program` and `excess_ns` of each; at most 0 means none.
 
     Returns:
         Int64, ns, one for each node: at least 0, at most its length.
     """
-    times = nodes.select(*PLACE, length=pl.col("end_ns") - pl.col("start_ns")).with_row_index("node")
+    times = nodes.select(*PLACE, "name", length=pl.col("end_ns") - pl.col("start_ns")).with_row_index("node")
     wanted = excess.select(*PLACE, "program", "excess_ns")
     rows = times.join(wanted, on=PLACE, how="inner", maintain_order="left").with_columns(
-        place=pl.int_range(pl.len()).over(PLACE), pieces=pl.len().over(PLACE)
+        place=pl.int_range(pl.len()).over(*PLACE, "name"), pieces=pl.len().over(*PLACE, "name")
     )
-    same = ["program", "step", "kind", "pieces", "place"]
+    same = ["program", "step", "kind", "name", "pieces", "place"]
     alone = pl.col("rank").n_unique().over(same) == 1
     typical = pl.when(alone).then(0.0).otherwise(pl.col("length").median().over(same))
     rows = rows.with_columns(typical=typical)

@@ -12,6 +12,10 @@ from stepscope.analysis.methods.simulation import Groups, Simulation
 CALL = "call"
 """Why members of a call wait for one another."""
 
+OPERATION, MICRO_BATCH, STEP = "operation", "micro_batch", "step"
+"""Reasons in recordings of operations alone: the operation before it; data of its micro-batch; the end of the step
+before."""
+
 WHOLE, ENTRY, HUB, TRANSMISSION = "whole", "entry", "hub", "transmission"
 """Parts of work: a piece as it is; that a member enters a call; that all members have entered; what follows."""
 
@@ -95,7 +99,9 @@ def job_graph(
     """Put the work of all ranks into one graph.
 
     A member of a matched call enters it when it is ready; the last one to enter sets all others free, unless the
-    recording shows that a member left before (a buffered send), which then waits for nobody.
+    recording shows that a member left before (a buffered send), which then waits for nobody. Ranks of which only
+    operations are recorded (`OPERATION`) begin each step together, and go on without delay: what delays them is not
+    recorded, and often it is another rank.
 
     Args:
         work: The analysis of that name, of all ranks.
@@ -120,7 +126,31 @@ def job_graph(
     )
     members = _members(nodes, arrival)
     nodes, edges = _joined(nodes, edges, members)
-    return JobGraph(nodes, Simulation(nodes.select("start_ns", "end_ns"), edges))
+    undelayed = dependencies.filter(pl.col("why").is_in([OPERATION, MICRO_BATCH]))["rank"].unique().implode()
+    by_step = nodes.filter(pl.col("rank").is_in(undelayed) & pl.col("step").is_not_null())
+    if by_step.is_empty():
+        return JobGraph(nodes, Simulation(nodes.select("start_ns", "end_ns"), edges))
+    begins, before = _begun(nodes, edges, by_step["step"].unique())
+    whole = pl.concat([nodes, begins], how="diagonal_relaxed")
+    simulation = Simulation(whole.select("start_ns", "end_ns"), pl.concat([edges, before]))
+    lag = pl.when(pl.col("rank").is_in(undelayed)).then(0).otherwise(pl.lit(simulation.lag_ns))
+    simulation.lag_ns = whole.select(lag_ns=lag)["lag_ns"]
+    return JobGraph(whole, simulation)
+
+
+def _begun(nodes: pl.DataFrame, edges: pl.DataFrame, steps: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """A node for the begin of each of these steps, which waits for all of the step before, and edges to what begins."""
+    rows = nodes.select("step", "start_ns").with_row_index("node").filter(pl.col("step").is_in(steps.implode()))
+    rows = rows.with_columns(pl.col("node").cast(pl.Int64))
+    order = rows.group_by("step").agg(pl.col("start_ns").min()).sort("start_ns", "step")
+    order = order.with_columns(
+        begin=pl.int_range(pl.len(), dtype=pl.Int64) + nodes.height, earlier=pl.col("step").shift(1)
+    )
+    first = rows.join(edges, on="node", how="anti").join(order, on="step").select("node", before="begin")
+    last = rows.join(edges.select(node="before"), on="node", how="anti").select("node", earlier="step")
+    ended = last.join(order.drop_nulls("earlier"), on="earlier").select(node="begin", before="node")
+    begins = order.select("start_ns", end_ns="start_ns", part=pl.lit(HUB))
+    return begins, pl.concat([first, ended]).with_columns(why=pl.lit(STEP))
 
 
 def _members(nodes: pl.DataFrame, arrival: pl.DataFrame | None) -> pl.DataFrame:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.methods.job_graph import CALL, ENTRY, HUB, JobGraph, job_graph
+from stepscope.analysis.methods.job_graph import CALL, ENTRY, HUB, STEP, JobGraph, job_graph
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.dependencies import WHY
 from stepscope.analysis.replay.replay import NO_STEPS
@@ -29,7 +29,11 @@ COLUMNS = columns(
     "duration_ns",
     Column("gap_ns", "int64", "Time between what they waited for and their starts.", importance=45),
     Column(
-        "why", "string", "What the first one waited for; null for the first of all.", values=(*WHY, CALL), importance=42
+        "why",
+        "string",
+        "What the first one waited for; null for the first of all.",
+        values=(*WHY, CALL, STEP),
+        importance=42,
     ),
     nulls="name why",
     keep="rank kind name duration_ns step",

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
+from stepscope.analysis.methods.job_graph import MICRO_BATCH, OPERATION
 from stepscope.analysis.registry import analysis
+from stepscope.analysis.replay.operation_graph import work_edges
 from stepscope.analysis.replay.work import HOST
 from stepscope.limits import limit
-from stepscope.tables import COLLECTIVES, SLICES
+from stepscope.tables import COLLECTIVES, KERNELS, SLICES
 from stepscope.tables.base import Column
 
-WHY = ("lane", "launch", "synchronisation", "stream_wait", "order", "time")
+WHY = ("lane", "launch", "synchronisation", "stream_wait", "order", "time", OPERATION, MICRO_BATCH)
 """Reasons: the piece before it on its stream or thread; the host piece that launched it; what the host waited for; a
 recorded wait of a stream; the order of launches (a call waits for computing that was launched before it, computing for
-a call that it never overlaps); it began when this one ended and nothing else explains its start."""
+a call that it never overlaps); it began when this one ended and nothing else explains its start; where only operations
+are recorded, the operation before it in its lane, and data of its micro-batch."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,18 @@ def dependencies(
     collectives: pl.LazyFrame | None,
     synchronizations: pl.LazyFrame | None,
     slices: pl.LazyFrame | None = None,
+    kernels: pl.LazyFrame | None = None,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """List what each piece of `work` waits for in its own rank: one row per pair and reason.
 
     Only what the times allow is listed: a piece that ended later than the other began was not waited for. What a call
-    waits for on other ranks follows from `arrival`.
+    waits for on other ranks follows from `arrival`. Where micro-batches are recorded, these and the order of operations
+    decide instead (see `operation_graph`).
     """
-    rows = work.with_columns(end_ns=pl.max_horizontal("end_ns", "start_ns"))
+    by_operations = work_edges(work, KERNELS.or_empty(kernels), COLLECTIVES.or_empty(collectives))
+    rows = work.join(by_operations, on="rank", how="anti", maintain_order="left")
+    rows = rows.with_columns(end_ns=pl.max_horizontal("end_ns", "start_ns"))
     device = rows.filter(pl.col("lane") != HOST)
     launched = device.filter(pl.col("launch_ns").is_not_null())
     known = pl.concat(
@@ -66,7 +73,7 @@ def dependencies(
     )
     known = _agreeing(known, rows)
     return (
-        pl.concat([known, _by_time(rows, known, limits)])
+        pl.concat([known, _by_time(rows, known, limits), by_operations])
         .unique(["rank", "work", "before"], keep="first", maintain_order=True)
         .select(names(COLUMNS))
         .sort("rank", "work", "before")

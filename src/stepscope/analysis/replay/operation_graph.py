@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.methods.job_graph import MICRO_BATCH, OPERATION
 from stepscope.limits import limit
 
 COMPUTING, CALL, COLLECTION = "computing", "communication", "garbage_collection"
@@ -23,7 +24,7 @@ COMPUTING, CALL, COLLECTION = "computing", "communication", "garbage_collection"
 FORWARD, BACKWARD = "forward", "backward"
 """Directions, with which names begin."""
 
-WHY = ("lane", "micro_batch", "order")
+WHY = (OPERATION, MICRO_BATCH, "order")
 """Reasons: the operation before it in its lane; data of its micro-batch; the micro-batch before it, or computing that
 an overlapping call serves."""
 
@@ -113,7 +114,8 @@ def work_edges(
     is_call = pl.col("collective").is_not_null()
     of_call = [pl.when(is_call).then(f"{name}_called").otherwise(name).alias(name) for name in served]
     found = joined.with_columns(of_call)
-    return operation_edges(found.select(pl.col(name).cast(dtype) for name, dtype in OPERATIONS.items()), limits)
+    operations = found.select(pl.col(name).cast(dtype) for name, dtype in OPERATIONS.items())
+    return operation_edges(operations, limits)
 
 
 def _edges(rows: pl.DataFrame, why: str) -> pl.DataFrame:
@@ -121,7 +123,7 @@ def _edges(rows: pl.DataFrame, why: str) -> pl.DataFrame:
 
 
 def _lanes(rows: pl.DataFrame) -> pl.DataFrame:
-    return _edges(rows.with_columns(before=pl.col("work").shift(1).over(*_STEP, "lane")), "lane")
+    return _edges(rows.with_columns(before=pl.col("work").shift(1).over(*_STEP, "lane")), OPERATION)
 
 
 def _micro_batches(rows: pl.DataFrame) -> list[pl.DataFrame]:
@@ -136,8 +138,8 @@ def _micro_batches(rows: pl.DataFrame) -> list[pl.DataFrame]:
     )
     follows = received.with_columns(before=pl.col("work").shift(1).over(*_STEP, "way"))
     return [
-        _edges(received.rename({"transfer": "before"}), "micro_batch"),
-        _edges(sent.rename({"work": "before", "transfer": "work"}), "micro_batch"),
+        _edges(received.rename({"transfer": "before"}), MICRO_BATCH),
+        _edges(sent.rename({"work": "before", "transfer": "work"}), MICRO_BATCH),
         _edges(follows.drop("work").rename({"transfer": "work"}), "order"),
     ]
 
