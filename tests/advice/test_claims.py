@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from stepscope.advice import Finding, advise
-from stepscope.advice.claims import claimed_once
+from stepscope.advice.claims import claimed_once, replayed_kinds, within_replay
 from stepscope.advice.registry import RULES, Claim, Turn
 from stepscope.advice.rules.exposed_communication import exposed_communication
 from tests.analysis.jobs import GAP, MS, job
@@ -93,6 +93,35 @@ def test_other_findings_stay_as_they_are() -> None:
 
 def at(rule: str, saving_ns: int, ranks: list[int], **evidence: Any) -> Finding:
     return Finding(rule, rule, {}, saving_ns, saving_ns / 1000, where={"ranks": ranks}, evidence=evidence)
+
+
+def replayed(kinds: dict[str, int], error_ratio: float = 0.0) -> pl.DataFrame:
+    return pl.DataFrame({"kind": list(kinds), "saving_ns": list(kinds.values())}).with_columns(error_ratio=error_ratio)
+
+
+def test_findings_claim_no_more_than_the_job_saves_without_their_time() -> None:
+    given = [finding("compile-time", 50), finding("checkpoint", 20), finding("slow-rank", 60, 3, kind="compile")]
+
+    assert replayed_kinds(given) == ["checkpoint", "compile"]
+    less, same, slow = within_replay(given, replayed({"checkpoint": 20, "compile": 10}))
+
+    assert (less.saving_ns, less.saving_low_ns, less.saving_high_ns) == (10, 10, 50)
+    assert less.saving_ratio == pytest.approx(0.01)
+    assert less.evidence == {"replayed_ns": 10}
+    assert (same, slow) == (given[1], given[2])
+
+
+def test_findings_about_one_kind_of_time_share_what_it_saves() -> None:
+    given = [finding("data-queue", 20), finding("host-queue", 30), finding("data-loader", 25)]
+
+    assert [one.saving_ns for one in within_replay(given, replayed({"data_loading": 40}))] == [0, 30, 10]
+
+
+def test_a_replay_that_is_far_off_cuts_nothing() -> None:
+    given = [finding("compile-time", 50)]
+
+    assert within_replay(given, replayed({"compile": 10}, error_ratio=-0.06)) == given
+    assert replayed_kinds([finding("compile-time", 0), finding("slow-rank", 60, 3, kind="compile")]) == []
 
 
 def test_no_finding_is_lost_and_those_without_a_claim_come_first() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.advice import rules as _rules  # noqa: F401 - importing them registers them
-from stepscope.advice.claims import claimed_once
+from stepscope.advice.claims import claimed_once, replayed_kinds, within_replay
 from stepscope.advice.finding import SEVERITIES, Finding, Per, Platform, per_of, platform_of
 from stepscope.advice.messages import Message, Words, words_of, written
 from stepscope.advice.registry import RULES, Rule
@@ -39,7 +39,18 @@ def advise(run: Run, *, strict: bool = False) -> list[Finding]:
                 with _failures_of(rule, run, strict=strict):
                     if run.whole is run or chosen.intersection(finding.ranks or chosen):
                         findings.append(completed(finding, rule, ranks, per))
-    return sorted(claimed_once(findings), key=_place)
+    return sorted(_replayed(claimed_once(findings), run), key=_place)
+
+
+def _replayed(findings: list[Finding], run: Run) -> list[Finding]:
+    """The findings, with savings cut to what a replay of the job without this time saves."""
+    kinds = replayed_kinds(findings)
+    if not kinds:
+        return findings
+    try:
+        return within_replay(findings, run.whole.analyse("savings", kinds=",".join(kinds)))
+    except Unavailable:
+        return findings
 
 
 @contextmanager

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import polars as pl
+
 from stepscope.advice.finding import Finding
-from stepscope.advice.registry import RULES, Claim
+from stepscope.advice.registry import RULES, Claim, Turn
+
+REPLAYED = {
+    **{kind: kind for kind in ("data_loading", "compile", "garbage_collection", "checkpoint", "dispatch", "memory")},
+    **{kind: kind for kind in ("synchronisation", "dependency")},
+}
+"""Kinds of time that claims are about, to those of `savings`."""
+
+TRUSTED_RATIO = 0.05
+"""How far a replay may be from the recording for claims to be cut by it: beyond, answers say that it is off."""
 
 NOTHING = 0.1
 """Share of a saving up to which nothing is left of it, chosen by us: the rest is what medians differ by."""
@@ -62,4 +73,52 @@ def _less(finding: Finding, before: list[Finding]) -> Finding:
         saving_ratio=finding.saving_ratio * share,
         saving_low_ns=max(finding.saving_low_ns - claimed, 0),
         evidence={**finding.evidence, "claimed_by": list(dict.fromkeys(other.rule for other in before))},
+    )
+
+
+def replayed_kinds(findings: Iterable[Finding]) -> list[str]:
+    """The kinds of time of which a replay says how much findings can save together, in order."""
+    return sorted({kind for finding in findings if (kind := _replayed(finding)) is not None})
+
+
+def within_replay(findings: Iterable[Finding], savings: pl.DataFrame) -> list[Finding]:
+    """The findings, with savings that are together at most what the job saves without all time of their kinds.
+
+    Of one kind of time, the greatest saving is claimed first. What slow ranks lose is left out of `savings`, and their
+    findings stay as they are.
+
+    Args:
+        findings: The findings, claimed once.
+        savings: The analysis of that name, of the kinds of these findings.
+    """
+    trusted = savings.filter(pl.col("error_ratio").abs() <= TRUSTED_RATIO)
+    left = dict(trusted.select("kind", "saving_ns").iter_rows())
+    given = list(findings)
+    found = list(given)
+    for place in sorted(range(len(given)), key=lambda place: -given[place].saving_ns):
+        kind = _replayed(given[place])
+        if kind in left:
+            found[place] = _at_most(given[place], left[kind])
+            left[kind] -= found[place].saving_ns
+    return found
+
+
+def _replayed(finding: Finding) -> str | None:
+    """The kind of time in `savings` that a finding's saving is about, unless that is of slow ranks or not per step."""
+    claim = _claim(finding)
+    if claim is None or claim.turn == Turn.SEEN_LATE or finding.per not in ("step", "iteration"):
+        return None
+    return REPLAYED.get(claim.time_of(finding)) if finding.saving_ns else None
+
+
+def _at_most(finding: Finding, limit_ns: int) -> Finding:
+    """The finding with a saving of at most this."""
+    if finding.saving_ns <= limit_ns:
+        return finding
+    return replace(
+        finding,
+        saving_ns=limit_ns,
+        saving_ratio=finding.saving_ratio * limit_ns / finding.saving_ns,
+        saving_low_ns=min(finding.saving_low_ns, limit_ns),
+        evidence={**finding.evidence, "replayed_ns": limit_ns},
     )

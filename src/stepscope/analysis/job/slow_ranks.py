@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -12,7 +11,7 @@ from stepscope.analysis.job.comparable import last_arrivals, unrecorded
 from stepscope.analysis.job.late_ranks import compared_excess
 from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.job.suspects import suspects
-from stepscope.analysis.methods.costs import BusyCosts, ReplayCosts
+from stepscope.analysis.methods.costs import BusyCosts, ReplayCosts, quartiles
 from stepscope.analysis.methods.job_graph import job_graph
 from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.registry import analysis
@@ -127,7 +126,7 @@ def slow_ranks(
     rows = []
     for number, values in zip(kept, shared, strict=True):
         cost = sum(values) / count
-        low, high = _quartiles(values)
+        low, high = quartiles(values)
         rows.append(
             {
                 **found.row(number, named=True),
@@ -169,11 +168,6 @@ def _accepted(costs: ReplayCosts | BusyCosts, count: int, enough: float) -> list
         if max(alone, last) >= enough * steps:
             kept.append(number)
     return kept
-
-
-def _quartiles(values: Sequence[float]) -> tuple[float, float]:
-    column = pl.Series(values)
-    return float(column.quantile(0.25, "lower") or 0), float(column.quantile(0.75, "higher") or 0)
 
 
 def _described(rows: list[dict[str, object]], excess: pl.DataFrame, last: pl.DataFrame, missing: int) -> pl.DataFrame:

@@ -91,3 +91,9 @@ class BusyCosts:
     @staticmethod
     def _longest(busy: pl.DataFrame) -> pl.DataFrame:
         return busy.group_by("step").agg(pl.col("own_ns").max()).sort("step")
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float]:
+    """The lower and upper quartile of savings over the steps."""
+    column = pl.Series(values)
+    return float(column.quantile(0.25, "lower") or 0), float(column.quantile(0.75, "higher") or 0)

@@ -16,6 +16,9 @@ OPERATION, MICRO_BATCH, STEP = "operation", "micro_batch", "step"
 """Reasons in recordings of operations alone: the operation before it; data of its micro-batch; the end of the step
 before."""
 
+SYNCHRONISATION = "synchronisation"
+"""Why hosts wait for their devices."""
+
 WHOLE, ENTRY, HUB, TRANSMISSION = "whole", "entry", "hub", "transmission"
 """Parts of work: a piece as it is; that a member enters a call; that all members have entered; what follows."""
 
@@ -151,6 +154,13 @@ def _begun(nodes: pl.DataFrame, edges: pl.DataFrame, steps: pl.Series) -> tuple[
     ended = last.join(order.drop_nulls("earlier"), on="earlier").select(node="begin", before="node")
     begins = order.select("start_ns", end_ns="start_ns", part=pl.lit(HUB))
     return begins, pl.concat([first, ended]).with_columns(why=pl.lit(STEP))
+
+
+def without_waits(graph: JobGraph) -> JobGraph:
+    """The job if no host waits for its device. Its lags are those of hosts that may not have been ready before: replay
+    it with the lags of `graph`."""
+    edges = graph.simulation.edges.filter(pl.col("why") != SYNCHRONISATION)
+    return JobGraph(graph.nodes, Simulation(graph.nodes.select("start_ns", "end_ns"), edges))
 
 
 def _members(nodes: pl.DataFrame, arrival: pl.DataFrame | None) -> pl.DataFrame:

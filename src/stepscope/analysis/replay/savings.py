@@ -1,0 +1,134 @@
+"""What the job would save without any time of a kind, by replay: the most that findings about this time can claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.columns import columns, names
+from stepscope.analysis.methods.costs import quartiles
+from stepscope.analysis.methods.excess_places import PLACE, cuts
+from stepscope.analysis.methods.job_graph import JobGraph, job_graph, without_waits
+from stepscope.analysis.methods.shapley import shares
+from stepscope.analysis.registry import analysis
+from stepscope.analysis.replay.replay import NO_STEPS
+from stepscope.analysis.replay.work import HOST, ON_HOST
+from stepscope.errors import StepscopeError, Unavailable
+from stepscope.limits import limit
+from stepscope.tables.base import Column
+
+SYNCHRONISATION, DEPENDENCY = "synchronisation", "dependency"
+
+TIMES = (*ON_HOST, "memory", SYNCHRONISATION, DEPENDENCY)
+"""Kinds of time: those of `work`; waits of hosts for their devices; gaps of devices before work that was launched in
+time."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is left of a gap."""
+
+    gap_ns: int = limit(20_000, "ns", "launching and starting a kernel takes up to this, measured")
+
+
+COLUMNS = columns(
+    Column("kind", "string", "Kind of time.", values=TIMES, importance=60),
+    Column(
+        "saving_ns", "int64", "Its share of what the mean step would be shorter without all of these kinds of time."
+    ),
+    Column("saving_low_ns", "int64", "Lower quartile of that over the steps."),
+    Column("saving_high_ns", "int64", "Upper quartile of that over the steps."),
+    Column("alone_ns", "int64", "What the mean step would be shorter without this kind of time alone."),
+    Column("error_ratio", "float64", "How far a replay of the recording without changes is from it."),
+    nulls="",
+)
+
+
+@analysis("job", COLUMNS, whole_job=True)
+def savings(
+    several_ranks: pl.DataFrame,  # noqa: ARG001 - asked first: of one rank, the rest need not be computed
+    work: pl.DataFrame,
+    dependencies: pl.DataFrame,
+    arrival: pl.DataFrame | None,
+    clocks: pl.DataFrame | None,
+    excess: pl.DataFrame | None,
+    slow_ranks: pl.DataFrame | None,
+    kinds: str = ",".join(TIMES),
+    limits: Limits = Limits(),
+) -> pl.DataFrame:
+    """Replay the job without any time of some kinds on all ranks: one row per kind, in the order of `kinds`.
+
+    This is what is left to save once slow ranks (`slow_ranks`) are mended. Of several kinds, each gets the share that
+    it adds on average over all orders of taking them away (Shapley, 1953), so together they save `saving_ns`.
+
+    Args:
+        kinds: Kinds of time, separated by commas.
+
+    Raises:
+        Unavailable: If there are fewer than two ranks, or no work lies in a step.
+        StepscopeError: If there is no such kind of time.
+    """
+    asked = list(dict.fromkeys(kinds.split(",")))
+    if unknown := [kind for kind in asked if kind not in TIMES]:
+        raise StepscopeError(f"savings: there is no kind of time `{unknown[0]}`. There are {', '.join(TIMES)}")
+    graph = job_graph(work, dependencies, arrival, clocks)
+    recorded = graph.recorded_step_times()
+    if recorded.is_empty():
+        raise Unavailable(NO_STEPS)
+    without = _Without(graph, _mended(graph, excess, slow_ranks), asked, limits)
+    count, whole = len(recorded), recorded.sum()
+    error = graph.step_times().sum() / whole - 1 if whole else 0.0
+    rows = []
+    for number, (kind, values) in enumerate(zip(asked, shares(len(asked), without.saved), strict=True)):
+        saving = sum(values) / count
+        low, high = quartiles(values)
+        rows.append(
+            {
+                "kind": kind,
+                "saving_ns": max(0, round(saving)),
+                "saving_low_ns": max(0, round(min(low, saving))),
+                "saving_high_ns": max(0, round(max(high, saving))),
+                "alone_ns": max(0, round(sum(without.saved(frozenset([number]))) / count)),
+                "error_ratio": error,
+            }
+        )
+    return pl.DataFrame(rows).select(names(COLUMNS))
+
+
+def _mended(graph: JobGraph, excess: pl.DataFrame | None, slow_ranks: pl.DataFrame | None) -> pl.Series:
+    """Durations of all nodes without what slow ranks lose."""
+    durations = graph.simulation.duration_ns
+    if excess is None or slow_ranks is None or slow_ranks.is_empty():
+        return durations
+    ranks = pl.col("ranks").str.split(", ").cast(pl.List(pl.Int32))
+    slow = slow_ranks.select("kind", rank=ranks, step="slow_steps").explode("rank").explode("step")
+    mended: pl.Series = durations - cuts(graph.nodes, excess.join(slow.unique(), on=PLACE, how="semi"))
+    return mended
+
+
+class _Without:
+    """The job without kinds of time, which are numbered."""
+
+    def __init__(self, graph: JobGraph, durations: pl.Series, kinds: list[str], limits: Limits) -> None:
+        self.graph = graph
+        self.kinds = kinds
+        self.nodes = graph.nodes.select("kind", "lane", duration=durations, lag=graph.simulation.lag_ns)
+        self.free = without_waits(graph) if SYNCHRONISATION in kinds else graph
+        self.limits = limits
+        self.step_ns = graph.step_times(durations)
+
+    def saved(self, numbers: frozenset[int]) -> list[float]:
+        """By how much each step is shorter without these kinds."""
+        left = {self.kinds[number] for number in numbers}
+        if not left:
+            return [0.0] * len(self.step_ns)
+        gone = [*left, "waiting"] if SYNCHRONISATION in left else [*left]
+        on_device = pl.col("lane").is_not_null() & (pl.col("lane") != HOST)
+        ready = pl.when(on_device).then(pl.col("lag").clip(upper_bound=self.limits.gap_ns)).otherwise("lag")
+        changed = self.nodes.select(
+            duration=pl.when(pl.col("kind").is_in(sorted(gone))).then(0).otherwise("duration"),
+            lag=ready if DEPENDENCY in left else pl.col("lag"),
+        )
+        graph = self.free if SYNCHRONISATION in left else self.graph
+        return [float(one) for one in self.step_ns - graph.step_times(changed["duration"], changed["lag"])]

@@ -1,0 +1,53 @@
+"""What a job saves without a kind of time, whatever its ranks hide of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.errors import StepscopeError, Unavailable
+from tests.analysis.jobs import GAP, MS, job
+
+ALL = range(4)
+
+
+def saved(run, kinds: str, column: str = "saving_ns") -> list[int]:
+    return run.analyse("savings", kinds=kinds)[column].to_list()
+
+
+def test_what_all_ranks_wait_for_is_saved() -> None:
+    found = job(ranks=4, data_ns=dict.fromkeys(ALL, 9 * MS)).analyse("savings", kinds="data_loading").row(0, named=True)
+
+    assert found["saving_ns"] == found["alone_ns"] == pytest.approx(9 * MS + GAP, rel=0.001)
+    assert found["saving_low_ns"] <= found["saving_ns"] <= found["saving_high_ns"]
+    assert found["error_ratio"] == pytest.approx(0, abs=0.001)
+
+
+def test_what_a_slow_rank_loses_is_left_out() -> None:
+    assert saved(job(ranks=4, data_ns={1: 9 * MS}), "data_loading") == pytest.approx([GAP], rel=0.001)
+
+
+def test_time_that_hides_behind_another_rank_saves_nothing() -> None:
+    run = job(ranks=4, gap_ns={1: 2 * MS}, marked="compile: forward", compute={2: 1.5})
+
+    assert saved(run, "compile") == [0]
+
+
+def test_kinds_of_time_share_what_they_save_together() -> None:
+    run = job(ranks=4, data_ns=dict.fromkeys(ALL, 9 * MS), gap_ns=dict.fromkeys(ALL, 2 * MS))
+    (data, dispatch), alone = saved(run, "data_loading,dispatch"), saved(run, "data_loading,dispatch", "alone_ns")
+
+    assert data == pytest.approx(alone[0]) == pytest.approx(9 * MS + GAP, rel=0.001)
+    assert dispatch == pytest.approx(alone[1]) == pytest.approx(4 * 2 * MS, rel=0.01)
+
+
+def test_hosts_that_need_not_wait_launch_sooner() -> None:
+    run = job(ranks=4, gap_ns=dict.fromkeys(ALL, 2 * MS))
+
+    assert saved(run, "synchronisation")[0] > 4 * MS
+
+
+def test_an_unknown_kind_and_a_single_rank_are_refused() -> None:
+    with pytest.raises(StepscopeError, match="no kind of time `waiting`"):
+        saved(job(ranks=2), "waiting")
+    with pytest.raises(Unavailable, match="two ranks"):
+        saved(job(ranks=1), "compile")
