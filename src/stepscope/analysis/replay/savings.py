@@ -77,8 +77,8 @@ def savings(
     if recorded.is_empty():
         raise Unavailable(NO_STEPS)
     without = _Without(graph, _mended(graph, excess, slow_ranks), asked, limits)
-    count, whole = len(recorded), recorded.sum()
-    error = graph.step_times().sum() / whole - 1 if whole else 0.0
+    count, whole = len(recorded), sum(recorded)
+    error = sum(graph.step_times()) / whole - 1 if whole else 0.0
     rows = []
     for number, (kind, values) in enumerate(zip(asked, shares(len(asked), without.saved), strict=True)):
         saving = sum(values) / count
