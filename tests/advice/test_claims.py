@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 import pytest
 
-from stepscope.advice import Finding, advise
+from stepscope.advice import Finding, advise, worded
 from stepscope.advice.claims import claimed_once, replayed_kinds, within_replay
+from stepscope.advice.finding import Platform
 from stepscope.advice.registry import RULES, Claim, Turn
 from stepscope.advice.rules.exposed_communication import exposed_communication
+from stepscope.report.findings import plain_finding
 from tests.analysis.jobs import GAP, MS, job
 
 
@@ -109,6 +112,19 @@ def test_findings_claim_no_more_than_the_job_saves_without_their_time() -> None:
     assert less.saving_ratio == pytest.approx(0.01)
     assert less.evidence == {"replayed_ns": 10}
     assert (same, slow) == (given[1], given[2])
+
+
+def test_words_say_what_a_replay_showed() -> None:
+    given = Finding("memory-copies", "exposed", {"exposed_ns": 9, "step_ns": 90, "ratio": 0.1}, 9, 0.1)
+    shown = [replace(given, saving_ns=left, saving_low_ns=0, evidence={"replayed_ns": left}) for left in (5, 0)]
+    shown = [replace(one, platform=Platform("pytorch", "cuda")) for one in shown]
+
+    assert "at most what a replay of the job without this time saves" in worded(shown[0]).saving
+    assert worded(shown[1]).saving.startswith("Saves nothing: other work takes as long meanwhile")
+    assert (plain_finding(shown[1])["saving_ns"], plain_finding(replace(shown[1], evidence={}))["saving_ns"]) == (
+        0,
+        None,
+    )
 
 
 def test_findings_about_one_kind_of_time_share_what_it_saves() -> None:

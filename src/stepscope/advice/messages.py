@@ -92,6 +92,14 @@ OVERLAPS = Text(
     "other findings claim part of the same time; how much of it overlaps is unknown",
     "其他结论也计入了其中一部分时间，重叠多少未知",
 )
+REPLAYED = Text(
+    "at most what a replay of the job without this time saves",
+    "不超过去掉这部分时间后重放任务所得的节省",
+)
+HIDDEN = Text(
+    "Saves nothing: other work takes as long meanwhile, as a replay of the job without this time shows",
+    "无节省：重放任务（去掉这部分时间）表明，其间其他工作同样耗时",
+)
 SAVES = Text(
     "Saves about {saving_ns:duration} {per:each}[{on_average}] ({saving_ratio:percent})"
     "[; between {low_ns:duration} and {high_ns:duration}: {basis}]",
@@ -180,13 +188,16 @@ def _basis(finding: Finding, message: Message, language: Language) -> str:
     """The basis of the saving's range."""
     own = written(finding, message.basis, language)
     overlaps = OVERLAPS.of(language) if "claimed_by" in finding.evidence else ""
-    phrases = [phrase for phrase in (own, overlaps) if phrase]
+    replayed = REPLAYED.of(language) if "replayed_ns" in finding.evidence else ""
+    phrases = [phrase for phrase in (own, overlaps, replayed) if phrase]
     return ("；" if language == "zh" else "; ").join(phrases) or MEASURED.of(language)
 
 
 def _saving(finding: Finding, basis: str, language: Language) -> str:
     """The saving, or why none is given."""
     if finding.saving_ns <= 0:
+        if "replayed_ns" in finding.evidence:
+            return HIDDEN.of(language)
         claimants = finding.evidence.get("claimed_by")
         return fill(COUNTED_ELSEWHERE if claimants else UNKNOWN_SAVING, {"claimants": claimants}, language)
     ranged = finding.saving_low_ns < finding.saving_high_ns

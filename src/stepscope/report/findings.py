@@ -53,11 +53,11 @@ def finding_rows(findings: Sequence[Finding], language: Language = "en") -> pl.D
 def plain_finding(finding: Finding, language: Language = "en") -> dict[str, Any]:
     """A finding with its words, and with the severity that its saving, or what else it threatens, gives it.
 
-    A saving of 0 is unknown, thus None, unless other findings claim it.
+    A saving of 0 is unknown, thus None, unless other findings claim it, or a replay shows that nothing is saved.
     """
     words = worded(finding, language)
     plain = {**asdict(finding), "severity": finding.severity, **{name: getattr(words, name) for name in WORDS}}
     del plain["least"]
-    if finding.saving_ns <= 0 and "claimed_by" not in finding.evidence:
+    if finding.saving_ns <= 0 and not {"claimed_by", "replayed_ns"} & {*finding.evidence}:
         plain.update(dict.fromkeys(SAVINGS))
     return plain
