@@ -14,6 +14,7 @@ from stepscope.analysis.job.suspects import suspects
 from stepscope.analysis.methods.costs import BusyCosts, ReplayCosts, quartiles
 from stepscope.analysis.methods.job_graph import job_graph
 from stepscope.analysis.methods.shapley import shares
+from stepscope.analysis.methods.timing import ROTATING
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
@@ -47,7 +48,8 @@ COLUMNS = columns(
     Column(
         "excess_ns",
         "int64",
-        "Extra time of the rank compared with the typical rank, in the median of its slow steps.",
+        "Extra time of the rank compared with the typical rank, in the median of its slow steps; of ranks late in "
+        "turn, of the latest one.",
         importance=58,
     ),
     Column("typical_ns", "int64", "Time that the typical rank needs for this kind of work in a step.", importance=51),
@@ -176,11 +178,13 @@ def _described(rows: list[dict[str, object]], excess: pl.DataFrame, last: pl.Dat
         return pl.DataFrame(schema=schema_of(COLUMNS))
     found = pl.DataFrame(rows, infer_schema_length=None)
     members = (
-        found.select("suspect", "kind", "slow_steps", rank="ranks")
+        found.select("suspect", "kind", "slow_steps", "pattern", rank="ranks")
         .explode("rank")
         .with_columns(pl.col("rank").cast(pl.Int32))
     )
-    own = members.join(excess, on=["rank", "kind"])
+    # of ranks that are late in turn, what counts is by how much the one whose turn it is, is late
+    turn = pl.when(pl.col("pattern") == ROTATING).then(pl.col("excess_ns").max().over("suspect", "step"))
+    own = members.join(excess, on=["rank", "kind"]).with_columns(excess_ns=turn.otherwise("excess_ns"))
     slow = pl.col("step").is_in(pl.col("slow_steps"))
     figures = own.group_by("suspect", "rank").agg(
         excess_ns=pl.col("excess_ns").filter(slow).median().round().cast(pl.Int64),

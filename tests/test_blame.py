@@ -1,0 +1,198 @@
+"""Who is blamed for what, when, and with which cost: jobs of the benchmark, whose truth is a simulation without the
+fault."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+
+from simulated.faults import Fault, kernels, launches, stops, waits_for_data
+from simulated.frames import run_of
+from simulated.layouts import MS, US, Shape
+from simulated.truth import Job
+from stepscope.advice import advise, limits_from
+from stepscope.advice.finding import Finding
+from stepscope.run import Run
+
+DATA = Shape(ranks=8, steps=6, layers=2, layer_kernels=4)
+HOSTS = replace(DATA, ranks=32, steps=5, clock_spread_ns=3 * MS)
+TENSOR = replace(DATA, ranks=16, tensor=4)
+STAGES = replace(DATA, stages=4, layers=1, micro_batches=6)
+HOST_BOUND = replace(DATA, kernel_ns=12 * US, gap_ns=28 * US, layers=8, layer_bytes=2_000_000)
+FIRST = 3
+"""Number of the first step."""
+
+
+def computing(ranks: list[int], factor: float, steps: range | None = None) -> Fault:
+    only = None if steps is None else frozenset(steps)
+    return Fault("computing", "some", tuple(ranks), kernels(factor), steps=only)
+
+
+def told(run: Run) -> list[dict[str, object]]:
+    return run.analyse("slow_ranks").to_dicts()
+
+
+def is_close(claimed_ns: object, true_ns: float) -> bool:
+    return claimed_ns == pytest.approx(true_ns, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("shape", "ranks", "factor", "unit", "alone_ratio"),
+    [
+        (TENSOR, TENSOR.tensor_ranks(5), 1.3, ("tensor-parallel group", "4-7"), 0.15),
+        (HOSTS, HOSTS.host_ranks(1), 1.2, ("host", "host1"), 0.1),
+        (STAGES, STAGES.stage_ranks(1), 1.3, ("pipeline stage", "1"), 0.07),
+        (replace(DATA, ranks=4), [0, 1, 3], 1.3, ("ranks", "0, 1, 3"), 0.18),
+        (DATA, [5], 1.1, ("rank", "5"), 0.07),
+    ],
+    ids=["a tensor-parallel group", "a node", "a pipeline stage", "3 of 4 ranks", "a rank by a tenth"],
+)
+def test_ranks_that_are_slow_together_are_one_unit_with_one_cost(shape, ranks, factor, unit, alone_ratio) -> None:
+    job = Job("unit", shape, [computing(ranks, factor)])
+    [row] = told(run_of(job))
+
+    assert (row["unit_kind"], row["unit"]) == unit
+    assert (row["ranks"], row["kind"], row["pattern"]) == (", ".join(map(str, ranks)), "computing", "steady")
+    assert is_close(row["cost_ns"], job.mean_loss_ns)
+    assert row["cost_ratio"] > alone_ratio
+    assert row["saving_low_ns"] <= row["cost_ns"] <= row["saving_high_ns"]
+    assert row["excess_ns"] == pytest.approx((factor - 1) * row["typical_ns"], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("steps", "slow", "pattern", "period"),
+    [
+        (10, range(6, 10), "since", None),
+        (12, range(2, 12, 3), "periodic", 3),
+        (20, range(6), "until", None),
+    ],
+)
+def test_a_rank_that_is_slow_in_some_steps_is_named_with_these(steps, slow, pattern, period) -> None:
+    job = Job("some steps", replace(DATA, steps=steps), [computing([3], 1.4, slow)])
+    [row] = told(run_of(job))
+
+    assert (row["ranks"], row["kind"], row["pattern"], row["period"]) == ("3", "computing", pattern, period)
+    assert row["slow_steps"] == [step + FIRST for step in slow]
+    assert (row["steps"], row["steps_late"]) == (steps, len(slow))
+    assert is_close(row["cost_ns"], job.mean_loss_ns)
+
+
+def test_another_rank_each_step_is_one_row_about_the_job_and_names_no_rank_alone() -> None:
+    """A random rank takes 1.6 times as long in each of 16 steps: 60 % of the 3.5 ms that a step computes."""
+    fault = Fault("computing", "rotating", tuple(range(8)), kernels(1.6), rotates=True)
+    job = Job("rotating", replace(DATA, steps=16), [fault])
+    run = run_of(job)
+    [row] = told(run)
+
+    assert (row["unit_kind"], row["unit"], row["pattern"]) == ("job", None, "rotating")
+    assert set(map(int, row["ranks"].split(", "))) == {r for r in range(8) for s in range(16) if fault.strikes(r, s)}
+    assert is_close(row["cost_ns"], job.mean_loss_ns)
+    assert row["excess_ns"] == pytest.approx(0.6 * row["typical_ns"], rel=0.05)
+    [finding] = [each for each in advise(run, strict=True) if each.severity == "high"]
+    assert (finding.rule, finding.message, finding.where) == ("slow-rank", "rotating", {})
+
+
+def test_two_slow_ranks_in_different_groups_share_what_both_cost() -> None:
+    """The later one hides part of the other: mending one saves less than its share, and both together the sum."""
+    faults = [computing([1], 1.3), computing([6], 1.25)]
+    job = Job("two", TENSOR, faults)
+    rows = told(run_of(job))
+
+    assert [row["ranks"] for row in rows] == ["1", "6"]
+    assert is_close(sum(row["cost_ns"] for row in rows), job.mean_loss_ns)
+    assert is_close(rows[0]["alone_ns"], job.loss_without(faults[0]))
+    assert rows[1]["alone_ns"] <= job.loss_without(faults[1]) + 0.01 * job.mean_loss_ns
+    assert all(row["alone_ns"] <= row["cost_ns"] for row in rows)
+
+
+def test_a_host_bound_rank_costs_what_the_job_waits_for_it() -> None:
+    job = Job("dispatch", HOST_BOUND, [Fault("dispatch", "rank", (3,), launches(20 * US))])
+    [row] = told(run_of(job))
+
+    assert (row["ranks"], row["kind"]) == ("3", "dispatch")
+    assert is_close(row["cost_ns"], job.mean_loss_ns)
+
+
+def test_of_two_ranks_the_one_that_waits_for_its_loader_is_named_once() -> None:
+    job = Job("loader", replace(DATA, ranks=2), [Fault("data_loading", "rank", (1,), waits_for_data(34 * MS))])
+    run = run_of(job)
+    [row] = told(run)
+
+    assert (row["ranks"], row["kind"]) == ("1", "data_loading")
+    assert is_close(row["cost_ns"], job.mean_loss_ns)
+    assert claims(run) == [("slow-rank", "high")]
+
+
+def claims(run: Run) -> list[tuple[str, str]]:
+    """Rules and severities of the findings that are worth a look."""
+    return [(each.rule, each.severity) for each in _findings(run) if each.severity != "low"]
+
+
+def _findings(run: Run) -> list[Finding]:
+    return list(advise(run, strict=True))
+
+
+def test_waiting_that_the_bubble_of_a_pipeline_hides_is_not_claimed() -> None:
+    """The host of a rank of the last stage stops for 3.9 ms; its first input comes nearly as late."""
+    job = Job("bubble", STAGES, [Fault("dispatch", "rank", (6,), stops(STAGES.kernel_ns * 26, place=0.02))])
+    run = run_of(job)
+    found = run.analyse("what_if", without="rank=6")
+
+    assert job.mean_loss_ns < 0.015 * job.times.total_ns / STAGES.steps
+    assert found["saving_ns"].mean() == pytest.approx(job.mean_loss_ns, rel=0.1)
+    assert run.analyse("late_ranks").select("rank", "kind").rows() == [(6, "dispatch")]
+    assert told(run) == []
+    assert claims(run) == []
+
+
+@pytest.mark.parametrize("everyone", [False, True])
+def test_one_very_long_step_is_what_the_advice_begins_with(everyone: bool) -> None:
+    ranks = tuple(range(8)) if everyone else (3,)
+    fault = Fault("outlier", "job" if everyone else "rank", ranks, stops(4_600 * MS), steps=frozenset({6}))
+    run = run_of(Job("outlier", replace(DATA, steps=10), [fault]))
+
+    found = _findings(run)[0]
+    assert found.severity == "high" and found.saving_ratio > 0.95
+    steps = found.parameters["steps"] if found.rule == "long-step" else found.parameters["mostly"]["steps"]
+    assert steps == [6 + FIRST]
+    assert found.where == ({} if everyone else {"rank": 3})
+    assert told(run) == []  # one step shows no slow rank
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"stall_ns": 5 * MS, "stalls": 0.15, "steps": 10},
+        {"clock_spread_ns": 5 * MS, "ranks_per_host": 4},
+        {"work_noise": 0.03},
+        {"layer_bytes": 200_000_000},
+    ],
+    ids=["random stalls of 5 ms", "clocks of hosts differ", "uneven batches", "slow network for all"],
+)
+def test_healthy_jobs_accuse_nobody(changes: dict[str, object], seed: int) -> None:
+    run = run_of(Job("healthy", replace(DATA, seed=seed, **changes)))
+
+    assert told(run) == []
+    assert [each for each in claims(run) if each[1] == "high"] == []
+
+
+@pytest.mark.parametrize("steady", [False, True])
+def test_a_random_skew_of_20_us_is_no_slow_rank(steady: bool) -> None:
+    run = run_of(Job("skew", replace(HOST_BOUND, skew_ns=20 * US, steady_skew=steady)))
+
+    assert told(run) == []
+    assert not {"slow-rank", "slow-link", "slow-group"} & {each.rule for each in _findings(run)}
+
+
+def test_what_costs_less_than_the_limit_is_not_told() -> None:
+    """A tenth more computing costs 8 % of the step."""
+    run = run_of(Job("little", DATA, [computing([2], 1.1)]))
+
+    assert [row["ranks"] for row in told(run)] == ["2"]
+    assert told(run.with_limits(limits_from({"slow_ranks": {"cost_ratio": 0.09}}))) == []
