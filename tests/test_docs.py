@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+from stepscope import open_run
 from stepscope.analysis import ANALYSES
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -66,6 +68,17 @@ def test_every_analysis_has_its_section(name: str) -> None:
     page = (DOCS / "analyses.md").read_text(encoding="utf-8")
 
     assert f"\n## {name}\n" in page
+
+
+def test_the_example_of_what_if_in_python_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(DOCS.parent)
+    text = (DOCS / "python.md").read_text(encoding="utf-8").partition("## What if")[2]
+    found: dict[str, Any] = {"open_run": open_run}
+    exec(text.partition("```python\n")[2].partition("```")[0], found)
+
+    assert found["mean_ms"] < found["ideal"]["replayed_ns"].mean() / 1e6
+    assert found["error"] < 0.05
+    assert "rank" in found["known"]["word"]
 
 
 def test_the_page_of_commands_has_the_options_of_every_command() -> None:

@@ -34,7 +34,7 @@ def test_nothing_changed_saves_nothing_and_the_replay_is_the_recording(slow: Run
     found = slow.analyse("what_if")
 
     row = {"recorded_ns": 35_002_000, "replayed_ns": 35_002_000, "changed_ns": 35_002_000}
-    none = {"saving_ns": 0, "saving_ratio": 0.0, "error_ratio": 0.0}
+    none = {"saving_ns": 0, "saving_ratio": 0.0, "less_ns": 0, "error_ratio": 0.0}
     assert found.to_dicts() == [{"step": step, **row, **none} for step in (1, 2)]
 
 
@@ -101,18 +101,18 @@ def test_an_operator_is_the_kernels_that_it_launched() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"without": "rank=9"}, "--without rank=9: nothing in this job is meant by it"),
-        ({"without": "rank=one"}, "`one` is not a whole number"),
-        ({"without": "stage=1"}, "`stage=1` is not understood. There are rank=..., host=..., group="),
+        ({"without": "rank=9"}, "--without rank=9: there is no rank 9. There are ranks 0-3"),
+        ({"without": "rank=one"}, "'one' is not a number"),
+        ({"without": "lane=1"}, "`lane=1` is not understood. Give one or several of rank=..., host=..., group="),
         ({"without": "rank="}, "`rank=` is not understood"),
-        ({"without": "rank=1,host=elsewhere"}, "nothing in this job is meant"),
+        ({"without": "rank=1,host=elsewhere"}, "there is no host `elsewhere`. There is host"),
         ({"scale": "op=gemm"}, "give which work and a factor"),
         ({"scale": "op=gemm,0"}, r"factor, e.g. op=FlashAttention,0.7 \(above 0\)"),
         ({"scale": "op=gemm,-1"}, "above 0"),
         ({"scale": "op=gemm,nan"}, "above 0"),
         ({"scale": "op=gemm,inf"}, "above 0"),
         ({"scale": "op=attention,0.5"}, "no kernel, call or operator has this in its name"),
-        ({"scale": "0.5"}, "is not understood"),
+        ({"scale": "0.5"}, "give which work and a factor"),
         ({"bandwidth": "fast"}, "give a factor, e.g. 2x"),
         ({"bandwidth": "0x"}, "above 0"),
     ],

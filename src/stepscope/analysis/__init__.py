@@ -78,6 +78,7 @@ from stepscope.analysis.replay.slowdowns import slowdowns as slowdowns
 from stepscope.analysis.replay.slowdowns import step_slowdowns as step_slowdowns
 from stepscope.analysis.replay.what_if import what_if as what_if
 from stepscope.analysis.replay.work import work as work
+from stepscope.analysis.replay.work_names import work_names as work_names
 from stepscope.analysis.step.activity import activity as activity
 from stepscope.analysis.step.breakdown import breakdown as breakdown
 from stepscope.analysis.step.compile_time import compile_time as compile_time

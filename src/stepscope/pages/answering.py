@@ -12,10 +12,13 @@ from typing import Any
 import polars as pl
 from polars import selectors
 
+from stepscope.advice import finding
+from stepscope.advice.finding import Per
 from stepscope.errors import Unavailable
 from stepscope.pages.base import Page, Section
 from stepscope.pages.listing import Listing, listed
 from stepscope.pages.reasons import explain
+from stepscope.pages.shown_table import filled
 from stepscope.run import Run
 from stepscope.selection import Choice
 
@@ -94,7 +97,8 @@ def answer(run: Run, page: Page, request: Request | None = None) -> Answered:
 def _asked(page: Page, request: Request) -> Sequence[Section]:
     if request.table is not None:
         return [page.section_named(request.table)]
-    return page.sections[:1] if request.listing.is_choosing or request.main_only else page.sections
+    sections = [section for section in page.sections if section.is_asked(request.options)]
+    return sections[:1] if request.listing.is_choosing or request.main_only else sections
 
 
 def _given(page: Page, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,6 +135,7 @@ def document(answered: Answered) -> dict[str, Any]:
     parts = {
         section.key: listed(answer, listing) for section, answer in answered.found if isinstance(answer, pl.DataFrame)
     }
+    notes = [note for section, answer in answered.found for note in notes_of(run, section, answer)]
     return {
         "run": run.name,
         **about,
@@ -138,8 +143,23 @@ def document(answered: Answered) -> dict[str, Any]:
         "rows": {key: part.found for key, part in parts.items()},
         "tables": {key: part.rows for key, part in parts.items()},
         "unavailable": {section.key: answer for section, answer in answered.found if isinstance(answer, str)},
+        **({"notes": list(dict.fromkeys(notes))} if notes else {}),
         "issues": run.issues.filter(pl.col("severity") != "note").drop("rank"),
     }
+
+
+def notes_of(run: Run, section: Section, found: pl.DataFrame | str) -> Sequence[str]:
+    """What an answer rests on and cannot know."""
+    if section.notes is None or isinstance(found, str):
+        return []
+    per = per_of(run)
+    return [filled(note, per) for note in section.notes(run, found)]
+
+
+def per_of(run: Run) -> Per:
+    """What the windows of a run are: steps, iterations that were found, or the whole recording."""
+    per: Per = run.analyse(finding.per_of, otherwise="step")
+    return per
 
 
 def one_table(answered: Answered) -> pl.DataFrame:

@@ -153,6 +153,9 @@ class Section:
         derived: Makes the table that is shown of the answer; the answer itself by default.
         unless: It is left out if this question of the same page has rows.
         rows: Rows that a screen shows unless more are asked for.
+        notes: Sentences about what the answer rests on and cannot know, for people and programs; with words in braces.
+        only_with: It is asked only if one of these options of the page was given.
+        only_without: It is asked only if none of these options of the page was given.
     """
 
     question: str
@@ -168,6 +171,14 @@ class Section:
     derived: Callable[[Run, pl.DataFrame], Derived] | None = None
     unless: str = ""
     rows: int = 20
+    notes: Callable[[Run, pl.DataFrame], Iterable[str]] | None = None
+    only_with: Sequence[str] = ()
+    only_without: Sequence[str] = ()
+
+    def is_asked(self, options: Mapping[str, Any]) -> bool:
+        """Whether it is a part of the page if these values of options were given."""
+        given = {name for name, value in options.items() if value not in (None, False)}
+        return (not self.only_with or not given.isdisjoint(self.only_with)) and given.isdisjoint(self.only_without)
 
     @property
     def key(self) -> str:

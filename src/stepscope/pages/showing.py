@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from stepscope.advice import finding
 from stepscope.advice.finding import Per
 from stepscope.analysis.parameters import CHOSEN
-from stepscope.pages.answering import Answered
+from stepscope.pages.answering import Answered, notes_of, per_of
 from stepscope.pages.base import Derived, Section, View
 from stepscope.pages.listing import Part, listed, paged
 from stepscope.pages.relative_times import since_start
@@ -54,12 +53,6 @@ def shown_answer(run: Run, section: Section, answer: pl.DataFrame) -> ShownTable
     return ShownTable(filled(heading, per), columns_of(section.question, rows, per), rows)
 
 
-def per_of(run: Run) -> Per:
-    """What the windows of a run are: steps, iterations that were found, or the whole recording."""
-    per: Per = run.analyse(finding.per_of, otherwise="step")
-    return per
-
-
 def _counted(rows: pl.DataFrame, per: Per) -> pl.DataFrame:
     """The rows with what counts steps left out if there are none, and steps by the name that they have here."""
     if per == "recording":
@@ -93,7 +86,8 @@ class _Showing:
         sentences = self.of.sentences(self.answer) if self.of.sentences else ()
         if self.answered.page.scope == "job":
             tables = [table for table in tables if not table.rows.is_empty()]
-        return ShownSection(tables, [filled(sentence, self.per) for sentence in sentences])
+        notes = notes_of(self.answered.run, self.of, self.answer)
+        return ShownSection(tables, [*(filled(sentence, self.per) for sentence in sentences), *notes])
 
     def _span(self) -> dict[str, int | None]:
         """Start and end of the recording."""

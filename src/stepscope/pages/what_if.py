@@ -6,41 +6,47 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Option, Page, Section
+from stepscope.pages.replayed import replay_notes
+from stepscope.present import duration
 
 if TYPE_CHECKING:
     import polars as pl
 
     from stepscope.run import Run
 
-GOOD_ERROR = 0.05
-"""From this error of the replay on, the answer warns: such jobs were left out by the study that introduced the method
-("Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025)."""
+_CHANGES = ("without", "scale", "bandwidth", "ideal")
 
-
-_TIMES = ("recorded", "replayed", "changed")
+LITTLE = 0.0005
+"""A saving below this share of a step is shown as none: it rounds to 0.0 %."""
 
 
 def _mean(steps: pl.DataFrame) -> Iterator[str]:
-    """The mean step before and after, and how good the replay is."""
-    count = steps.height
-    recorded, replayed, changed = (sum(steps[f"{name}_ns"]) / count / 1e6 for name in _TIMES)
-    share = (replayed - changed) / replayed if replayed else 0.0
-    yield f"The mean step would take {changed:.3f} ms instead of {replayed:.3f} ms: {share:+.1%} saved.".replace(
-        "+", ""
-    )
-    error = replayed / recorded - 1 if recorded else 0.0
-    yield from replay_error(error)
-
-
-def replay_error(error: float) -> Iterator[str]:
-    """How far a replay without changes is from the recording."""
-    if abs(error) >= GOOD_ERROR:
+    """The mean step before and after."""
+    now, then, less = (_mean_of(steps, f"{name}_ns") for name in ("replayed", "changed", "less"))
+    saved = (now - then) / now if now else 0.0
+    if abs(saved) >= LITTLE:
+        low, high = (duration(float(steps["saving_ns"].quantile(q, "nearest") or 0)) for q in (0.25, 0.75))
+        spread = f" (saving {low} to {high} in the middle half of the {{steps}})" if low != high else ""
+        word = "shorter" if saved > 0 else "longer"
         yield (
-            f"Careful: without changes the replay takes {error:+.1%} as long as the recording. Clocks may disagree, or "
-            "dependencies that were not recorded may be missing, so these times are not certain."
+            f"The mean {{step}} would take {duration(then)} instead of {duration(now)}: "
+            f"{abs(saved):.1%} {word}{spread}."
+        )
+    elif less > 0:
+        yield (
+            f"Nothing is saved, although {duration(less)} of work are taken away in {{a_step}}, summed over ranks: "
+            "other work takes as long at the same time, so this is not what {the_steps} wait for."
         )
     else:
-        yield f"Without changes, the replay is {abs(error):.2%} from the recording."
+        yield "Nothing is taken away: what was named takes no longer than usual."
+
+
+def _mean_of(steps: pl.DataFrame, column: str) -> float:
+    return float(sum(steps[column])) / steps.height
+
+
+def _notes(run: Run, steps: pl.DataFrame) -> Iterator[str]:
+    yield from replay_notes(run, float(sum(steps["replayed_ns"])), float(sum(steps["recorded_ns"])))
 
 
 def _causes(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
@@ -57,19 +63,27 @@ PAGE = Page(
         Section(
             "what_if",
             "{Steps} with these changes",
-            takes={name: name for name in ("without", "scale", "bandwidth", "ideal")},
+            takes={name: name for name in _CHANGES},
+            hidden=("recorded_ns",),
             sentences=_mean,
+            notes=_notes,
+            only_with=_CHANGES,
         ),
-        Section("slow_ranks", "What mending each slow rank would save", derived=_causes, rows=8),
+        Section("slow_ranks", "What mending each slow rank would save", derived=_causes, rows=8, only_without=_CHANGES),
+        Section("work_names", "What --without and --scale can name here", only_without=_CHANGES),
     ],
     options=[
-        Option("without", "text", "Take away what these take longer than their peers, e.g. rank=6.", "WHO"),
+        Option("without", "text", "Take away what these take longer than usual, e.g. rank=6 or link=0-4.", "WHO"),
         Option("scale", "text", "Work that takes another time, e.g. op=FlashAttention,0.7.", "WHAT,FACTOR"),
-        Option("bandwidth", "text", "All communication moves data faster, e.g. 2x.", "FACTOR"),
-        Option("ideal", "flag", "No rank takes longer than its peers.", "", default=False),
+        Option("bandwidth", "text", "Communication moves data faster, e.g. 2x or transport=RDMA,2x.", "FACTOR"),
+        Option("ideal", "flag", "No rank takes longer than its peers for its own work.", "", default=False),
     ],
-    more="WHO and WHAT are one or several of rank=, host=, group=, kind=, op= and step=, separated by commas; several "
-    "changes are separated by semicolons, and made together. Kinds of work are computing, memory, dispatch, "
-    "data_loading, compile, garbage_collection and checkpoint.",
+    more="WHO and WHAT are one or several, separated by commas, of rank=0,3-5 host=NAME group=NAME stage=N step=10-12 "
+    "kind=KIND op=PART-OF-A-NAME, and of communication link=0-4 (two ranks or hosts), nic=3 (a rank or host), "
+    "transport=RDMA and size=1MB-64MB. Several changes are separated by semicolons, and made together. Without any, "
+    "the command lists what can be named in the job.\n\n"
+    "Usual is what comparable ranks take for the same work, and what calls of the same operation, size and number of "
+    "members take elsewhere, or typical links of the same transport. Of ranks, hosts and stages, --without takes away "
+    "the excess of their own work; of links and interfaces, that of transmission; of groups, both.",
     scope="job",
 )

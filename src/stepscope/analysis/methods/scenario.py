@@ -1,16 +1,36 @@
-"""What a user wants to change in a job, as words: `rank=6`, `op=FlashAttention,0.7`, `2x`."""
+"""What a user wants to change in a job, as words: `rank=6`, `op=FlashAttention,0.7`, `link=0-4`, `2x`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import polars as pl
-
 from stepscope.errors import StepscopeError
 
-WHERE = ("rank", "host", "group", "kind", "op", "step")
+WHERE: Mapping[str, str] = {
+    "rank": "ranks, e.g. 0,3-5",
+    "host": "name of a host",
+    "group": "key or name of a process group, or ranks that form a parallel group, e.g. 0-3",
+    "stage": "number of a pipeline stage",
+    "step": "steps, e.g. 10-12",
+    "kind": "kind of work",
+    "op": "part of the name of a kernel, a call, or an operator that launched it",
+    "link": "two ranks or two hosts, e.g. 0-4: the calls that both take part in",
+    "nic": "ranks, or a host: their calls with other hosts, or all of them if there is one host",
+    "transport": "what calls move data over, e.g. RDMA",
+    "size": "bytes of a call, e.g. 1MB-64MB, 4MB-, -1MB",
+}
 """What a change can be limited to."""
+
+OF_CALLS = ("link", "nic", "transport", "size")
+"""Words that name communication only."""
+
+PLACES = ("rank", "host", "group", "stage", "link", "nic", "transport")
+"""Words that name a part of the job; the rest of it shows what is typical."""
+
+_UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -18,21 +38,35 @@ class Change:
     """A change of some work.
 
     Args:
-        where: Words that say which work, by what of `WHERE` they name; all of them must hold.
+        text: The words of it, for messages.
+        where: Which work, by what of `WHERE` it names; all of them must hold.
         factor: Its duration times this; None: without what it takes longer than the same on comparable ranks.
     """
 
+    text: str
     where: Mapping[str, str]
     factor: float | None = None
 
+    @property
+    def names_calls(self) -> bool:
+        """Whether it is about communication."""
+        words = ("group", "op", *OF_CALLS)
+        kind = self.where.get("kind")
+        return kind == "communication" or (kind is None and any(name in self.where for name in words))
+
+    @property
+    def must_be_calls(self) -> bool:
+        """Whether it is about nothing but communication."""
+        return self.where.get("kind") == "communication" or any(name in self.where for name in OF_CALLS)
+
 
 def without(text: str) -> list[Change]:
-    """Changes that take away an excess, e.g. `rank=6` or `rank=6,kind=dispatch; host=node3`.
+    """Changes that take away an excess, e.g. `rank=6` or `rank=0,3-5,kind=dispatch; host=node3`.
 
     Raises:
         StepscopeError: If a part is not understood.
     """
-    return [Change(_where(part, "--without")) for part in _parts(text)]
+    return [Change(f"--without {part}", _where(part, f"--without {part}")) for part in _parts(text, "--without")]
 
 
 def scaled(text: str) -> list[Change]:
@@ -41,13 +75,33 @@ def scaled(text: str) -> list[Change]:
     Raises:
         StepscopeError: If a part is not understood.
     """
-    return [_scaled(part) for part in _parts(text)]
+    found = []
+    for part in _parts(text, "--scale"):
+        named = f"--scale {part}"
+        where, comma, factor = part.rpartition(",")
+        wanted = f"{named}: give which work and a factor, e.g. op=FlashAttention,0.7"
+        if not comma:
+            raise StepscopeError(wanted)
+        found.append(Change(named, _where(where, named), factor_of(factor, wanted)))
+    return found
 
 
-def _scaled(part: str) -> Change:
-    where, _, factor = part.rpartition(",")
-    value = factor_of(factor, f"--scale {part}: give which work and a factor, e.g. op=FlashAttention,0.7")
-    return Change(_where(where, "--scale"), value)
+def faster(text: str) -> list[Change]:
+    """Changes of how fast communication moves data, e.g. `2x` or `transport=RDMA,2x`.
+
+    Raises:
+        StepscopeError: If a part is not understood.
+    """
+    found = []
+    for part in _parts(text, "--bandwidth"):
+        named = f"--bandwidth {part}"
+        where, comma, factor = part.rpartition(",")
+        value = factor_of(factor, f"{named}: give a factor, e.g. 2x, or which communication as well: transport=RDMA,2x")
+        words = _where(where, named) if comma else {}
+        if words.get("kind", "communication") != "communication":
+            raise StepscopeError(f"{named}: only communication has a bandwidth. For other work, use --scale")
+        found.append(Change(named, {**words, "kind": "communication"}, 1 / value))
+    return found
 
 
 def factor_of(text: str, problem: str) -> float:
@@ -61,62 +115,67 @@ def factor_of(text: str, problem: str) -> float:
         value = float(word[:-1]) / 100 if word.endswith("%") else float(word.removesuffix("x"))
     except ValueError:
         raise StepscopeError(problem) from None
-    if not 0 < value < 1e6:
+    if not 1e-6 < value < 1e6:
         raise StepscopeError(f"{problem} (above 0)")
     return value
 
 
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(";") if part.strip()]
+def sizes_of(text: str, option: str) -> tuple[float, float]:
+    """The least and the greatest size that a text stands for; a single size stands for all within 1 %.
+
+    Raises:
+        StepscopeError: If it is not understood.
+
+    Examples:
+        >>> sizes_of("1MB-64MB", ""), sizes_of("-2kB", "")
+        ((1000000.0, 64000000.0), (0.0, 2000.0))
+    """
+    low, dash, high = text.partition("-")
+    if not dash:
+        exact = _bytes(low, text, option)
+        return 0.99 * exact, 1.01 * exact
+    least = _bytes(low, text, option) if low.strip() else 0.0
+    most = _bytes(high, text, option) if high.strip() else float("inf")
+    if most < least or not text.strip("- "):
+        raise _bad_size(text, option)
+    return least, most
+
+
+def _bytes(text: str, whole: str, option: str) -> float:
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or found[2].lower() not in _UNITS:
+        raise _bad_size(whole, option)
+    return float(found[1]) * _UNITS[found[2].lower()]
+
+
+def _bad_size(text: str, option: str) -> StepscopeError:
+    return StepscopeError(f"{option}: size `{text}` is not understood. Give e.g. 4MB, 1MB-64MB, 64MB- or -1MB")
+
+
+def _parts(text: str, option: str) -> list[str]:
+    parts = [part.strip() for part in text.split(";") if part.strip()]
+    if text and not parts:
+        raise StepscopeError(f"{option} {text!r}: {_known()}")
+    return parts
 
 
 def _where(text: str, option: str) -> dict[str, str]:
+    """The words of a change; a word without a name goes on with the value before it, as in `rank=0,3-5`."""
     found: dict[str, str] = {}
+    last = ""
     for word in text.split(","):
         name, equals, value = (one.strip() for one in word.partition("="))
+        if not equals and last and name:
+            found[last] += f",{name}"
+            continue
         if not equals or name not in WHERE or not value:
-            known = ", ".join(f"{name}=..." for name in WHERE)
-            raise StepscopeError(f"{option} {text}: `{word.strip()}` is not understood. There are {known}")
+            raise StepscopeError(f"{option}: `{word.strip()}` is not understood. {_known()}")
+        if name in found:
+            raise StepscopeError(f"{option}: {name}= stands there twice. Separate changes by `;`")
         found[name] = value
+        last = name
     return found
 
 
-def matching(nodes: pl.DataFrame, where: Mapping[str, str], option: str) -> pl.Series:
-    """Which nodes are meant.
-
-    Args:
-        nodes: `rank`, `step`, `kind`, and `op` (texts in one of which an operation's name must be), `host`,
-            `groups` (list of texts).
-        where: As in `Change`.
-        option: For messages.
-
-    Raises:
-        StepscopeError: If none is meant.
-    """
-    meant = pl.lit(value=True)
-    for name, value in where.items():
-        meant &= _test(name, value, option).fill_null(value=False)
-    found = nodes.select(meant=meant if where else pl.lit(value=True)).to_series()
-    found = found if len(found) == nodes.height else pl.Series([bool(found[0])] * nodes.height, dtype=pl.Boolean)
-    if nodes.height and not found.any():
-        words = ",".join(f"{name}={value}" for name, value in where.items())
-        raise StepscopeError(f"{option} {words}: nothing in this job is meant by it")
-    return found
-
-
-def _test(name: str, value: str, option: str) -> pl.Expr:
-    """Whether a node is what one word names."""
-    if name in ("rank", "step"):
-        return pl.col(name) == _whole(value, option)
-    if name == "group":
-        return pl.col("groups").list.contains(pl.lit(value))
-    if name == "op":
-        return pl.col(name).str.to_lowercase().str.contains(value.lower(), literal=True)
-    return pl.col(name) == value
-
-
-def _whole(text: str, option: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise StepscopeError(f"{option}: `{text}` is not a whole number") from None
+def _known() -> str:
+    return "Give one or several of " + ", ".join(f"{name}=..." for name in WHERE)

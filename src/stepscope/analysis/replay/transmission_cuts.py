@@ -1,0 +1,115 @@
+"""How much shorter the transmission of calls would be at the typical speed for their size."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.communication.comparable_calls import SAME, sized_calls
+from stepscope.analysis.communication.link_rates import pairs_of
+from stepscope.analysis.communication.slow_links import Limits as LinkLimits
+from stepscope.analysis.methods.job_graph import ENTRY
+from stepscope.analysis.methods.named_work import CALL, NamedWork
+from stepscope.analysis.methods.scenario import Change
+from stepscope.errors import StepscopeError
+
+ALIKE_FACTOR = 1.05
+"""Between bytes sent that count as equal, as sources report bytes of links in rounded MB."""
+
+_LINKED = ["step", "group", "operation"]
+
+
+def transmission_cuts(work: NamedWork, change: Change, shares: pl.Series) -> pl.Series:
+    """How much shorter each node is if the calls that a change names move data at the usual speed.
+
+    Where links were recorded, the calls over slow ones among those named end when they would if these were as fast as
+    typical links of their transport. Otherwise, and for calls without links, calls of the same operation, size and
+    number of members show what is usual: those in other places, if the change names a place, else all of them.
+
+    Args:
+        work: The work of the job.
+        change: What is meant.
+        shares: The share of each node that is meant.
+
+    Returns:
+        Int64, ns, one for each node.
+
+    Raises:
+        StepscopeError: If the change is about nothing but calls, and nothing can be compared with these.
+    """
+    nodes = work.graph.nodes
+    length = (nodes["end_ns"] - nodes["start_ns"]).alias("length")
+    calls = work.calls.with_columns(meant=(shares > 0) & (nodes["part"] != ENTRY), node=pl.int_range(nodes.height))
+    over_links, compared = _over_links(work, change, calls), _compared(work, change, calls)
+    known = pl.concat([over_links, compared]).unique(CALL, keep="first", maintain_order=True)
+    meant = calls.filter("meant").select("node", *CALL)
+    found = meant.join(known, on=CALL)
+    if found.is_empty() and change.must_be_calls:
+        raise StepscopeError(
+            f"{change.text}: no other calls of the same operation, size and number of members were recorded, so their "
+            "usual speed is unknown. Use --scale with a factor"
+        )
+    cut = calls.select("node").join(found.select("node", "cut_ns"), on="node", how="left", maintain_order="left")
+    return pl.select(pl.min_horizontal(cut["cut_ns"].fill_null(0), length).clip(lower_bound=0)).to_series()
+
+
+def _compared(work: NamedWork, change: Change, calls: pl.DataFrame) -> pl.DataFrame:
+    """What meant calls take longer than the median of others like them: `group`, `sequence`, `cut_ns`."""
+    elsewhere = work.elsewhere(change)
+    rows = calls.with_columns(other=pl.lit(value=True) if elsewhere is None else elsewhere)
+    members = rows.drop_nulls("collective").filter(pl.col("members") > 1)
+    which = members.group_by(CALL).agg(pl.col("meant").any(), pl.col("other").all())
+    sized = sized_calls(members, work.links, ALIKE_FACTOR).join(which, on=CALL)
+    typical = sized.filter("other").group_by(SAME).agg(typical_ns=pl.col("transmit_ns").median())
+    found = sized.filter("meant").join(typical, on=SAME, nulls_equal=True)
+    cut = (pl.col("transmit_ns") - pl.col("typical_ns")).clip(lower_bound=0).round().cast(pl.Int64)
+    return found.group_by(CALL, maintain_order=True).agg(cut_ns=cut.max())
+
+
+def _over_links(work: NamedWork, change: Change, calls: pl.DataFrame) -> pl.DataFrame:
+    """By how much meant calls would be shorter if the named links were as fast as typical ones."""
+    nothing = pl.DataFrame(schema={"group": pl.String, "sequence": pl.Int64, "cut_ns": pl.Int64})
+    if work.links is None:
+        return nothing
+    enough = LinkLimits().links
+    rows = work.links.filter(
+        (pl.col("source") != pl.col("destination"))
+        & (pl.col("transport") != "LOCAL")
+        & (pl.col("duration_ns") > 0)
+        & (pl.col("size_bytes") > 0)
+        & pl.col("name").is_null()
+    ).collect()
+    if rows.is_empty():
+        return nothing
+    first, second = pl.min_horizontal("source", "destination"), pl.max_horizontal("source", "destination")
+    speeds = pairs_of(rows, enough).select("first", "second", "transport", mended=pl.col("speed").clip(upper_bound=1.0))
+    used = rows.with_columns(first=first, second=second).join(speeds, on=["first", "second", "transport"], how="left")
+    named = _named_links(work, change)
+    mended = pl.when(named).then(pl.col("mended").fill_null(1.0)).otherwise(1.0)
+    factors = (
+        used.group_by(_LINKED)
+        .agg(now=pl.col("duration_ns").max(), then=(pl.col("duration_ns") * mended).max(), named=named.any())
+        .filter("named")
+    )
+    members = calls.drop_nulls("collective").filter("meant").group_by(*CALL, "step", "operation")
+    sent = members.agg(pl.col("transmit_ns").min())
+    cut = (pl.col("transmit_ns") * (1 - pl.col("then") / pl.col("now"))).round().cast(pl.Int64)
+    found = sent.join(factors, on=_LINKED).select(*CALL, cut_ns=cut)
+    return found.group_by(CALL).agg(pl.col("cut_ns").max()).sort(CALL)
+
+
+def _named_links(work: NamedWork, change: Change) -> pl.Expr:
+    """Which rows of links (`first`, `second`, `transport`) a change names."""
+    named = pl.lit(value=True)
+    if "link" in change.where:
+        column, one, other = work.ends(change.where["link"], change.text)
+        ends = [[one], [other]] if column == "ranks" else [work.ranks_of_host(str(end)) for end in (one, other)]
+        there, back = (
+            pl.col("first").is_in(a) & pl.col("second").is_in(b) for a, b in ((ends[0], ends[1]), (ends[1], ends[0]))
+        )
+        named &= there | back
+    if "nic" in change.where:
+        ranks = work.nic_ranks(change.where["nic"], change.text)
+        named &= pl.col("first").is_in(ranks) | pl.col("second").is_in(ranks)
+    if "transport" in change.where:
+        named &= pl.col("transport").str.to_lowercase() == change.where["transport"].lower()
+    return named
