@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from stepscope.analysis.methods.excess_places import PLACE, cuts
-from stepscope.analysis.methods.job_graph import JobGraph
+from stepscope.analysis.methods.extra_waits import extra_waits
+from stepscope.analysis.methods.job_graph import JobGraph, without_waits
 
 
 class ReplayCosts:
@@ -40,6 +41,9 @@ class ReplayCosts:
             number: (rows["node"], rows["cut"])
             for (number,), rows in found.partition_by("suspect", as_dict=True, maintain_order=True).items()
         }
+        waits = extra_waits(graph, suspects, excess)
+        self._waits = {number: rows["node"] for (number,), rows in waits.partition_by("suspect", as_dict=True).items()}
+        self._graphs = {frozenset[int](): graph}
 
     @property
     def steps(self) -> list[int]:
@@ -48,19 +52,35 @@ class ReplayCosts:
 
     def saved(self, mended: frozenset[int]) -> Sequence[float]:
         """By how much each step is shorter without the excess of these suspects."""
-        durations = self._graph.simulation.duration_ns
-        parts = [self._cuts[number] for number in sorted(mended) if number in self._cuts]
-        if not parts:
+        if not any(number in self._cuts or number in self._waits for number in mended):
             return [0.0] * len(self.step_ns)
-        nodes = pl.concat([nodes for nodes, _ in parts])
-        cut = (
-            pl.DataFrame({"node": nodes, "cut": pl.concat([one for _, one in parts])})
-            .group_by("node")
-            .agg(pl.col("cut").max())
-        )
-        left = durations.gather(cut["node"]) - cut["cut"]
-        changed = durations.clone().scatter(cut["node"], left)
-        return [float(saved) for saved in self.step_ns - self._graph.step_times(changed)]
+        graph, durations = self.mended(mended)
+        return [float(saved) for saved in self.step_ns - graph.step_times(durations, self._graph.simulation.lag_ns)]
+
+    def mended(self, mended: frozenset[int]) -> tuple[JobGraph, pl.Series]:
+        """The job without the excess of these suspects, and the durations of its nodes; lags stay as they are.
+
+        Waits for the device that only these suspects have are left out.
+        """
+        numbers = sorted(mended)
+        durations = self._graph.simulation.duration_ns
+        parts = [self._cuts[number] for number in numbers if number in self._cuts]
+        if parts:
+            nodes = pl.concat([nodes for nodes, _ in parts])
+            cut = (
+                pl.DataFrame({"node": nodes, "cut": pl.concat([one for _, one in parts])})
+                .group_by("node")
+                .agg(pl.col("cut").max())
+            )
+            left = durations.gather(cut["node"]) - cut["cut"]
+            durations = durations.clone().scatter(cut["node"], left)
+        waiting = frozenset(numbers).intersection(self._waits)
+        if waiting not in self._graphs:
+            self._graphs[waiting] = without_waits(self._graph, pl.concat([self._waits[one] for one in sorted(waiting)]))
+        if waiting:
+            gone = pl.concat([self._waits[one] for one in sorted(waiting)]).unique()
+            durations = durations.clone().scatter(gone, 0)
+        return self._graphs[waiting], durations
 
 
 class BusyCosts:

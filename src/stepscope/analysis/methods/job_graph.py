@@ -156,11 +156,20 @@ def _begun(nodes: pl.DataFrame, edges: pl.DataFrame, steps: pl.Series) -> tuple[
     return begins, pl.concat([first, ended]).with_columns(why=pl.lit(STEP))
 
 
-def without_waits(graph: JobGraph) -> JobGraph:
-    """The job if no host waits for its device. Its lags are those of hosts that may not have been ready before: replay
-    it with the lags of `graph`."""
-    edges = graph.simulation.edges.filter(pl.col("why") != SYNCHRONISATION)
-    return JobGraph(graph.nodes, Simulation(graph.nodes.select("start_ns", "end_ns"), edges))
+def without_waits(graph: JobGraph, nodes: pl.Series | None = None) -> JobGraph:
+    """The job if hosts do not wait for their devices. Its own lags are as long as the waits were: replay it with those
+    of `graph`.
+
+    Args:
+        graph: The job.
+        nodes: What does not wait. Default: all hosts.
+    """
+    waits = pl.col("why") == SYNCHRONISATION
+    if nodes is not None:
+        waits &= pl.col("node").is_in(nodes.implode())
+    return JobGraph(
+        graph.nodes, Simulation(graph.nodes.select("start_ns", "end_ns"), graph.simulation.edges.filter(~waits))
+    )
 
 
 def _members(nodes: pl.DataFrame, arrival: pl.DataFrame | None) -> pl.DataFrame:

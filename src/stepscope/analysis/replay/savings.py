@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
-from stepscope.analysis.methods.costs import quartiles
-from stepscope.analysis.methods.excess_places import PLACE, cuts
+from stepscope.analysis.methods.costs import ReplayCosts, quartiles
 from stepscope.analysis.methods.job_graph import JobGraph, job_graph, without_waits
 from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.registry import analysis
@@ -76,7 +75,7 @@ def savings(
     recorded = graph.recorded_step_times()
     if recorded.is_empty():
         raise Unavailable(NO_STEPS)
-    without = _Without(graph, _mended(graph, excess, slow_ranks), asked, limits)
+    without = _Without(graph, *_mended(graph, excess, slow_ranks), asked, limits)
     count, whole = len(recorded), sum(recorded)
     error = sum(graph.step_times()) / whole - 1 if whole else 0.0
     rows = []
@@ -96,27 +95,31 @@ def savings(
     return pl.DataFrame(rows).select(names(COLUMNS))
 
 
-def _mended(graph: JobGraph, excess: pl.DataFrame | None, slow_ranks: pl.DataFrame | None) -> pl.Series:
-    """Durations of all nodes without what slow ranks lose."""
-    durations = graph.simulation.duration_ns
+def _mended(
+    graph: JobGraph, excess: pl.DataFrame | None, slow_ranks: pl.DataFrame | None
+) -> tuple[JobGraph, pl.Series]:
+    """The job without what slow ranks lose, and the durations of its nodes."""
     if excess is None or slow_ranks is None or slow_ranks.is_empty():
-        return durations
+        return graph, graph.simulation.duration_ns
     ranks = pl.col("ranks").str.split(", ").cast(pl.List(pl.Int32))
-    slow = slow_ranks.select("kind", rank=ranks, step="slow_steps").explode("rank").explode("step")
-    mended: pl.Series = durations - cuts(graph.nodes, excess.join(slow.unique(), on=PLACE, how="semi"))
-    return mended
+    slow = slow_ranks.with_row_index("suspect").select("suspect", "kind", rank=ranks, step="slow_steps")
+    cells = slow.explode("rank").explode("step")
+    return ReplayCosts(graph, excess, cells).mended(frozenset(range(slow_ranks.height)))
 
 
 class _Without:
     """The job without kinds of time, which are numbered."""
 
-    def __init__(self, graph: JobGraph, durations: pl.Series, kinds: list[str], limits: Limits) -> None:
-        self.graph = graph
+    def __init__(
+        self, recorded: JobGraph, mended: JobGraph, durations: pl.Series, kinds: list[str], limits: Limits
+    ) -> None:
+        self.mended = mended
         self.kinds = kinds
-        self.nodes = graph.nodes.select("kind", "lane", duration=durations, lag=graph.simulation.lag_ns)
-        self.free = without_waits(graph) if SYNCHRONISATION in kinds else graph
+        lag = recorded.simulation.lag_ns
+        self.nodes = recorded.nodes.select("kind", "lane", duration=durations, lag=lag)
+        self.free = without_waits(recorded) if SYNCHRONISATION in kinds else mended
         self.limits = limits
-        self.step_ns = graph.step_times(durations)
+        self.step_ns = mended.step_times(durations, lag)
 
     def saved(self, numbers: frozenset[int]) -> list[float]:
         """By how much each step is shorter without these kinds."""
@@ -130,5 +133,5 @@ class _Without:
             duration=pl.when(pl.col("kind").is_in(sorted(gone))).then(0).otherwise("duration"),
             lag=ready if DEPENDENCY in left else pl.col("lag"),
         )
-        graph = self.free if SYNCHRONISATION in left else self.graph
+        graph = self.free if SYNCHRONISATION in left else self.mended
         return [float(one) for one in self.step_ns - graph.step_times(changed["duration"], changed["lag"])]

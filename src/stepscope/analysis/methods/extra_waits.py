@@ -1,0 +1,75 @@
+"""Waits of a host for its device that comparable ranks do not have, e.g. for `.item()` on one rank."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.excess_places import PLACE
+from stepscope.analysis.methods.job_graph import SYNCHRONISATION, JobGraph
+
+MORE_FACTOR = 1.5
+"""How many times the waits of comparable ranks a rank must have, chosen by us: a full queue also makes hosts wait."""
+
+
+def extra_waits(graph: JobGraph, cells: pl.DataFrame, programs: pl.DataFrame) -> pl.DataFrame:
+    """The waits that only slow ranks have.
+
+    Ranks of a program launch the same work in each step, so a wait is known by the number of launches before it. A wait
+    is extra if less than half of the ranks have it, and the rank waits more often than they.
+
+    Args:
+        graph: The job.
+        cells: `suspect`, `rank`, `step` and `kind` of slow ranks; only those slow at `dispatch` count.
+        programs: `rank` and `program` (only ranks of one program can be compared).
+
+    Returns:
+        `suspect` and `node`, in order.
+    """
+    own = cells.filter(pl.col("kind") == "dispatch")
+    waits = graph.nodes.with_row_index("node").join(
+        graph.simulation.edges.filter(pl.col("why") == SYNCHRONISATION)
+        .select(pl.col("node").cast(pl.get_index_type()))
+        .unique(),
+        on="node",
+        how="semi",
+    )
+    if own.is_empty() or waits.is_empty():
+        return pl.DataFrame(schema={"suspect": cells.schema["suspect"], "node": pl.Int64})
+    ranks = programs.select("rank", "program").unique("rank")
+    steps = graph.nodes.select("rank", "step").drop_nulls().unique().join(ranks, on="rank")
+    placed = _placed(waits.drop_nulls("step"), graph.nodes).join(ranks, on="rank")
+    known = ["program", "step"]
+    of_rank = steps.join(placed.group_by("rank", "step").agg(waits=pl.len()), on=["rank", "step"], how="left")
+    of_rank = of_rank.with_columns(pl.col("waits").fill_null(0)).with_columns(
+        usual=pl.col("waits").median().over(known), ranks=pl.len().over(known)
+    )
+    more = pl.col("waits") - pl.col("usual")
+    often = of_rank.filter((more >= 1) & (pl.col("waits") >= MORE_FACTOR * pl.col("usual"))).with_columns(more=more)
+    shared = placed.with_columns(sharing=pl.col("rank").n_unique().over(*known, "launches"))
+    alone = shared.join(often.select("rank", "step", "ranks", "more"), on=["rank", "step"]).filter(
+        2 * pl.col("sharing") <= pl.col("ranks")
+    )
+    first = alone.sort("node").filter(pl.int_range(pl.len()).over("rank", "step") < pl.col("more"))
+    return (
+        own.join(first.select("rank", "step", "node"), on=PLACE[:2])
+        .select("suspect", pl.col("node").cast(pl.Int64))
+        .unique()
+        .sort("suspect", "node")
+    )
+
+
+def _placed(waits: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFrame:
+    """Waits with the number of launches of their rank and step before them."""
+    launched = nodes.select("rank", at="launch_ns").drop_nulls().sort("at")
+    launched = launched.with_columns(before=pl.int_range(1, pl.len() + 1).over("rank"))
+    begun = nodes.drop_nulls("rank").group_by("rank", "step").agg(at=pl.col("own_start_ns").min()).drop_nulls()
+
+    def counted(rows: pl.DataFrame) -> pl.DataFrame:
+        found = rows.sort("at").join_asof(launched, on="at", by="rank", check_sortedness=False)
+        return found.with_columns(pl.col("before").fill_null(0))
+
+    firsts = counted(begun).select("rank", "step", first="before")
+    asked = counted(waits.select("rank", "step", "node", at="own_start_ns"))
+    return asked.join(firsts, on=["rank", "step"]).select(
+        "rank", "step", "node", launches=pl.col("before") - pl.col("first")
+    )
