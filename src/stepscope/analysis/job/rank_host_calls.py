@@ -180,6 +180,11 @@ def _pattern(calls: Sequence[Row], limits: Limits) -> tuple[Any, ...]:
     for row in longer:
         purposes[row["what"]] = purposes.get(row["what"], 0) + row["excess_ns"]
     first = max(purposes, key=lambda what: (purposes[what], what))
+    if first == "outside" and (waits := _extra_waits(calls, limits)):
+        # Its device has nothing to do after each wait, so what it does then counts, not how long it waited.
+        time, place = purposes[first], waits[0]["place"]
+        names_ = [row["name"] for row in waits[:MOST_NAMED]]
+        return ("calls", "synchronisation", names_, place, None, *_counts(waits[:1]), time, excess, None, None)
     named = _named([row for row in longer if row["what"] == first], limits)
     time = sum(row["excess_ns"] for row in named)
     longest = max(named, key=lambda row: row["longest_ns"])
@@ -194,8 +199,18 @@ def _pattern(calls: Sequence[Row], limits: Limits) -> tuple[Any, ...]:
 
 def _explains(row: Row, limits: Limits) -> bool:
     """Whether a longer call delays the rank: waiting for the device does only if it waits more often than others."""
+    return bool(row["what"] != "synchronisation" or _is_more_often(row, limits))
+
+
+def _is_more_often(row: Row, limits: Limits) -> bool:
     calls, usual = row["calls"], row["typical_calls"]
-    return bool(row["what"] != "synchronisation" or (calls >= limits.more_calls * usual and calls > usual + 0.5))
+    return bool(calls >= limits.more_calls * usual and calls > usual + 0.5)
+
+
+def _extra_waits(calls: Sequence[Row], limits: Limits) -> list[Row]:
+    """Waits for the device that the peers do not have, the most frequent first."""
+    waits = [row for row in calls if row["what"] == "synchronisation" and _is_more_often(row, limits)]
+    return sorted(waits, key=lambda row: (row["typical_calls"] - row["calls"], -row["excess_ns"], row["name"]))
 
 
 def _one_factor(calls: Sequence[Row], limits: Limits) -> float | None:
