@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.job_graph import MICRO_BATCH, OPERATION
+from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.operation_graph import work_edges
 from stepscope.analysis.replay.work import HOST
@@ -57,36 +58,55 @@ def dependencies(
     decide instead (see `operation_graph`).
     """
     by_operations = work_edges(work, KERNELS.or_empty(kernels), COLLECTIVES.or_empty(collectives))
-    rows = work.join(by_operations, on="rank", how="anti", maintain_order="left")
-    rows = rows.with_columns(end_ns=pl.max_horizontal("end_ns", "start_ns"))
+    rows = _numbered(work.filter(~pl.col("rank").is_in(by_operations["rank"].unique().implode())))
     device = rows.filter(pl.col("lane") != HOST)
     launched = device.filter(pl.col("launch_ns").is_not_null())
-    known = pl.concat(
+    known = _agreeing(
+        pl.concat(
+            [
+                _lanes(rows),
+                _launches(rows, device),
+                _waits(rows, device),
+                _host_starts(rows, limits),
+                _recorded(launched, synchronizations, slices),
+                _orders(device, COLLECTIVES.or_empty(collectives), limits),
+            ]
+        ),
+        rows,
+    )
+    found = _once(pl.concat([known, _by_time(rows, device, known, limits)]), rows.height)
+    edges = pl.DataFrame(
         [
-            _lanes(rows),
-            _launches(rows, device),
-            _waits(rows),
-            _host_starts(rows, limits),
-            _recorded(launched, synchronizations, slices),
-            _orders(rows, COLLECTIVES.or_empty(collectives), limits),
+            rows["rank"].gather(found["row"]),
+            rows["work"].gather(found["row"]),
+            rows["work"].gather(found["before"]).alias("before"),
+            pl.Series("why", WHY).gather(found["why"]),
         ]
-    )
-    known = _agreeing(known, rows)
-    return (
-        pl.concat([known, _by_time(rows, known, limits), by_operations])
-        .unique(["rank", "work", "before"], keep="first", maintain_order=True)
-        .select(names(COLUMNS))
-        .sort("rank", "work", "before")
-    )
+    ).select(names(COLUMNS))
+    return edges if by_operations.is_empty() else pl.concat([edges, by_operations]).sort("rank", "work", "before")
+
+
+def _numbered(work: pl.DataFrame) -> pl.DataFrame:
+    """The pieces in order of rank and number, with `row`: dependencies are pairs of rows until they are answered, since
+    joining millions of them by rank and number takes far longer than looking up rows."""
+    columns_ = ("rank", "work", "lane", "kind", "launch_ns", "collective", "start_ns")
+    rows = in_order(work.select(*columns_, end_ns=pl.max_horizontal("end_ns", "start_ns")), "rank", "work")
+    return rows.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
 
 
 def _edges(rows: pl.DataFrame, why: str) -> pl.DataFrame:
-    found = rows.filter(pl.col("before").is_not_null() & (pl.col("before") != pl.col("work")))
-    return found.select("rank", "work", "before", why=pl.lit(why))
+    found = rows.filter(pl.col("before").is_not_null() & (pl.col("before") != pl.col("row")))
+    return found.select("row", "before", why=pl.lit(WHY.index(why), pl.UInt32))
+
+
+def _once(edges: pl.DataFrame, rows: int) -> pl.DataFrame:
+    """Each pair with the first of its reasons, in order."""
+    ordered = edges.with_columns(pair=pl.col("row") * rows + pl.col("before")).sort("pair", maintain_order=True)
+    return ordered.filter(pl.col("pair").ne_missing(pl.col("pair").shift(1)))
 
 
 def _lanes(rows: pl.DataFrame) -> pl.DataFrame:
-    return _edges(rows.with_columns(before=pl.col("work").shift(1).over("rank", "lane")), "lane")
+    return _edges(rows.with_columns(before=pl.col("row").shift(1).over("rank", "lane")), "lane")
 
 
 def _launches(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
@@ -102,9 +122,9 @@ def _launches(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
     return _edges(found, "launch")
 
 
-def _waits(rows: pl.DataFrame) -> pl.DataFrame:
+def _waits(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
     """Hosts wait for the last device work that ended before they went on; on a CPU, for the call."""
-    ends = _ends(rows.filter(pl.col("lane") != HOST))
+    ends = _ends(device)
     waits = rows.filter((pl.col("lane") == HOST) & (pl.col("kind") == "waiting")).sort("start_ns")
     found = waits.join_asof(ends, left_on="start_ns", right_on="before_end_ns", by="rank", check_sortedness=False)
     return _edges(found.filter(pl.col("before_end_ns") == pl.col("start_ns")), "synchronisation")
@@ -126,7 +146,7 @@ def _recorded(
     """Recorded waits of a stream for an event: what is launched after the wait waits for what was launched before the
     event was recorded in its stream."""
     if synchronizations is None or slices is None or launched.is_empty():
-        return _edges(launched.clear().with_columns(before="work"), "stream_wait")
+        return _edges(launched.clear().with_columns(before="row"), "stream_wait")
     waits = synchronizations.filter(pl.col("waited_correlation").is_not_null() & pl.col("correlation").is_not_null())
     asked = waits.select("rank", "stream", "waited_stream", "correlation", "waited_correlation").unique().collect()
     used = pl.concat([asked.select("rank", "correlation"), asked.select("rank", correlation="waited_correlation")])
@@ -143,13 +163,13 @@ def _recorded(
         .join(calls.rename({"correlation": "waited_correlation", "at": "event_ns"}), on=["rank", "waited_correlation"])
         .with_columns(lane=_lane("stream"), waited_lane=_lane("waited_stream"))
     )
-    by_launch = launched.select("rank", "lane", "work", "launch_ns").sort("launch_ns")
+    by_launch = launched.select("rank", "lane", "row", "launch_ns").sort("launch_ns", maintain_order=True)
     firsts = timed.sort("at").join_asof(
         by_launch, left_on="at", right_on="launch_ns", by=["rank", "lane"], strategy="forward", check_sortedness=False
     )
-    lasts = by_launch.select("rank", waited_lane="lane", before="work", event_ns="launch_ns")
+    lasts = by_launch.select("rank", waited_lane="lane", before="row", event_ns="launch_ns")
     found = firsts.sort("event_ns").join_asof(lasts, on="event_ns", by=["rank", "waited_lane"], check_sortedness=False)
-    return _edges(found.filter(pl.col("work").is_not_null()), "stream_wait")
+    return _edges(found.filter(pl.col("row").is_not_null()), "stream_wait")
 
 
 def _lane(column: str) -> pl.Expr:
@@ -157,17 +177,19 @@ def _lane(column: str) -> pl.Expr:
     return pl.format("stream {}", pl.col(column).cast(pl.String))
 
 
-def _orders(rows: pl.DataFrame, collectives: pl.LazyFrame, limits: Limits) -> pl.DataFrame:
+def _orders(device: pl.DataFrame, collectives: pl.LazyFrame, limits: Limits) -> pl.DataFrame:
     """Calls wait for computing that was launched before them; computing waits for calls of a kind that it does not
     overlap although it was launched later."""
-    device = rows.filter((pl.col("lane") != HOST) & (pl.col("lane") != "communication"))
     order = pl.col("launch_ns").fill_null(pl.col("start_ns"))
-    placed = device.with_columns(order_ns=order)
-    computing = placed.filter(pl.col("kind") == "computing").sort("order_ns", "work")
-    calls = placed.filter(pl.col("kind") == "communication").sort("order_ns", "work")
-    columns_ = ["rank", "order_ns"]
-    before = computing.select(*columns_, before="work")
-    after = computing.select(*columns_, next="work", next_ns="start_ns")
+    placed = (
+        device.filter(pl.col("lane") != "communication")
+        .select("rank", "row", "kind", "collective", "start_ns", "end_ns", order_ns=order)
+        .sort("order_ns", maintain_order=True)
+    )
+    computing = placed.filter(pl.col("kind") == "computing")
+    calls = placed.filter(pl.col("kind") == "communication")
+    before = computing.select("rank", "order_ns", before="row")
+    after = computing.select("rank", "order_ns", next="row", next_ns="start_ns")
     found = calls.join_asof(before, on="order_ns", by="rank", strategy="backward", check_sortedness=False).join_asof(
         after, on="order_ns", by="rank", strategy="forward", allow_exact_matches=False, check_sortedness=False
     )
@@ -177,33 +199,28 @@ def _orders(rows: pl.DataFrame, collectives: pl.LazyFrame, limits: Limits) -> pl
     )
     blocking = pl.col("apart").mean().over("rank", "group", "operation") >= limits.blocking_ratio
     held = waiting.filter(blocking & pl.col("next").is_not_null())
-    return pl.concat([_edges(found, "order"), _edges(held.select("rank", before="work", work="next"), "order")])
+    return pl.concat([_edges(found, "order"), _edges(held.select(before="row", row="next"), "order")])
 
 
 def _agreeing(edges: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """The edges that the times allow."""
-    return _with_times(edges, rows).filter(pl.col("before_end_ns") <= pl.col("start_ns")).select(edges.columns)
+    return edges.filter(rows["end_ns"].gather(edges["before"]) <= rows["start_ns"].gather(edges["row"]))
 
 
-def _by_time(rows: pl.DataFrame, known: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def _by_time(rows: pl.DataFrame, device: pl.DataFrame, known: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """Device work whose start nothing known explains waits for the work of another lane that ended just before it."""
-    ready = _with_times(known, rows).group_by("rank", "work").agg(ready_ns=pl.col("before_end_ns").max())
-    device = rows.filter((pl.col("lane") != HOST) & (pl.col("lane") != "communication"))
-    late = device.join(ready, on=["rank", "work"]).filter(pl.col("start_ns") - pl.col("ready_ns") > limits.least_ns)
+    ended = pl.DataFrame([known["row"], rows["end_ns"].gather(known["before"]).alias("ready_ns")])
+    ready = ended.group_by("row").agg(pl.col("ready_ns").max())
+    on_device = device.filter(pl.col("lane") != "communication").select("rank", "row", "start_ns", "end_ns")
+    late = on_device.join(ready, on="row").filter(pl.col("start_ns") - pl.col("ready_ns") > limits.least_ns)
     found = late.sort("start_ns").join_asof(
-        _ends(device), left_on="start_ns", right_on="before_end_ns", by="rank", check_sortedness=False
+        _ends(on_device), left_on="start_ns", right_on="before_end_ns", by="rank", check_sortedness=False
     )
     # It ended nearer to the start than to the end of what is known.
     explains = pl.col("before_end_ns") - pl.col("ready_ns") >= pl.col("start_ns") - pl.col("before_end_ns")
     return _edges(found.filter(explains), "time")
 
 
-def _with_times(edges: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    starts = rows.select("rank", "work", "start_ns")
-    ends = rows.select("rank", before="work", before_end_ns="end_ns")
-    return edges.join(starts, on=["rank", "work"], how="left").join(ends, on=["rank", "before"], how="left")
-
-
 def _ends(rows: pl.DataFrame) -> pl.DataFrame:
     """Ends of pieces in order of time, for joining what follows them."""
-    return rows.select("rank", before="work", before_end_ns="end_ns").sort("before_end_ns", "before")
+    return rows.select("rank", before="row", before_end_ns="end_ns").sort("before_end_ns", maintain_order=True)

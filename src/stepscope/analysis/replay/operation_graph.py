@@ -104,6 +104,8 @@ def work_edges(
     """
     served = ["micro_batch", "model_chunk"]
     known = kernels.filter(pl.col("micro_batch").is_not_null()).select("rank").unique().collect()
+    if known.is_empty():
+        return pl.DataFrame(schema=EDGES)
     computed = kernels.select("rank", "kernel", *served).collect()
     called = collectives.select("rank", "collective", "operation", *served).collect()
     rows = work.join(known, on="rank", how="semi").filter(pl.col("kind").is_in([COMPUTING, CALL, COLLECTION]))
