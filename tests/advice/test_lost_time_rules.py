@@ -298,3 +298,20 @@ def busy_host() -> pl.DataFrame:
         time_ns=[0, MS, 2 * MS], scope=["host"] * 3, processors=[2] * 3, user_ratio=[0.9] * 3,
         system_ratio=[0.1] * 3, idle_ratio=[0.0] * 3, io_ratio=[0.0] * 3,
     )  # fmt: skip
+
+
+def test_a_stall_that_does_not_recur_is_spread_over_all_steps_also_those_not_counted() -> None:
+    costs = pl.DataFrame(
+        [
+            (0, "dispatch", step, 46 * MS if step == 6 else MS, 0, 0, (55 if step == 6 else 10) * MS)
+            for step in range(1, 9)
+        ],
+        schema=STEP_COSTS,
+        orient="row",
+    ).with_columns(judged_ns="lost_ns")
+    breakdown = pl.DataFrame({"rank": [0] * 10, "step": range(10)})
+
+    (found,) = idle_time(summed(costs), breakdown, None, None)
+
+    assert (found.saving_ns, found.saving_ratio) == (MS + 45 * MS / 10, pytest.approx(5.5 / 14.5))
+    assert found.saving_low_ns <= found.saving_ns <= found.saving_high_ns

@@ -33,7 +33,7 @@ LONG_NAMED = 2
 """Steps that are named as far longer than the others."""
 
 DEPENDENCY = "dependency"
-"""Cause of idle time of which no saving is known, so that it would never be the greatest finding."""
+"""Cause of idle time of which the saving may be nothing, so that it is stated besides the greatest finding."""
 
 LONG_STEP = "long-step"
 """The rule that names long steps as well."""

@@ -68,7 +68,7 @@ def longest_gap(gaps: pl.DataFrame | None, rank: int, cause: str) -> dict[str, A
 def dependencies(lost: pl.DataFrame, gaps: pl.DataFrame | None, ranks: int, per: Per, limits: Any) -> Iterator[Finding]:
     """Report ranks whose device is idle although its next work was launched in time.
 
-    What ends such gaps is unknown, so no saving is claimed.
+    What ends such gaps is unknown, so the saving may be nothing. Stalls of single steps are left to these.
 
     Args:
         lost: `lost_time`.
@@ -78,7 +78,8 @@ def dependencies(lost: pl.DataFrame, gaps: pl.DataFrame | None, ranks: int, per:
         limits: Those of `idle-time`.
     """
     rows = lost.filter(pl.col("cause") == DEPENDENCY)
-    held = _in_gaps(gaps).filter(pl.col("gap_ratio") >= limits.dependency_ratio)["rank"]
+    recurring = _in_gaps(gaps).filter(pl.col("gap_ratio") >= limits.dependency_ratio)
+    held = recurring["rank"]
     steady = pl.col("lost_ratio") - pl.col("stalled_ratio")
     slow = rows.filter(pl.col("rank").is_in(held.implode()) | (steady >= limits.idle_ratio))
     if slow.is_empty():
@@ -88,6 +89,9 @@ def dependencies(lost: pl.DataFrame, gaps: pl.DataFrame | None, ranks: int, per:
     known = {name: place.get(name) for name in ("ahead_ns", "waits_for")}
     neighbours = {f"gap_{end}": _short(place.get(f"{end}_name")) for end in ("before", "next")}
     numbers = sorted(slow["rank"])
+    # Recurring gaps are known of all steps, of which the first may have the longest.
+    in_gaps = recurring.filter(pl.col("rank") == worst["rank"])["mean_ns"].to_list()
+    saving = in_gaps[0] if in_gaps else round((worst["lost_ns"] - worst["stalled_ns"]) / worst["steps"])
     finding = Finding(
         rule="idle-time",
         message=DEPENDENCY,
@@ -96,6 +100,9 @@ def dependencies(lost: pl.DataFrame, gaps: pl.DataFrame | None, ranks: int, per:
             **{"ratio": worst["lost_ratio"], **known, **neighbours, "gap_ns": place.get("mean_ns")},
             "ranks": None if len(numbers) == ranks else numbers,
         },
+        saving_ns=saving,
+        saving_ratio=saving * worst["steps"] / worst["recorded_ns"],
+        saving_low_ns=0,
         per=per,
         evidence={
             "cause": DEPENDENCY,
@@ -109,11 +116,11 @@ def dependencies(lost: pl.DataFrame, gaps: pl.DataFrame | None, ranks: int, per:
 
 
 def _in_gaps(gaps: pl.DataFrame | None) -> pl.DataFrame:
-    """The share of each rank's steps in recurring gaps of a dependency: `rank`, `gap_ratio`."""
+    """Recurring gaps of a dependency on each rank: `rank`, `gap_ratio` of its steps, `mean_ns` in a step."""
     if gaps is None:
-        return pl.DataFrame(schema={"rank": pl.Int32, "gap_ratio": pl.Float64})
+        return pl.DataFrame(schema={"rank": pl.Int32, "gap_ratio": pl.Float64, "mean_ns": pl.Int64})
     rows = gaps.filter(pl.col("cause") == DEPENDENCY)
-    return rows.group_by("rank").agg(gap_ratio=pl.col("step_ratio").sum()).sort("rank")
+    return rows.group_by("rank").agg(gap_ratio=pl.col("step_ratio").sum(), mean_ns=pl.col("mean_ns").sum()).sort("rank")
 
 
 def short_name(name: str) -> str:

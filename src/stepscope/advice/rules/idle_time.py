@@ -85,9 +85,9 @@ def idle_time(
     A rank that is slower than the others is left to `slow-rank`; this rule uses the median over ranks of the time lost
     in all steps but the first. The saving is that total averaged over the steps; for Python code and unknown causes, if
     some steps stall, only their excess over ordinary steps. If only the device was recorded, the finding asks to record
-    the host and claims nothing. Nor is anything claimed of gaps before work that was launched in time, which are
-    reported on any rank. For data loading, the action depends on the workers of the loader with the longest
-    wait.
+    the host and claims nothing. Gaps before work that was launched in time are reported on any rank; what ends them is
+    unknown, so the saving may be nothing. For data loading, the action depends on the workers of the loader with the
+    longest wait.
     """
     slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
     per, device = per_of(breakdown), platform_of(ranks).device
@@ -109,6 +109,8 @@ def idle_time(
         ran = _functions(idle_functions, row["rank"], cause, limits.function_ratio) if in_loop else []
         lost_ns = _claimed(row, cause, limits)
         saved_ns = 0 if cause == NOT_RECORDED else lost_ns
+        every = breakdown.filter(pl.col("rank") == row["rank"]).height if breakdown.width else 0
+        saving = _of_all_steps(row, saved_ns, every)
         yield Finding(
             rule="idle-time",
             message=_message(cause, slowest, idle_functions),
@@ -119,9 +121,9 @@ def idle_time(
                 **gap_parameters(recurring_gaps, row["rank"], cause, row["mean_ns"], limits.gap_ratio),
                 **(loader_parameters(slowest) if loading else {}),
             },
-            saving_ns=round(saved_ns / row["steps"]),
-            saving_ratio=saved_ns / row["recorded_ns"],
-            **_range(row, saved_ns),
+            saving_ns=round(saving),
+            saving_ratio=saving / _of_all_steps(row, row["recorded_ns"], every),
+            **_range(row, round(saving)),
             per=per,
             evidence={
                 "cause": cause,
@@ -172,11 +174,21 @@ def _claimed(row: dict[str, Any], cause: str, limits: Limits) -> int:
     return int(row["stalled_ns"] if cause in UNEXPLAINED and stalls and ends else row["lost_ns"])
 
 
-def _range(row: dict[str, Any], saved_ns: int) -> dict[str, Any]:
+def _of_all_steps(row: dict[str, Any], total_ns: int, every: int) -> float:
+    """What a total of the counted steps is in the mean step of all.
+
+    Stalls that do not recur regularly happened in the counted steps only, not as often in the first and last, which are
+    not counted.
+    """
+    stalled = min(row["stalled_ns"], total_ns) if row["period"] is None else 0
+    steps: int = row["steps"]
+    return (total_ns - stalled) / steps + stalled / max(every, steps)
+
+
+def _range(row: dict[str, Any], saving: int) -> dict[str, Any]:
     """The range of the saving: what the median step loses, and what the average step loses."""
-    if not saved_ns:
+    if not saving:
         return {}
-    saving = round(saved_ns / row["steps"])
     return {"saving_low_ns": min(row["median_ns"], saving), "saving_high_ns": max(row["mean_ns"], saving)}
 
 

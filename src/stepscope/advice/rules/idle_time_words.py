@@ -109,6 +109,7 @@ MESSAGES = {
                 (None, None): Text(" (`stepscope gaps`).", "（`stepscope gaps`）。"),
             },
         ),
+        basis=Text("what ends these gaps is not known, so it may be nothing", "这些空隙因何结束未知，可能无节省"),
     ),
     "synchronisation": _message(
         Text("is idle around synchronising calls", "在同步调用前后空闲"),

@@ -31,8 +31,8 @@ CAUSES = (
     "not_recorded",
 )
 """Causes of idle time, in this order: a compiler runs; Python collects garbage; the training loop waits for a batch; a
-checkpoint is written; the host waits for the device and launches nothing; the host launches the next kernel too late;
-the next kernel was launched in time but waits for another stream, an event or the hardware; Python code outside
+checkpoint is written; the host waits for the device instead of launching the next kernel; the host launches the next
+kernel too late; it was launched in time but waits for another stream, an event or the hardware; Python code outside
 operators (CPU); none of these is visible; only the device was recorded, so the cause is unknown."""
 
 SEEN_STEPS = 0.5
@@ -103,13 +103,14 @@ def _pieces(
     free = _free(windows, activity).join_asof(
         _tasks(kernels), on="start_ns", by="rank", strategy="forward", check_sortedness=False
     )
+    launched = pl.col("launch_end_ns") <= pl.col("start_ns")
     cause = first_label(
         {
             "compile": "compile",
             "garbage_collection": "gc",
             "data_loading": "data",
             "checkpoint": "checkpoint",
-            "synchronisation": pl.col("sync") & is_on_device(activity),
+            "synchronisation": pl.col("sync") & is_on_device(activity) & ~launched.fill_null(value=False),
             "dispatch": pl.col("launch_end_ns") > pl.col("start_ns"),
             "dependency": pl.col("launch_end_ns").is_not_null(),
             "python": "python",
