@@ -31,6 +31,9 @@ class Limits:
     blocking_ratio: float = limit(
         0.9, "of the calls of a kind", "chosen by us: computing waits for calls that it rarely overlaps"
     )
+    rest_ratio: float = limit(
+        0.05, "of the wait, from its end to the next launch", "chosen by us: a host that works launches at any time"
+    )
 
 
 COLUMNS = columns(
@@ -66,7 +69,7 @@ def dependencies(
             [
                 _lanes(rows),
                 _launches(rows, device),
-                _waits(rows, device),
+                _waits(rows, device, limits),
                 _host_starts(rows, limits),
                 _recorded(launched, synchronizations, slices),
                 _orders(device, COLLECTIVES.or_empty(collectives), limits),
@@ -122,10 +125,21 @@ def _launches(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
     return _edges(found, "launch")
 
 
-def _waits(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
-    """Hosts wait for the last device work that ended before they went on; on a CPU, for the call."""
+def _waits(rows: pl.DataFrame, device: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """Hosts wait for the last device work that ended before they went on; on a CPU, for the call.
+
+    Where no waits were recorded, a host waited if all that it had launched ended just before it launched again.
+    """
     ends = _ends(device)
-    waits = rows.filter((pl.col("lane") == HOST) & (pl.col("kind") == "waiting")).sort("start_ns")
+    launched = device.filter(pl.col("launch_ns").is_not_null()).sort("launch_ns", maintain_order=True)
+    through = launched.select("rank", "launch_ns", through_ns=pl.col("end_ns").cum_max().over("rank"))
+    host = rows.filter(pl.col("lane") == HOST).with_columns(since_ns=pl.col("end_ns").shift(1).over("rank"))
+    since = host.sort("since_ns", nulls_last=True).join_asof(
+        through, left_on="since_ns", right_on="launch_ns", by="rank", check_sortedness=False
+    )
+    took, waited = pl.col("end_ns") - pl.col("start_ns"), pl.col("start_ns") - pl.col("since_ns")
+    seems = (waited > 0) & (took <= limits.rest_ratio * waited) & (pl.col("through_ns") <= pl.col("start_ns"))
+    waits = since.filter((pl.col("kind") == "waiting") | seems).sort("start_ns", "row")
     found = waits.join_asof(ends, left_on="start_ns", right_on="before_end_ns", by="rank", check_sortedness=False)
     return _edges(found.filter(pl.col("before_end_ns") == pl.col("start_ns")), "synchronisation")
 

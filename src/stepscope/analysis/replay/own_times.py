@@ -6,9 +6,9 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.programs import LIMITS, Limits, programs
-from stepscope.analysis.registry import analysis
-from stepscope.analysis.replay.work import KINDS
-from stepscope.tables import COLLECTIVES
+from stepscope.analysis.registry import analysis, ranks_of
+from stepscope.analysis.replay.work import KINDS, ON_HOST
+from stepscope.tables import COLLECTIVES, OPERATORS
 from stepscope.tables.base import Column
 
 COLUMNS = columns(
@@ -26,12 +26,14 @@ def own_times(
     several_ranks: pl.DataFrame,  # noqa: ARG001 - asked first: of one rank, the rest need not be computed
     work: pl.DataFrame,
     collectives: pl.LazyFrame | None,
+    operators: pl.LazyFrame | None,
+    marks: pl.DataFrame | None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Sum each rank's own work by step and kind: one row per rank, step and kind; 0 for kinds that only others have.
 
     Calls are left out: their time depends on other ranks. Ranks run the same program if they compute the same kernels
-    and make the same calls.
+    and make the same calls. What its host did is left out of a rank of whose host less was recorded than of others.
     """
     rows = work.filter(pl.col("step").is_not_null() & ~pl.col("kind").is_in(["communication", "waiting"]))
     sums = rows.group_by("rank", "step", "kind").agg(
@@ -41,20 +43,29 @@ def own_times(
     found = every.join(sums, on=["rank", "step", "kind"], how="left").with_columns(
         pl.col("own_ns", "pieces").fill_null(0)
     )
+    seen = [*ranks_of(OPERATORS.or_empty(operators)), *([] if marks is None else marks["rank"].unique().to_list())]
+    unseen = ~pl.col("rank").is_in(seen)
+    uneven = pl.col("kind").is_in(ON_HOST) & unseen & ~unseen.all().over("program")
     return (
         found.join(programs(_done(rows, COLLECTIVES.or_empty(collectives)), limits), on="rank", how="left")
         .with_columns(pl.col("program").fill_null(pl.col("rank").min()))
+        .filter(~uneven)
         .select(names(COLUMNS))
         .sort("rank", "step", "kind")
     )
 
 
 def _done(rows: pl.DataFrame, collectives: pl.LazyFrame) -> pl.DataFrame:
-    """What each rank computes and calls in a step, and how often."""
-    steps = rows.group_by("rank").agg(steps=pl.col("step").n_unique())
+    """What each rank computes and calls in its median step, and how often, of the steps in which it does anything; so
+    neither a recording that was cut nor an odd step makes another program of it."""
     computed = rows.filter((pl.col("kind") == "computing") & pl.col("name").is_not_null())
-    called = collectives.filter(pl.col("step").is_not_null()).select("rank", what="operation").collect()
-    parts = [computed.select("rank", what="name"), called]
-    counts = pl.concat(parts).group_by("rank", "what").agg(count=pl.len()).join(steps, on="rank")
-    per_step = (pl.col("count") / pl.col("steps")).round().cast(pl.Int64)
-    return counts.select("rank", "what", count=per_step).filter(pl.col("count") > 0)
+    called = collectives.filter(pl.col("step").is_not_null()).select("rank", "step", what="operation").collect()
+    does = pl.concat([computed.select("rank", "step", what="name"), called])
+    steps = does.group_by("rank").agg(steps=pl.col("step").n_unique())
+    counts = (
+        does.group_by("rank", "what", "step").agg(count=pl.len()).group_by("rank", "what").agg(pl.col("count").sort())
+    )
+    # it does nothing of the kind in the steps that are not listed
+    middle = (pl.col("steps") // 2).cast(pl.Int64) - (pl.col("steps") - pl.col("count").list.len()).cast(pl.Int64)
+    found = counts.join(steps, on="rank").with_columns(middle=middle).filter(pl.col("middle") >= 0)
+    return found.select("rank", "what", count=pl.col("count").list.get(pl.col("middle")).cast(pl.Int64))

@@ -97,7 +97,8 @@ def work(
     parts = [device, calls, _launching(device, steps, marks, hosts, limits), _working(calls, steps, activity, limits)]
     rows = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts])
     ordered = rows.sort("rank", "start_ns", "end_ns", "lane", "kernel", "collective", nulls_last=True)
-    return ordered.with_columns(work=pl.int_range(pl.len(), dtype=pl.Int64).over("rank")).select(_ROW)
+    whole = ordered.with_columns(end_ns=pl.max_horizontal("start_ns", "end_ns"))  # some clocks go back
+    return whole.with_columns(work=pl.int_range(pl.len(), dtype=pl.Int64).over("rank")).select(_ROW)
 
 
 def _device(kernels: pl.LazyFrame, collectives: pl.LazyFrame, ranks: list[int]) -> pl.DataFrame:
@@ -153,9 +154,11 @@ def _launching(
 ) -> pl.DataFrame:
     """What hosts of devices did between launches; `hosts` are the ranks whose operators were recorded."""
     launched = device.filter(pl.col("launch_ns").is_not_null())
-    windows = _windows(
-        launched.select("rank", at="launch_ns"), steps.filter(pl.col("rank").is_in(launched["rank"].unique().to_list()))
-    )
+    launches = launched.select("rank", at="launch_ns").unique()
+    windows = _windows(launches, steps.filter(pl.col("rank").is_in(launched["rank"].unique().to_list())))
+    # Of a step without launches nothing was recorded, e.g. after the end of a file that was cut.
+    known = windows.join(launches.rename({"at": "end_ns"}), on=["rank", "end_ns"]).select("rank", "step").unique()
+    windows = _numbered(windows.join(known, on=["rank", "step"], how="semi"))
     cut = pieces(_layers(marks, windows["rank"].unique().to_list()), windows, by=["rank"]).collect()
     kind = first_label({**{kind: mark for mark, kind in MARKED.items()}, "waiting": "sync"}, otherwise="dispatch")
     rows = _in_steps(cut, windows).with_columns(kind=kind, end_ns=END)
@@ -216,7 +219,11 @@ def _windows(cuts: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
     windows = ordered.select("rank", start_ns="at", end_ns=pl.col("at").shift(-1).over("rank")).drop_nulls()
     begun = bounds.sort("start_ns", "step").select("rank", "step", "start_ns")
     placed = windows.sort("start_ns").join_asof(begun, on="start_ns", by="rank", check_sortedness=False)
-    return placed.sort("rank", "start_ns").with_columns(window=pl.int_range(pl.len(), dtype=pl.Int64))
+    return _numbered(placed)
+
+
+def _numbered(windows: pl.DataFrame) -> pl.DataFrame:
+    return windows.sort("rank", "start_ns").with_columns(window=pl.int_range(pl.len(), dtype=pl.Int64))
 
 
 def _layers(marks: pl.DataFrame | None, ranks: list[int]) -> dict[str, Ranges]:
