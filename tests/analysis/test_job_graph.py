@@ -135,7 +135,8 @@ def excess(*rows: tuple[int, int, int | None], kind: str = COMPUTING) -> pl.Data
 def nodes(*lengths: tuple[int, int]) -> pl.DataFrame:
     """Computing in step 1, of ranks and lengths."""
     rows = [{"rank": rank, "step": 1, "kind": COMPUTING, "start_ns": 0, "end_ns": ns} for rank, ns in lengths]
-    return pl.DataFrame(rows, schema_overrides={"rank": pl.Int32, "step": pl.Int32})
+    types = {"rank": pl.Int32, "step": pl.Int32}
+    return pl.DataFrame(rows, schema_overrides=types).with_columns(name=pl.lit("kernel"))
 
 
 def test_an_excess_is_taken_from_the_pieces_that_are_longer_than_those_of_peers() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import comb
-
 import polars as pl
 
 from stepscope.analysis.methods.step_windows import is_whole_recording
@@ -57,27 +55,18 @@ def _is_one_job(ranks: pl.LazyFrame) -> bool:
 
 
 def last_arrivals(arrival: pl.DataFrame | None) -> pl.DataFrame:
-    """How often each rank arrived last, in how many collectives, and how likely that is by chance: `rank`,
-    `times_last`, `calls`, `chance`."""
-    schema = {"rank": pl.Int32, "times_last": pl.Int32, "calls": pl.Int32, "chance": pl.Float64}
+    """How often each rank arrived last, and in how many collectives: `rank`, `times_last`, `calls`."""
     if arrival is None:
-        return pl.DataFrame(schema=schema)
-    complete = pl.col("members") >= pl.col("group_size").fill_null(0)
-    counted = (
+        return pl.DataFrame(schema={"rank": pl.Int32, "times_last": pl.Int32, "calls": pl.Int32})
+    return (
         arrival.filter((pl.col("members") > 1) & ~pl.col("point_to_point"))
         .group_by("rank")
         .agg(
             times_last=pl.col("is_last").sum().cast(pl.Int32),
             calls=pl.len().cast(pl.Int32),
-            successes=pl.col("is_last").filter(complete).sum(),
-            trials=complete.sum(),
-            p=(1 / pl.col("members")).filter(complete).mean().fill_null(1),
         )
         .sort("rank")
     )
-    odds = counted.select("successes", "trials", "p").iter_rows()
-    chance = [binomial_tail(successes, trials, p) for successes, trials, p in odds]
-    return counted.with_columns(chance=pl.Series(chance, dtype=pl.Float64)).select(list(schema))
 
 
 def unrecorded(ranks: pl.LazyFrame, arrival: pl.DataFrame | None) -> int:
@@ -87,13 +76,3 @@ def unrecorded(ranks: pl.LazyFrame, arrival: pl.DataFrame | None) -> int:
         by_group = arrival.filter(~pl.col("point_to_point")).group_by("group")
         lacking.extend(by_group.agg(n=pl.col("group_size").max() - pl.col("rank").n_unique())["n"])
     return max([0, *(n for n in lacking if n is not None)])
-
-
-def binomial_tail(successes: int, trials: int, probability: float) -> float:
-    """Probability of at least this many successes in independent trials."""
-    if trials > 500:  # normal approximation; the exact sum overflows floats
-        mean, variance = trials * probability, trials * probability * (1 - probability)
-        return 0.0 if successes - mean > 4 * variance**0.5 else 1.0
-    return sum(
-        comb(trials, k) * probability**k * (1 - probability) ** (trials - k) for k in range(successes, trials + 1)
-    )

@@ -11,6 +11,9 @@ from stepscope.analysis.methods.excess_places import PLACE, cuts
 from stepscope.analysis.methods.extra_waits import extra_waits
 from stepscope.analysis.methods.job_graph import JobGraph, without_waits
 
+GRAPHS = 4
+"""Jobs without waits that are kept for further questions; one of a million pieces takes 100 MB."""
+
 
 class ReplayCosts:
     """Savings by replay.
@@ -44,6 +47,7 @@ class ReplayCosts:
         waits = extra_waits(graph, suspects, excess)
         self._waits = {number: rows["node"] for (number,), rows in waits.partition_by("suspect", as_dict=True).items()}
         self._graphs = {frozenset[int](): graph}
+        self._saved: dict[frozenset[int], Sequence[float]] = {}
 
     @property
     def steps(self) -> list[int]:
@@ -51,8 +55,14 @@ class ReplayCosts:
         return self._graph.steps
 
     def saved(self, mended: frozenset[int]) -> Sequence[float]:
-        """By how much each step is shorter without the excess of these suspects."""
-        if not any(number in self._cuts or number in self._waits for number in mended):
+        """By how much each step is shorter without the excess of these suspects; each set is replayed once."""
+        effective = frozenset(number for number in mended if number in self._cuts or number in self._waits)
+        if effective not in self._saved:
+            self._saved[effective] = self._replayed(effective)
+        return self._saved[effective]
+
+    def _replayed(self, mended: frozenset[int]) -> Sequence[float]:
+        if not mended:
             return [0.0] * len(self.step_ns)
         graph, durations = self.mended(mended)
         return [float(saved) for saved in self.step_ns - graph.step_times(durations, self._graph.simulation.lag_ns)]
@@ -76,6 +86,8 @@ class ReplayCosts:
             durations = durations.clone().scatter(cut["node"], left)
         waiting = frozenset(numbers).intersection(self._waits)
         if waiting not in self._graphs:
+            for oldest in [*self._graphs][1 : len(self._graphs) - GRAPHS + 1]:
+                del self._graphs[oldest]
             self._graphs[waiting] = without_waits(self._graph, pl.concat([self._waits[one] for one in sorted(waiting)]))
         if waiting:
             gone = pl.concat([self._waits[one] for one in sorted(waiting)]).unique()

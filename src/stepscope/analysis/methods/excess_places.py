@@ -23,21 +23,26 @@ def cuts(nodes: pl.DataFrame, excess: pl.DataFrame) -> pl.Series:
         Int64, ns, one for each node: at least 0, at most its length.
     """
     times = nodes.select(*PLACE, "name", length=pl.col("end_ns") - pl.col("start_ns")).with_row_index("node")
-    wanted = excess.select(*PLACE, "program", "excess_ns")
-    rows = times.join(wanted, on=PLACE, how="inner", maintain_order="left").with_columns(
-        place=pl.int_range(pl.len()).over(*PLACE, "name"), pieces=pl.len().over(*PLACE, "name")
+    # Numbers instead of names: it is done for millions of pieces.
+    peers = ["program", "step", "kind"]
+    wanted = excess.select(*PLACE, "excess_ns", cell=pl.int_range(pl.len()), peers=pl.struct(peers).rank("dense"))
+    wanted = wanted.filter((pl.col("excess_ns") > 0).any().over("peers"))
+    named = times.with_columns(pl.col("name").cast(pl.Categorical).to_physical())
+    rows = named.join(wanted, on=PLACE, how="inner", maintain_order="left").with_columns(
+        place=pl.int_range(pl.len()).over("cell", "name"), pieces=pl.len().over("cell", "name")
     )
-    same = ["program", "step", "kind", "name", "pieces", "place"]
-    alone = pl.col("rank").n_unique().over(same) == 1
+    rows = rows.select("node", "cell", "rank", "peers", "name", "pieces", "place", "length", "excess_ns")
+    same = ["peers", "name", "pieces", "place"]
+    alone = (pl.col("rank").min() == pl.col("rank").max()).over(same)
     typical = pl.when(alone).then(0.0).otherwise(pl.col("length").median().over(same))
     rows = rows.with_columns(typical=typical)
     longer = (pl.col("length") - pl.col("typical")).clip(lower_bound=0.0)
     rows = rows.filter(pl.col("excess_ns") > 0).with_columns(longer=longer)
-    known = pl.col("longer").sum().over(PLACE)
+    known = pl.col("longer").sum().over("cell")
     first = pl.when(known > 0).then(pl.col("longer") * pl.min_horizontal(pl.lit(1.0), pl.col("excess_ns") / known))
     rows = rows.with_columns(first=first.fill_null(0.0)).with_columns(rest=pl.col("length") - pl.col("first"))
-    left = (pl.col("excess_ns") - pl.col("first").sum().over(PLACE)).clip(lower_bound=0.0)
-    room = pl.col("rest").sum().over(PLACE)
+    left = (pl.col("excess_ns") - pl.col("first").sum().over("cell")).clip(lower_bound=0.0)
+    room = pl.col("rest").sum().over("cell")
     second = pl.when(room > 0).then(pl.col("rest") * pl.min_horizontal(pl.lit(1.0), left / room)).otherwise(0.0)
     cut = rows.select("node", cut=(pl.col("first") + second).floor().cast(pl.Int64).clip(upper_bound=pl.col("length")))
     return times.select("node").join(cut, on="node", how="left", maintain_order="left")["cut"].fill_null(0)

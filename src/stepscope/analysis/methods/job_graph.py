@@ -44,12 +44,11 @@ class JobGraph:
     @cached_property
     def _order(self) -> pl.Series:
         """Places of the steps in order of their recorded ends."""
-        return self._ends_of(self.nodes["end_ns"]).arg_sort()
+        return self._recorded["end_ns"].arg_sort()
 
     @cached_property
     def _first_ns(self) -> int:
-        start = self.nodes.filter(pl.col("step") == self.steps[0])["start_ns"].min() if self.steps else 0
-        return start if isinstance(start, int) else 0
+        return int(self._recorded["start_ns"][self._order[0]]) if self.steps else 0
 
     @cached_property
     def steps(self) -> list[int]:
@@ -68,17 +67,20 @@ class JobGraph:
 
     def recorded_step_times(self) -> pl.Series:
         """As `step_times`, from the recorded times."""
-        return self._lengths(self._ends_of(self.nodes["end_ns"]))
+        return self._lengths(self._recorded["end_ns"])
 
     def step_starts(self) -> pl.DataFrame:
         """When each step begins by this measure: `step`, `begin_ns` (common clock)."""
-        ends = self._ends_of(self.nodes["end_ns"]).gather(self._order).cum_max()
+        ends = self._recorded["end_ns"].gather(self._order).cum_max()
         begins = ends.shift(1).fill_null(self._first_ns) + self._between
         return pl.DataFrame({"step": pl.Series(self.steps, dtype=pl.Int32), "begin_ns": begins})
 
-    def _ends_of(self, ends: pl.Series) -> pl.Series:
-        rows = pl.DataFrame({"group": self._groups.numbers, "end_ns": ends}).filter(pl.col("group") >= 0)
-        return rows.group_by("group").agg(pl.col("end_ns").max()).sort("group")["end_ns"]
+    @cached_property
+    def _recorded(self) -> pl.DataFrame:
+        """Recorded first start and last end of each step."""
+        rows = self.nodes.select("start_ns", "end_ns").with_columns(self._groups.numbers.alias("group"))
+        found = rows.group_by("group").agg(pl.col("start_ns").min(), pl.col("end_ns").max())
+        return found.filter(pl.col("group") >= 0).sort("group")
 
     def _lengths(self, ends: pl.Series) -> pl.Series:
         last = ends.gather(self._order).cum_max()
@@ -89,9 +91,8 @@ class JobGraph:
     def _between(self) -> pl.Series:
         """Time between the end of the step before and the first start of each step, e.g. of steps that were left
         out."""
-        firsts = self.nodes.group_by("step").agg(pl.col("start_ns").min())
-        starts = self._groups.keys.join(firsts, on="step", how="left", maintain_order="left")["start_ns"]
-        before = self._ends_of(self.nodes["end_ns"]).gather(self._order).cum_max().shift(1)
+        starts = self._recorded["start_ns"]
+        before = self._recorded["end_ns"].gather(self._order).cum_max().shift(1)
         between: pl.Series = (starts.gather(self._order) - before).fill_null(0).clip(lower_bound=0)
         return between
 
@@ -121,12 +122,7 @@ def job_graph(
         .with_row_index("node")
         .with_columns(pl.col("node").cast(pl.Int64))
     )
-    places = nodes.select("rank", "work", "node")
-    edges = (
-        dependencies.join(places, on=["rank", "work"])
-        .join(places.rename({"work": "before", "node": "before_node"}), on=["rank", "before"])
-        .select("node", before="before_node", why="why")
-    )
+    edges = _between_nodes(nodes, dependencies)
     members = _members(nodes, arrival)
     nodes, edges = _joined(nodes, edges, members)
     undelayed = dependencies.filter(pl.col("why").is_in([OPERATION, MICRO_BATCH]))["rank"].unique().implode()
@@ -139,6 +135,27 @@ def job_graph(
     lag = pl.when(pl.col("rank").is_in(undelayed)).then(0).otherwise(pl.lit(simulation.lag_ns))
     simulation.lag_ns = whole.select(lag_ns=lag)["lag_ns"]
     return JobGraph(whole, simulation)
+
+
+def _between_nodes(nodes: pl.DataFrame, dependencies: pl.DataFrame) -> pl.DataFrame:
+    """The dependencies of these nodes as `node`, `before` and `why`.
+
+    Pieces of a rank are usually numbered without gaps and in order. Then their nodes follow from the rank's first one;
+    joining millions of dependencies by rank and number takes ten times as long.
+    """
+    of_rank = nodes.group_by("rank", maintain_order=True).agg(
+        shift=pl.col("node").first() - pl.col("work").first(),
+        is_plain=((pl.col("node") - pl.col("work")) == (pl.col("node").first() - pl.col("work").first())).all(),
+    )
+    if of_rank["is_plain"].all():
+        found = dependencies.join(of_rank.select("rank", "shift"), on="rank", maintain_order="left")
+        return found.select(pl.col("work", "before") + pl.col("shift"), "why").rename({"work": "node"})
+    places = nodes.select("rank", "work", "node")
+    return (
+        dependencies.join(places, on=["rank", "work"])
+        .join(places.rename({"work": "before", "node": "before_node"}), on=["rank", "before"])
+        .select("node", before="before_node", why="why")
+    )
 
 
 def _begun(nodes: pl.DataFrame, edges: pl.DataFrame, steps: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -199,10 +216,12 @@ def _joined(nodes: pl.DataFrame, edges: pl.DataFrame, members: pl.DataFrame) -> 
         .join(nodes, on="node", maintain_order="left")
         .with_columns(waits=pl.col("entered_ns") <= pl.col("end_ns"))
     )
-    whole = nodes.join(split.select("node", "call"), on="node", how="left", maintain_order="left").with_columns(
-        part=pl.when(pl.col("call").is_null()).then(pl.lit(WHOLE)).otherwise(pl.lit(ENTRY))
+    call = pl.repeat(None, count, dtype=pl.Int64, eager=True).scatter(split["node"], split["call"])
+    entries = nodes.with_columns(
+        call=call,
+        part=pl.select(pl.when(call.is_null()).then(pl.lit(WHOLE)).otherwise(pl.lit(ENTRY))).to_series(),
+        end_ns=pl.select(pl.when(call.is_null()).then(nodes["end_ns"]).otherwise(nodes["start_ns"])).to_series(),
     )
-    entries = whole.with_columns(end_ns=pl.when(pl.col("part") == ENTRY).then("start_ns").otherwise("end_ns"))
     hub_nodes = hubs.select(node="hub", start_ns="entered_ns", end_ns="entered_ns", call="call", part=pl.lit(HUB))
     transmissions = split.with_columns(
         node="transmission",
@@ -211,10 +230,8 @@ def _joined(nodes: pl.DataFrame, edges: pl.DataFrame, members: pl.DataFrame) -> 
     ).select(entries.columns)
     all_nodes = pl.concat([entries, hub_nodes, transmissions], how="diagonal_relaxed").select(entries.columns)
     # What waited for the call waits for its transmission.
-    ends = split.select(before="node", end="transmission")
-    inner = edges.join(ends, on="before", how="left", maintain_order="left").select(
-        "node", "why", before=pl.coalesce("end", "before")
-    )
+    ends = pl.int_range(count, dtype=pl.Int64, eager=True).scatter(split["node"], split["transmission"])
+    inner = edges.with_columns(ends.gather(edges["before"]).alias("before"))
     joins = [
         split.select(node="hub", before="node"),
         split.filter("waits").select(node="transmission", before="hub"),
