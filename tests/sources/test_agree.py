@@ -19,20 +19,22 @@ from traces import COLLECTIVE, COPY, ELEMENTS, EPOCH_NS, RankTrace, Span, Work, 
 US = 1000
 RANKS, STEPS, STEP_NS = 4, 3, 4_000_500
 COMPUTES_SLOWLY, DISPATCHES_LATE = 2, 1
+WAIT = "cudaStreamSynchronize"
 TAG = str(int(group_key(COMMUNICATOR)[-3:]))
 
 Writer = Callable[[Path, RankTrace], object]
 
 
 def job() -> list[RankTrace]:
-    """Each step computes and reduces twice; one rank computes longer, one launches its second kernel late."""
+    """Each step computes, reduces and waits twice; one rank computes longer, one launches its second kernel late."""
     work: dict[int, list[Work]] = {rank: [] for rank in range(RANKS)}
+    waits: dict[int, list[Span]] = {rank: [] for rank in work}
     steps = []
     for step in range(STEPS):
         now = EPOCH_NS + step * STEP_NS
         steps.append((step + 3, Span(f"ProfilerStep#{step + 3}", now, STEP_NS - US)))
         for part in range(2):
-            ready = dict.fromkeys(range(RANKS), now)
+            ready, launched = dict.fromkeys(range(RANKS), now), dict.fromkeys(range(RANKS), now)
             for rank, done in work.items():
                 late = 400 * US if (rank, part) == (DISPATCHES_LATE, 1) else 0
                 length = (1300 if rank == COMPUTES_SLOWLY else 1000) * US - 7 * rank
@@ -40,17 +42,19 @@ def job() -> list[RankTrace]:
                 kernel = Work("compute", "gemm", launch.end_ns + 1625, length, 7, launch)
                 copy = Span("cudaMemcpyAsync", now + 30 * US + late, 2 * US)
                 done += [kernel, Work("memory", COPY, kernel.end_ns - 3 * US, 9 * US, 8, copy)]
-                ready[rank] = kernel.end_ns + 2 * US
+                ready[rank], launched[rank] = kernel.end_ns + 2 * US, copy.end_ns + 5 * US
             now = max(ready.values()) + 200 * US
             for rank, done in work.items():
-                call = Span("cudaLaunchKernelExC", ready[rank] - 500 * US, 4 * US)
+                call = Span("cudaLaunchKernelExC", launched[rank], 4 * US)
                 done.append(Work("communication", COLLECTIVE, ready[rank], now - ready[rank], 20, call, "0"))
+                waits[rank].append(Span(WAIT, call.end_ns + US, now - call.end_ns - US))
     return [
         RankTrace(
             rank=rank,
             world_size=RANKS,
             steps=steps,
             operators=[Span("aten::mm", w.launch.start_ns - 3 * US, 10 * US) for w in done if w.launch is not None],
+            runtime=waits[rank],
             work=done,
             groups={"0": range(RANKS)},
         )
@@ -111,6 +115,8 @@ def _view(trace: RankTrace) -> TraceEvents:
 
     for span in [*(span for _, span in trace.steps), *trace.operators]:
         add(span, PYTHON, span.thread, cat="cpu_op")
+    for span in trace.runtime:
+        add(span, CANN, 2, f"AscendCL@{span.name}")
     names = call_names(trace)
     for connection, work in enumerate(trace.work, start=1):
         if work.launch is not None:
@@ -152,6 +158,8 @@ def write_database(directory: Path, trace: RankTrace) -> None:
     rows = {name: found for name, (_, found) in tables.items()}
     for span in [*(span for _, span in trace.steps), *trace.operators]:
         rows["PYTORCH_API"].append((span.start_ns, span.end_ns, thread, None, text(span.name), 50001))
+    for span in trace.runtime:
+        rows["CANN_API"].append((span.start_ns, span.end_ns, 20000, thread + 1, 0, text(span.name)))
     for connection, work in enumerate(trace.work, start=1):
         if work.launch is not None:
             times = (work.launch.start_ns, work.launch.end_ns)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
-from stepscope.analysis.methods.intervals import END, Ranges, pieces
+from stepscope.analysis.methods.intervals import END, Ranges, pieces, union
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.step.activity import is_on_device, split
@@ -45,6 +45,11 @@ class Limits:
         3.0,
         "times the length of the launch, until its kernel begins",
         "chosen by us: such a launch is held back by a full queue",
+    )
+    resumed_ratio: float = limit(
+        0.1,
+        "of the host's time, from when its device fell idle",
+        "chosen by us: where no wait was recorded, a host that goes on so soon has waited",
     )
 
 
@@ -84,17 +89,18 @@ def work(
 
     On an accelerator, each kernel and each call is a piece on its stream, and the host's time between launches is cut
     at each launch and by what is marked. While the host waits for its device, only the time after the last device work
-    is its own. It waits where that is marked (`sync` of `marks`), in launches that take long although their kernel must
-    wait for many others (the queue is full), and, if neither the host's operators nor its waits were recorded, wherever
-    its device works. In a CPU-only recording, the host's time is cut at calls and by what it did, as `activity` knows
+    is its own. It waits where that is marked (`sync` of `marks`) and in launches that take long although their kernel
+    must wait for many others (the queue is full). On a rank without marked waits, it waits where it goes on as soon as
+    its device has fallen idle and, if its operators were not recorded either, wherever its device works. In a CPU-only recording, the host's time is cut at calls and by what it did, as `activity` knows
     it; its waits for communication end with the call.
     """
     on_device = activity.filter("on_device")["rank"].unique().to_list()
     device = _device(KERNELS.or_empty(kernels), COLLECTIVES.or_empty(collectives), on_device)
     calls = _host_calls(COLLECTIVES.or_empty(collectives), [r for r in ranks_of(steps) if r not in on_device])
     waited = [] if marks is None else marks.filter(pl.col("what") == "sync")["rank"].unique().to_list()
-    hosts = [*ranks_of(OPERATORS.or_empty(operators)), *waited]
-    parts = [device, calls, _launching(device, steps, marks, hosts, limits), _working(calls, steps, activity, limits)]
+    hosts = ranks_of(OPERATORS.or_empty(operators))
+    launching = _launching(device, steps, marks, _Recorded(hosts, waited), limits)
+    parts = [device, calls, launching, _working(calls, steps, activity, limits)]
     rows = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts])
     ordered = rows.sort("rank", "start_ns", "end_ns", "lane", "kernel", "collective", nulls_last=True)
     whole = ordered.with_columns(end_ns=pl.max_horizontal("start_ns", "end_ns"))  # some clocks go back
@@ -149,10 +155,18 @@ def _host_calls(collectives: pl.LazyFrame, ranks: list[int]) -> pl.DataFrame:
     )
 
 
+@dataclass(frozen=True)
+class _Recorded:
+    """Ranks of whose hosts something is known."""
+
+    operators: list[int]
+    waits: list[int]
+
+
 def _launching(
-    device: pl.DataFrame, steps: pl.LazyFrame, marks: pl.DataFrame | None, hosts: list[int], limits: Limits
+    device: pl.DataFrame, steps: pl.LazyFrame, marks: pl.DataFrame | None, recorded: _Recorded, limits: Limits
 ) -> pl.DataFrame:
-    """What hosts of devices did between launches; `hosts` are the ranks whose operators were recorded."""
+    """What hosts of devices did between launches."""
     launched = device.filter(pl.col("launch_ns").is_not_null())
     launches = launched.select("rank", at="launch_ns").unique()
     windows = _windows(launches, steps.filter(pl.col("rank").is_in(launched["rank"].unique().to_list())))
@@ -176,10 +190,22 @@ def _launching(
     held = (pl.col("called_ns") >= limits.launch_ns) & (pl.col("ahead_ns") >= limits.ahead_factor * pl.col("called_ns"))
     long = (length >= limits.launch_ns) & (pl.col("kind") == "dispatch")
     marked = pl.col("kind") == "waiting"
-    waiting = marked | (long & (held.fill_null(value=False) | ~pl.col("rank").is_in(hosts)))
+    rest = pl.col("end_ns") - pl.col("fell_idle_ns")
+    resumed = (rest >= 0) & (rest <= limits.resumed_ratio * length)
+    unknown = ~pl.col("rank").is_in(recorded.waits) & (resumed | ~pl.col("rank").is_in(recorded.operators))
+    waiting = marked | (long & (held.fill_null(value=False) | unknown.fill_null(value=False)))
     is_own = pl.col("worked_ns").is_null() | (pl.col("worked_ns") <= pl.col("start_ns"))
     kind = pl.when(is_own & marked).then(pl.lit("dispatch")).when(~is_own & long & held).then(pl.lit("waiting"))
-    return waits.join(ahead, on=["rank", "end_ns"], how="left", maintain_order="left").with_columns(
+    busy = union(device.select("rank", "start_ns", "end_ns"), by=["rank"]).sort("start_ns")
+    found = waits.join_asof(
+        busy.select("rank", busy_ns="start_ns", fell_idle_ns="end_ns"),
+        left_on="end_ns",
+        right_on="busy_ns",
+        by="rank",
+        allow_exact_matches=False,
+        check_sortedness=False,
+    )
+    return found.join(ahead, on=["rank", "end_ns"], how="left", maintain_order="left").with_columns(
         kind=kind.otherwise("kind"),
         start_ns=pl.when(waiting).then(pl.max_horizontal("start_ns", "worked_ns")).otherwise("start_ns"),
         lane=pl.lit(HOST),
