@@ -105,7 +105,8 @@ def job_graph(
     A member of a matched call enters it when it is ready; the last one to enter sets all others free, unless the
     recording shows that a member left before (a buffered send), which then waits for nobody. Ranks of which only
     operations are recorded (`OPERATION`) begin each step together, and go on without delay: what delays them is not
-    recorded, and often it is another rank.
+    recorded, and often it is another rank. A rank most of whose calls match none of its groups' others, e.g. of a file
+    that was cut off, is left out: what it waited for is unknown.
 
     Args:
         work: The analysis of that name, of all ranks.
@@ -115,7 +116,8 @@ def job_graph(
     """
     offsets = pl.DataFrame(schema={"rank": pl.Int32, "offset_ns": pl.Int64}) if clocks is None else clocks
     nodes = (
-        work.join(offsets.select("rank", "offset_ns"), on="rank", how="left", maintain_order="left")
+        _tied(work, arrival)
+        .join(offsets.select("rank", "offset_ns"), on="rank", how="left", maintain_order="left")
         .with_columns(own_start_ns=pl.col("start_ns"))
         .with_columns(pl.col("start_ns", "end_ns") - pl.col("offset_ns").fill_null(0))
         .drop("offset_ns")
@@ -187,6 +189,15 @@ def without_waits(graph: JobGraph, nodes: pl.Series | None = None) -> JobGraph:
     return JobGraph(
         graph.nodes, Simulation(graph.nodes.select("start_ns", "end_ns"), graph.simulation.edges.filter(~waits))
     )
+
+
+def _tied(work: pl.DataFrame, arrival: pl.DataFrame | None) -> pl.DataFrame:
+    """The work of ranks that most of their calls tie to the others in their groups, or that call nobody."""
+    if arrival is None:
+        return work
+    shared = arrival.filter(~pl.col("point_to_point") & (pl.col("rank").n_unique().over("group") > 1))
+    loose = shared.group_by("rank").agg(matched=(pl.col("members") > 1).mean()).filter(pl.col("matched") < 0.5)["rank"]
+    return work.filter(~pl.col("rank").is_in(loose.implode()))
 
 
 def _members(nodes: pl.DataFrame, arrival: pl.DataFrame | None) -> pl.DataFrame:

@@ -243,9 +243,18 @@ def _windows(cuts: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
         at.join(extent, on="rank").filter(pl.col("at") >= pl.col("first_ns")).unique(["rank", "at"]).sort("rank", "at")
     )
     windows = ordered.select("rank", start_ns="at", end_ns=pl.col("at").shift(-1).over("rank")).drop_nulls()
-    begun = bounds.sort("start_ns", "step").select("rank", "step", "start_ns")
-    placed = windows.sort("start_ns").join_asof(begun, on="start_ns", by="rank", check_sortedness=False)
-    return _numbered(placed)
+    begun = bounds.sort("start_ns", "step").with_columns(
+        to_next=pl.col("step").shift(-1).over("rank") == pl.col("step") + 1
+    )
+    placed = windows.sort("start_ns").join_asof(
+        begun.select("rank", "start_ns", "step", "to_next", over_ns="end_ns"),
+        on="start_ns",
+        by="rank",
+        check_sortedness=False,
+    )
+    # What follows a step belongs to it until the next one begins, unless steps lie between that were not recorded.
+    of_step = (pl.col("start_ns") < pl.col("over_ns")) | pl.col("to_next")
+    return _numbered(placed.with_columns(step=pl.when(of_step).then("step")))
 
 
 def _numbered(windows: pl.DataFrame) -> pl.DataFrame:
