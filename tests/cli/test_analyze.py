@@ -282,8 +282,8 @@ def test_findings_and_verdict_come_in_chinese_with_the_same_figures(capfd) -> No
         jsonschema.validate(found[language], json.loads(SCHEMA.read_text()))
 
     assert found["zh"]["language"] == "zh"
-    assert found["zh"]["verdict"].startswith("rank 2 在等待数据（每步 26.94 ms，16%）。")
-    assert found["en"]["verdict"].startswith("Rank 2 waits for data (26.94 ms per step, 16%). ")
+    assert found["zh"]["verdict"].startswith("rank 2 在等待数据（每步 22.78 ms，14%）。")
+    assert found["en"]["verdict"].startswith("Rank 2 waits for data (22.78 ms per step, 14%). ")
     texts = ("summary", "cause", "action", "saving_basis")
     for one, other in zip(found["en"]["findings"], found["zh"]["findings"], strict=True):
         assert all(one[name].isascii() and not other[name].isascii() for name in texts)
@@ -301,6 +301,5 @@ def test_the_terminal_and_csv_are_chinese_too(capfd) -> None:
 
 def test_the_range_of_a_saving_holds_it(capfd) -> None:
     (finding, *_) = document(capfd, "analyze", EXAMPLE)["findings"]
-    assert finding["saving_low_ns"] == finding["saving_ns"] < finding["saving_high_ns"]
-    assert finding["saving_high_ns"] == finding["evidence"]["excess_ns"]
-    assert finding["saving_basis"] == "at most the whole extra time of this rank"
+    assert finding["saving_low_ns"] < finding["saving_ns"] < finding["saving_high_ns"] < finding["evidence"]["excess_ns"]
+    assert finding["saving_basis"].startswith("from the lower to the upper quartile")
