@@ -156,6 +156,7 @@ def write(
     """Write a trace; `change` makes others of its rows."""
     rows: Iterable[dict[str, Any]] = [row for step in steps for row in pipeline.rows(step, length)]
     frame = change(pl.DataFrame(rows).cast(TYPES))  # type: ignore[arg-type]
+    directory.mkdir(parents=True, exist_ok=True)
     file = directory / name
     frame.write_parquet(file)
     return file

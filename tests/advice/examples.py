@@ -162,6 +162,23 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             for transmit, sent, late in ((0, None, None), (500, None, late), (500, sent, late))
         ],
         "memory-copies": [{"breakdown": steps}],
+        "late-start": [
+            {
+                "late_starts": pl.DataFrame(
+                    {
+                        **{
+                            "rank": [1],
+                            "step": [3],
+                            "start_late_ns": [900],
+                            "waited_ns": [1000],
+                            "waited_ratio": [0.1],
+                        },
+                        **{"calls_last": [2], "calls": [5], "steps": [1]},
+                    }
+                ),
+                "slow_ranks": None,
+            }
+        ],
         "single-pause": [
             {"single_pauses": pl.DataFrame({"rank": [0], "start_ns": [0], "duration_ns": [900], "recorded_ns": [1000]})}
         ],

@@ -301,5 +301,7 @@ def test_the_terminal_and_csv_are_chinese_too(capfd) -> None:
 
 def test_the_range_of_a_saving_holds_it(capfd) -> None:
     (finding, *_) = document(capfd, "analyze", EXAMPLE)["findings"]
-    assert finding["saving_low_ns"] < finding["saving_ns"] < finding["saving_high_ns"] < finding["evidence"]["excess_ns"]
+    assert (
+        finding["saving_low_ns"] < finding["saving_ns"] < finding["saving_high_ns"] < finding["evidence"]["excess_ns"]
+    )
     assert finding["saving_basis"].startswith("from the lower to the upper quartile")

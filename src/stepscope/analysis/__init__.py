@@ -38,6 +38,7 @@ from stepscope.analysis.job.counter_steps import counter_steps as counter_steps
 from stepscope.analysis.job.kernel_classes import kernel_classes as kernel_classes
 from stepscope.analysis.job.kernel_patterns import kernel_patterns as kernel_patterns
 from stepscope.analysis.job.late_ranks import late_ranks as late_ranks
+from stepscope.analysis.job.late_starts import late_starts as late_starts
 from stepscope.analysis.job.outlier_steps import outlier_steps as outlier_steps
 from stepscope.analysis.job.outlier_steps import step_lengths as step_lengths
 from stepscope.analysis.job.rank_counters import rank_counters as rank_counters

@@ -11,6 +11,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     host_queue,
     idle_time,
     iteration_interval,
+    late_start,
     long_step,
     memory_capacity,
     memory_copies,

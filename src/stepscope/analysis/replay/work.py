@@ -91,8 +91,9 @@ def work(
     at each launch and by what is marked. While the host waits for its device, only the time after the last device work
     is its own. It waits where that is marked (`sync` of `marks`) and in launches that take long although their kernel
     must wait for many others (the queue is full). On a rank without marked waits, it waits where it goes on as soon as
-    its device has fallen idle and, if its operators were not recorded either, wherever its device works. In a CPU-only recording, the host's time is cut at calls and by what it did, as `activity` knows
-    it; its waits for communication end with the call.
+    its device has fallen idle and, if its operators were not recorded either, wherever its device works. In a CPU-only
+    recording, the host's time is cut at calls and by what it did, as `activity` knows it; its waits for communication
+    end with the call.
     """
     on_device = activity.filter("on_device")["rank"].unique().to_list()
     device = _device(KERNELS.or_empty(kernels), COLLECTIVES.or_empty(collectives), on_device)
