@@ -13,9 +13,9 @@ from stepscope.advice.registry import rule
 MESSAGES = {
     "late": Message(
         summary=Text(
-            "Rank {rank} begins the first recorded step {start_late_ns:duration} later than the median rank; the "
-            "others wait for it.",
-            "rank {rank} 比中位 rank 晚 {start_late_ns:duration} 开始记录中的第一步，其他 rank 在等待它。",
+            "Rank {rank} begins what was recorded {start_late_ns:duration} later than the median rank; the others wait "
+            "for it.",
+            "rank {rank} 在记录中比中位 rank 晚 {start_late_ns:duration} 开始，其他 rank 在等待它。",
         ),
         cause=Text(
             "It arrives last in {calls_last:number d} of {calls:number d} collectives, from the first one on, although "
