@@ -13,7 +13,8 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from typing import IO, Any, BinaryIO
+from io import BufferedWriter, RawIOBase
+from typing import IO, Any, BinaryIO, cast
 
 import msgspec
 
@@ -48,6 +49,8 @@ class WorkerProcess:
             [sys.executable or "", "-c", start, *sys.path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # Whoever waits until there is something to read must not miss what already lies in a buffer.
+            bufsize=0,
             # A crash is reported by whoever waits for its answer; the noise of it is for those who look for the bug.
             stderr=None if os.environ.get("STEPSCOPE_DEBUG") else subprocess.DEVNULL,
             env={
@@ -58,7 +61,7 @@ class WorkerProcess:
             },
         )
         assert self.process.stdin is not None and self.process.stdout is not None
-        self.stdin, self.stdout = self.process.stdin, self.process.stdout
+        self.stdin, self.stdout = BufferedWriter(cast(RawIOBase, self.process.stdin)), self.process.stdout
 
     def death(self) -> str:
         """How it ended, once it has: the name of a signal, or an exit status."""
@@ -142,7 +145,10 @@ def _receive_all(stream: BinaryIO, messages: queue.SimpleQueue[bytes]) -> None:
 
 
 def _read(stream: IO[bytes], size: int) -> bytes:
-    data = stream.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data
+    data = bytearray()
+    while len(data) < size:
+        piece = stream.read(size - len(data))
+        if not piece:
+            raise EOFError
+        data += piece
+    return bytes(data)
