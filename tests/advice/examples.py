@@ -35,6 +35,15 @@ def idle(causes: list[str]) -> pl.DataFrame:
     return pl.DataFrame({"rank": [0] * len(causes), "step": [0] * len(causes), "cause": causes, "idle_ns": 500})
 
 
+def slowdown_causes() -> pl.DataFrame:
+    row = {"unit": "1", "ranks": "0", "factor": 1.5, "correlation": 0.9, "explained": 0.5, "mended_ns": None}
+    row |= {"is_alone": None, "is_last": None, "is_named": True, "slowdown_factor": 1.5, "replayed_ns": 1000}
+    row |= dict.fromkeys(("saving_ns", "saving_low_ns", "saving_high_ns"), 200)
+    alone = [{**row, "cause": "stage", "is_alone": one, "is_last": two} for one, two in ((0, 1), (1, 1), (1, 0))]
+    others = [{**row, "cause": cause} for cause in ("sequence", "replica", "worker", "communication", "unknown")]
+    return pl.DataFrame([*alone, *others], infer_schema_length=None).cast({"mended_ns": pl.Int64})
+
+
 def lost(causes: list[str]) -> pl.DataFrame:
     """What each cause cost: half of the recording, in every step."""
     row = {"rank": 0, "steps": 5, "lost_ns": 2500, "recorded_ns": 5000, "lost_ratio": 0.5, "mean_ns": 500}
@@ -241,6 +250,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 ).lazy()
             }
         ],
+        "uneven-work": [{"slowdown_causes": slowdown_causes(), "slow_ranks": None, "breakdown": steps}],
         "memory-capacity": [{"memory_hints": hint(NEAR_CAPACITY)}],
         "memory-leak": [{"memory_hints": hint(GROWTH)}],
         "memory-fragmentation": [{"memory_hints": hint(FRAGMENTATION)}],

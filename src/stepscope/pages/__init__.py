@@ -9,6 +9,7 @@ from stepscope.pages.base import Page
 NAMES = (
     "what_if",
     "critical_path",
+    "slowdowns",
     "steps",
     "gaps",
     "ops",

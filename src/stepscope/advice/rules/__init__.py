@@ -22,4 +22,5 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     slow_group,
     slow_link,
     slow_rank,
+    uneven_work,
 )

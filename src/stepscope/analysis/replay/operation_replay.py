@@ -8,9 +8,20 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.methods.simulation import Groups, Simulation
+from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.methods.step_windows import known_steps
-from stepscope.analysis.replay.operation_graph import CALL, COLLECTION, COMPUTING, EDGES, OPERATIONS, operation_edges
+from stepscope.analysis.replay.operation_graph import (
+    BACKWARD,
+    CALL,
+    COLLECTION,
+    COMPUTING,
+    EDGES,
+    FORWARD,
+    OPERATIONS,
+    operation_edges,
+)
 from stepscope.tables import COLLECTIVES, KERNELS, SLICES
+from stepscope.tables.communication import POINT_TO_POINT
 
 _JOINED = ["group", "sequence"]
 _COLUMNS = {**OPERATIONS, "group": pl.String, "sequence": pl.Int64, "group_size": pl.Int32}
@@ -70,7 +81,9 @@ def operations_of(
     Those outside of steps are left out, and so are kernels that are calls as well.
     """
     end = pl.col("start_ns") + pl.col("duration_ns")
-    known = kernels.filter(pl.col("micro_batch").is_not_null()).select("rank").unique()
+    known = kernels.filter(pl.col("micro_batch").is_not_null()).select("rank").unique().collect()
+    if known.is_empty():
+        return pl.DataFrame(schema=_COLUMNS)
     computing = KERNELS.or_empty(kernels).filter(pl.col("kind") == "compute")
     collections = SLICES.or_empty(slices).filter(pl.col("category") == "gc")
     calls = COLLECTIVES.or_empty(collectives)
@@ -85,7 +98,7 @@ def operations_of(
         ),
         collections.select("rank", "name", "start_ns", end_ns=end, kind=pl.lit(COLLECTION)),
     ]
-    rows = pl.concat(parts, how="diagonal").join(known, on="rank", how="semi")
+    rows = pl.concat(parts, how="diagonal").join(known.lazy(), on="rank", how="semi")
     windows = known_steps(steps).select("rank", "step", step_ns="start_ns", last_ns="end_ns")
     placed = (
         rows.collect()
@@ -160,6 +173,24 @@ def _edges(rows: pl.DataFrame, calls: pl.DataFrame, roots: pl.DataFrame) -> pl.D
             calls.select("node", before="hub"),
         ]
     )
+
+
+def typed(operations: pl.DataFrame) -> pl.DataFrame:
+    """Operations with the `type` by which they are judged: both ends of transfers together."""
+    way = pl.col("name").str.extract(f"^({FORWARD}|{BACKWARD})")
+    both = pl.format("{}-pp-comm", way)
+    is_transfer = pl.col("operation").is_in(POINT_TO_POINT).fill_null(value=False) & way.is_not_null()
+    return operations.with_columns(type=pl.when(is_transfer).then(both).otherwise("name"))
+
+
+def ideal_durations(operations: pl.DataFrame) -> pl.Series:
+    """The ideal duration of each operation (`type`, `duration_ns`), over all ranks and steps: the mean of computing,
+    the median of calls. Calls whose members were not all seen say nothing of the others."""
+    calls = pl.col("kind") == CALL
+    length = pl.col("duration_ns")
+    whole = length.filter(pl.col("whole")).median().over("type")
+    ideal = pl.when(calls).then(pl.coalesce(whole, length.median().over("type"))).otherwise(length.mean().over("type"))
+    return operations.select(ideal_ns=rounded(ideal))["ideal_ns"]
 
 
 def places(ranks: pl.LazyFrame) -> pl.DataFrame:

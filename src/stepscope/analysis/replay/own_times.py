@@ -7,8 +7,9 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.programs import LIMITS, Limits, programs
 from stepscope.analysis.registry import analysis, ranks_of
+from stepscope.analysis.replay.operation_replay import places
 from stepscope.analysis.replay.work import KINDS, ON_HOST
-from stepscope.tables import COLLECTIVES, OPERATORS
+from stepscope.tables import COLLECTIVES, KERNELS, OPERATORS
 from stepscope.tables.base import Column
 
 COLUMNS = columns(
@@ -28,12 +29,16 @@ def own_times(
     collectives: pl.LazyFrame | None,
     operators: pl.LazyFrame | None,
     marks: pl.DataFrame | None,
+    kernels: pl.LazyFrame | None = None,
+    ranks: pl.LazyFrame | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Sum each rank's own work by step and kind: one row per rank, step and kind; 0 for kinds that only others have.
 
     Calls are left out: their time depends on other ranks. Ranks run the same program if they compute the same kernels
-    and make the same calls. What its host did is left out of a rank of whose host less was recorded than of others.
+    and make the same calls; of jobs of which only operations are recorded, if they are of the same pipeline stage, as
+    operations do not show how many layers a stage has. What its host did is left out of a rank of whose host less was
+    recorded than of others.
     """
     rows = work.filter(pl.col("step").is_not_null() & ~pl.col("kind").is_in(["communication", "waiting"]))
     sums = rows.group_by("rank", "step", "kind").agg(
@@ -46,13 +51,26 @@ def own_times(
     seen = [*ranks_of(OPERATORS.or_empty(operators)), *([] if marks is None else marks["rank"].unique().to_list())]
     unseen = ~pl.col("rank").is_in(seen)
     uneven = pl.col("kind").is_in(ON_HOST) & unseen & ~unseen.all().over("program")
+    alike = programs(_done(rows, COLLECTIVES.or_empty(collectives)), limits)
+    if ranks is not None:
+        alike = _by_stage(alike, KERNELS.or_empty(kernels), ranks)
     return (
-        found.join(programs(_done(rows, COLLECTIVES.or_empty(collectives)), limits), on="rank", how="left")
+        found.join(alike, on="rank", how="left")
         .with_columns(pl.col("program").fill_null(pl.col("rank").min()))
         .filter(~uneven)
         .select(names(COLUMNS))
         .sort("rank", "step", "kind")
     )
+
+
+def _by_stage(alike: pl.DataFrame, kernels: pl.LazyFrame, ranks: pl.LazyFrame) -> pl.DataFrame:
+    """The programs of ranks, apart for each stage where operations state their micro-batch."""
+    by_operations = kernels.filter(pl.col("micro_batch").is_not_null()).select("rank").unique().collect()
+    if by_operations.is_empty():
+        return alike
+    stages = places(ranks).join(by_operations, on="rank", how="semi").select("rank", "stage")
+    apart = alike.join(stages, on="rank", how="left", maintain_order="left")
+    return apart.select("rank", program=pl.col("rank").min().over("program", "stage"))
 
 
 def _done(rows: pl.DataFrame, collectives: pl.LazyFrame) -> pl.DataFrame:

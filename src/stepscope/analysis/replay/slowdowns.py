@@ -23,12 +23,20 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
-from stepscope.analysis.replay.operation_graph import BACKWARD, CALL, FORWARD
-from stepscope.analysis.replay.operation_replay import OperationReplay, operation_replay, operations_of, places
+from stepscope.analysis.replay.operation_graph import CALL
+from stepscope.analysis.replay.operation_replay import (
+    OperationReplay,
+    ideal_durations,
+    operation_replay,
+    operations_of,
+    places,
+    typed,
+)
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
 from stepscope.tables.base import Column
-from stepscope.tables.communication import POINT_TO_POINT
+
+NO_MICRO_BATCHES = "the recordings do not state the micro-batch of any work, so its ideal time is unknown"
 
 KINDS = ("job", "operation", "replica", "stage", "rank", "slowest_ranks", "last_stage")
 """What is looked at: everything; a kind of operation; a data-parallel rank; a pipeline stage; a rank; the few slowest
@@ -103,7 +111,7 @@ def step_slowdowns(
     """
     operations = operations_of(kernels, collectives, slices, steps)
     if operations.is_empty():
-        raise Unavailable("the recordings do not state the micro-batch of any work, so its ideal time is unknown")
+        raise Unavailable(NO_MICRO_BATCHES)
     graph = operation_replay(operations, steps)
     scenarios = _Scenarios(graph)
     at = graph.operations.select("rank").join(places(ranks), on="rank", how="left", maintain_order="left")
@@ -145,9 +153,9 @@ class _Scenarios:
     def __init__(self, graph: OperationReplay) -> None:
         self._graph = graph
         self._recorded = graph.duration_ns
-        typed = _typed(graph.operations).with_columns(self._recorded)
-        self.kinds = typed["type"]
-        self._ideal = _ideal(typed)
+        known = typed(graph.operations).with_columns(self._recorded)
+        self.kinds = known["type"]
+        self._ideal = ideal_durations(known)
         self._steps = (
             graph.steps.select("step")
             .with_columns(
@@ -192,23 +200,6 @@ class _Scenarios:
         unit_ = {"kind": kind, "unit": unit, "replica": replica, "stage": stage}
         named = times.with_columns(pl.lit(value, _ROWS[name]).alias(name) for name, value in unit_.items())
         return self._steps.drop("with_lags").hstack(named.select(list(_ROWS)))
-
-
-def _typed(operations: pl.DataFrame) -> pl.DataFrame:
-    """Operations with the `type` by which they are judged: both ends of transfers together."""
-    way = pl.col("name").str.extract(f"^({FORWARD}|{BACKWARD})")
-    both = pl.format("{}-pp-comm", way)
-    is_transfer = pl.col("operation").is_in(POINT_TO_POINT).fill_null(value=False) & way.is_not_null()
-    return operations.with_columns(type=pl.when(is_transfer).then(both).otherwise("name"))
-
-
-def _ideal(typed: pl.DataFrame) -> pl.Series:
-    """The ideal duration of each operation. Calls whose members were not all seen say nothing of the others."""
-    calls = pl.col("kind") == CALL
-    length = pl.col("duration_ns")
-    whole = length.filter(pl.col("whole")).median().over("type")
-    ideal = pl.when(calls).then(pl.coalesce(whole, length.median().over("type"))).otherwise(length.mean().over("type"))
-    return typed.select(ideal_ns=rounded(ideal))["ideal_ns"]
 
 
 def _unmatched(operations: pl.DataFrame) -> pl.DataFrame:

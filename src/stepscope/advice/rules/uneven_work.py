@@ -1,0 +1,221 @@
+"""Pipeline stages, replicas or micro-batches are uneven, so that ranks wait for one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from stepscope.advice.finding import Finding, Per, per_of, place
+from stepscope.advice.messages import Message, Text
+from stepscope.advice.registry import Claim, Turn, rule
+from stepscope.advice.rules.slow_rank_reasons import parameters_of
+from stepscope.limits import limit
+
+_BASIS = Text(
+    "from the lower to the upper quartile of what a replay of the job without this saves",
+    "不含此项的作业重放所节省时间的下四分位到上四分位",
+)
+_STAGE = Text(
+    "Stage imbalance: pipeline stage {unit} computes {factor:number .2f}x as long as the mean of the other stages.",
+    "流水线阶段不均衡：阶段 {unit} 的计算时间是其他阶段平均值的 {factor:number .2f} 倍。",
+)
+_LAST = Text(
+    "[ Stage {last} is the last one, which usually computes the output layer and the loss as well.]",
+    "[阶段 {last} 是最后一个阶段，通常还要计算输出层和损失。]",
+)
+_MACHINE = Text("clock, temperature and other processes of its machine", "其机器的频率、温度和其他进程")
+
+
+def _alone(summary: Text) -> Message:
+    """The message about a stage with one recorded rank."""
+    return Message(
+        summary=summary,
+        cause=Text(
+            "Of this stage, only {ranks:ranks} {ranks:one was|were} recorded, so it is unknown whether its layers are "
+            "more work or its machine is slow.",
+            "该阶段只记录了 {ranks:ranks}，因此无法确定是层的计算量更大还是机器慢。",
+        )
+        + _LAST,
+        action=Text(
+            "Compare its layers with those of the other stages, and move some. If they are alike, check ",
+            "把它的层与其他阶段对比，并移走一部分。若层相同，检查",
+        )
+        + _MACHINE
+        + Text(".", "。"),
+        basis=Text(
+            "what a replay with even stages saves, up to what it saves if the machine is at fault and mended",
+            "阶段均衡的重放所节省的时间；若为机器故障且已修复，则至多为上限",
+        ),
+    )
+
+
+MESSAGES = {
+    "stage": Message(
+        summary=_STAGE,
+        cause=Text(
+            "All its ranks ({ranks:ranks}) take as long, so its layers are more work; no machine is slow.",
+            "它的所有 rank（{ranks:ranks}）用时一样，因此是它的层计算量更大，而不是机器慢。",
+        )
+        + _LAST,
+        action=Text(
+            "Move layers from this stage to the others, or split the output layer and the loss over several stages.",
+            "把该阶段的部分层移到其他阶段，或把输出层和损失分到多个阶段。",
+        ),
+        basis=_BASIS,
+    ),
+    "stage_last": _alone(_STAGE),
+    "stage_alone": _alone(
+        Text(
+            "Stage imbalance or a slow machine: pipeline stage {unit} ({ranks:ranks}) computes {factor:number .2f}x as "
+            "long as the mean of the other stages.",
+            "流水线阶段不均衡或机器慢：阶段 {unit}（{ranks:ranks}）的计算用时是其他阶段均值的 {factor:number .2f} 倍。",
+        )
+    ),
+    "sequence": Message(
+        summary=Text(
+            "Sequence length imbalance: the longest micro-batch {per:each} computes {factor:number .2f}x as long as "
+            "the mean one.",
+            "序列长度不均衡：{per:each}最长的微批的计算时间是平均值的 {factor:number .2f} 倍。",
+        ),
+        cause=Text(
+            "Backward passes are long where the forward pass of the micro-batch is (correlation "
+            "{correlation:number .2f}), so lengths of sequences differ; no machine is slow.",
+            "微批的反向时间随前向时间变化（相关系数 {correlation:number .2f}），因此是序列长度不同，而不是机器慢。",
+        ),
+        action=Text(
+            "Balance tokens, and for attention their squares, over micro-batches and data-parallel ranks: pack or sort "
+            "sequences by length.",
+            "在微批和数据并行 rank 之间均衡 词元数（注意力按其平方）：按长度打包或排序序列。",
+        ),
+        basis=_BASIS,
+    ),
+    "replica": Message(
+        summary=Text(
+            "Data-parallel rank {unit} ({ranks:ranks}) computes {factor:number .2f}x as long as the others at all "
+            "pipeline stages.",
+            "数据并行 rank {unit}（{ranks:ranks}）在所有流水线阶段的计算时间都是其他的 {factor:number .2f} 倍。",
+        ),
+        cause=Text("Its ranks are slow together, in all micro-batches.", "它的 rank 在所有微批中一起变慢。"),
+        action=Text(
+            "Check what these ranks share: their hosts, and their part of the data, which may have longer sequences.",
+            "检查这些 rank 共用的部分：主机，以及它们的数据（序列可能更长）。",
+        ),
+        basis=_BASIS,
+    ),
+    "worker": Message(
+        summary=Text(
+            "{ranks:Ranks} {ranks:one computes|compute} {factor:number .2f}x as long as others of the same stage.",
+            "{ranks:ranks} 的计算时间是同阶段其他 rank 的 {factor:number .2f} 倍。",
+        ),
+        cause=Text("Others of the stage have the same layers.", "同阶段的其他 rank 有相同的层。"),
+        action=Text("Check ", "检查") + _MACHINE + Text(", or replace it.", "，或更换机器。"),
+        basis=_BASIS,
+    ),
+    "communication": Message(
+        summary=Text(
+            "Calls take longer than the median call of their kind, most of all {unit}.",
+            "通信调用比同类的中位调用更慢，主要是 {unit}。",
+        ),
+        cause=Text(
+            "They are timed from when all members have entered, so this is not waiting for slow ranks.",
+            "从所有成员进入后开始计时，因此不是在等慢的 rank。",
+        ),
+        action=Text(
+            "Check the network: error and retry counters, links that other jobs share, placement of the groups.",
+            "检查网络：错误与重传计数、与其他作业共用的链路、通信组的放置。",
+        ),
+        basis=_BASIS,
+    ),
+    "unknown": Message(
+        summary=Text(
+            "The job takes {slowdown:number .2f}x as long as with ideal operations, and no single cause explains half "
+            "of that.",
+            "作业用时为理想情况的 {slowdown:number .2f} 倍，没有哪个原因能解释其中一半。",
+        ),
+        cause=Text(
+            "It is neither slow ranks, uneven stages, uneven micro-batches nor calls; computing takes longer at other "
+            "times.",
+            "不是慢 rank、不均衡的阶段、不均衡的微批或通信；计算时间另有波动。",
+        ),
+        action=Text(
+            "Record a few steps with a profiler, and look for garbage collection, changing clocks and other processes.",
+            "用性能分析器记录几步，查找垃圾回收、频率变化和其他进程。",
+        ),
+        basis=Text("it is unknown how much can be saved", "能节省多少未知"),
+    ),
+}
+"""By cause; `stage_last` or `stage_alone` if the last or another stage has one recorded rank."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is worth a finding."""
+
+    saving_ratio: float = limit(
+        0.02, "of the mean step, that it saves", "chosen by us: smaller gains are not worth one"
+    )
+    communication_ratio: float = limit(
+        0.05, "of the mean step, that ideal calls save", "chosen by us: some calls always take longer than the median"
+    )
+    slowdown_factor: float = limit(
+        1.1,
+        "times the ideal step, for an unknown cause",
+        "from there on, the study that `slowdowns` quotes calls it slow",
+    )
+
+
+@rule("uneven-work", MESSAGES, whole_job=True, claim=Claim(Turn.SEEN_LATE, time="computing"))
+def uneven_work(
+    slowdown_causes: pl.DataFrame,
+    slow_ranks: pl.DataFrame | None,
+    breakdown: pl.DataFrame,
+    limits: Limits = Limits(),
+) -> Iterator[Finding]:
+    """Report uneven pipeline stages, micro-batches of uneven length, slow replicas and long calls of jobs whose
+    operations were recorded, and jobs that are slow for an unknown reason.
+
+    The saving is what a replay without the cause saves, its share if there are several. Slow ranks are reported only if
+    `slow_ranks` does not list them.
+    """
+    per, slowdown = per_of(breakdown), slowdown_causes["slowdown_factor"][0]
+    listed = set() if slow_ranks is None else {one for text in slow_ranks["ranks"] for one in text.split(", ")}
+    least = {"communication": limits.communication_ratio}
+    for row in slowdown_causes.filter(pl.col("cause") != "unknown").iter_rows(named=True):
+        ranks = [] if row["ranks"] is None else row["ranks"].split(", ")
+        known = row["cause"] in ("worker", "replica") and listed.issuperset(ranks)
+        saving = max(row["saving_ns"], row["mended_ns"] or 0)
+        if saving >= least.get(row["cause"], limits.saving_ratio) * row["replayed_ns"] and not known:
+            yield _finding(row, ranks, per)
+    unknown = slowdown_causes.filter(cause="unknown")
+    if slowdown and slowdown >= limits.slowdown_factor and unknown["is_named"].any():
+        yield Finding(
+            rule="uneven-work",
+            message="unknown",
+            parameters={"slowdown": slowdown},
+            saving_high_ns=max(0, *unknown["saving_ns"]),
+            per=per,
+            evidence={"slowdown_factor": slowdown},
+        )
+
+
+def _finding(row: dict[str, Any], ranks: list[str], per: Per) -> Finding:
+    message = row["cause"]
+    if row["is_alone"]:
+        message = "stage_last" if row["is_last"] else "stage_alone"
+    numbers = [int(one) for one in ranks]
+    known = {**row, "last": row["unit"] if row["is_last"] else None, "ranks": numbers}
+    return Finding(
+        rule="uneven-work",
+        message=message,
+        parameters={name: known[name] for name in sorted(parameters_of(MESSAGES[message]))},
+        saving_ns=row["saving_ns"],
+        saving_ratio=row["saving_ns"] / row["replayed_ns"],
+        saving_low_ns=max(0, min(row["saving_low_ns"], row["saving_ns"])),
+        saving_high_ns=max(row["saving_high_ns"], row["saving_ns"], row["mended_ns"] or 0),
+        per=per,
+        where=place(numbers) if numbers else {},
+        evidence={name: row[name] for name in ("cause", "unit", "factor", "correlation", "explained")},
+    )
