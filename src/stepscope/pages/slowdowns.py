@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Page, Section
-from stepscope.pages.what_if import GOOD_ERROR
+from stepscope.pages.replayed import GOOD_ERROR
 
 if TYPE_CHECKING:
     import polars as pl
