@@ -154,6 +154,23 @@ def test_ranks_of_one_host_share_a_clock() -> None:
     assert found["offset_ns"].to_list() == [0, 0, 0, 0]
 
 
+def test_calls_within_a_host_do_not_hide_that_clocks_of_hosts_differ() -> None:
+    inside = [
+        (rank, f"tp{rank // 2}", call, "all_reduce", call * 100, call * 100 + 50)
+        for rank in range(4)
+        for call in range(9)
+    ]
+    across = [
+        (rank, f"dp{rank % 2}", 0, "all_reduce", 900 + 5 * MS * (rank // 2), 950 + 5 * MS * (rank // 2))
+        for rank in range(4)
+    ]
+
+    found = clocks(calls(*inside, *across), hosts("a", "a", "b", "b"))
+
+    assert found["offset_ns"].to_list() == [-5 * MS // 2, -5 * MS // 2, 5 * MS // 2, 5 * MS // 2]
+    assert found["calls"].to_list() == [1, 1, 1, 1]
+
+
 def test_groups_that_cost_the_same_are_listed_in_a_fixed_order() -> None:
     rows = [(rank, group, 0, "all_reduce", 10, 50) for group in "hgfe" for rank in range(2)]
 

@@ -42,8 +42,8 @@ def clocks(
     """Estimate each rank's clock offset from the job's median clock.
 
     A collective ends on all members at nearly the same moment, so the offset of a rank's clock is the median difference
-    between its end times and the median end times of the calls. Ranks of one host share a clock and thus an offset. An
-    offset that is small or within its own noise is taken as 0.
+    between its end times and the median end times of the calls. Ranks of one host share a clock and thus an offset, and
+    calls within a host show nothing of it. An offset that is small or within its own noise is taken as 0.
 
     Returns:
         One row per rank. Subtract `offset_ns` from its times to get the common clock.
@@ -59,7 +59,8 @@ def clocks(
     everyone = everyone.with_columns(clock=pl.coalesce("host", pl.format("rank {}", pl.col("rank"))))
     # Medians are floats, which cannot hold ns since the epoch, so count from the first end of each call.
     ends = ends.with_columns(pl.col("end_ns") - pl.col("end_ns").min().over(CALL))
-    ends = ends.join(everyone, on="rank").with_columns(offset=pl.lit(0.0))
+    ends = ends.join(everyone, on="rank").filter(pl.col("clock").n_unique().over(CALL) > 1)
+    ends = ends.with_columns(offset=pl.lit(0.0))
     for _ in range(limits.rounds):
         corrected = pl.col("end_ns") - pl.col("offset")
         ends = ends.with_columns(gap=pl.col("end_ns") - corrected.median().over(CALL))
