@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from stepscope.pages.base import Derived, Page, Section
-from stepscope.present import plural
+from stepscope.pages.base import Derived, Option, Page, Section
+from stepscope.pages.replayed import replay_notes
+from stepscope.present import duration, listed, plural
 
 if TYPE_CHECKING:
     import polars as pl
 
     from stepscope.run import Run
+
+LINKS, LEAST = 6, 0.02
+"""Parts of a chain that are put into words at most, and the least share of the step of each."""
+
+KINDS_NAMED = 3
+"""Kinds of work that are named of a rank's part of the chain."""
+
+_NUMBERED = r"__\d+_\d+_\d+$"
+"""End of names of HCCL calls, which number them."""
+
+
+def _totals(run: Run, path: pl.DataFrame) -> Derived:
+    """What lies on the path, most expensive first: means over the steps."""
+    import polars as pl
+
+    keys = ["rank", "lane", "kind", "name"]
+    steps = path["step"].n_unique()
+    path = path.with_columns(pl.col("name").str.replace(_NUMBERED, ""))
+    summed = path.group_by(keys).agg(pl.col("pieces", "duration_ns", "gap_ns").sum())
+    total = pl.col("duration_ns").sum() + pl.col("gap_ns").sum()
+    shared = summed.with_columns(share_ratio=(pl.col("duration_ns") + pl.col("gap_ns")) / total)
+    dearest = shared.sort("share_ratio", *keys, descending=[True, *[False] * 4], nulls_last=True)
+    means = dearest.with_columns((pl.col("pieces", "duration_ns", "gap_ns") / steps).round().cast(pl.Int64))
+    return Derived(means.select("share_ratio", *keys, "duration_ns", "gap_ns", "pieces"), _mean_of(run, path))
 
 
 def _ranks(run: Run, slack: pl.DataFrame) -> Derived:
@@ -20,41 +46,94 @@ def _ranks(run: Run, slack: pl.DataFrame) -> Derived:
     means = slack.group_by("rank").agg(
         pl.col("path_ns").mean().round(), pl.col("path_ratio").mean(), slack_ns=pl.col("slack_ns").min()
     )
-    return Derived(means.sort(-pl.col("path_ns"), "rank"), f", mean of {_counted(run, slack)}, least slack")
+    least = "" if slack["step"].n_unique() == 1 else ", least slack of all"
+    return Derived(means.sort(-pl.col("path_ns"), "slack_ns", "rank"), f"{_mean_of(run, slack)}{least}")
 
 
-def _counted(run: Run, rows: pl.DataFrame) -> str:
-    """How many steps, or what else they are, the rows are about."""
+def _mean_of(run: Run, rows: pl.DataFrame) -> str:
+    """Of how many steps, or what else they are, the figures are means."""
     from stepscope.advice.finding import per_of
 
-    return plural(rows["step"].n_unique(), per_of(run.table("steps")))
+    count, per = rows["step"].n_unique(), per_of(run.table("steps"))
+    if per == "recording":
+        return ", whole recording"
+    return f", {per} {rows['step'][0]}" if count == 1 else f", mean of {plural(count, per)}"
 
 
-_NUMBERED = r"__\d+_\d+_\d+$"
-"""End of names of HCCL calls, which number them."""
-
-
-def _totals(run: Run, path: pl.DataFrame) -> Derived:
-    """What lies on the path, most expensive first."""
+def _chain(path: pl.DataFrame) -> Iterator[str]:
+    """The chain of the step of median length in words: which rank, how long, with what."""
     import polars as pl
 
-    keys = ["rank", "kind", "name"]
-    path = path.with_columns(pl.col("name").str.replace(_NUMBERED, ""))
-    summed = path.group_by(keys).agg(pl.col("pieces", "duration_ns", "gap_ns").sum())
-    total = pl.col("duration_ns").sum() + pl.col("gap_ns").sum()
-    shared = summed.with_columns(share_ratio=(pl.col("duration_ns") + pl.col("gap_ns")) / total)
-    dearest = shared.sort("share_ratio", *keys, descending=[True, False, False, False], nulls_last=True)
-    return Derived(dearest.select(*keys, "pieces", "duration_ns", "gap_ns", "share_ratio"), f", {_counted(run, path)}")
+    time = pl.col("duration_ns") + pl.col("gap_ns")
+    lengths = path.group_by("step").agg(length=time.sum()).sort("length", "step")
+    step, length = lengths.row((lengths.height - 1) // 2)
+    rows = path.filter(pl.col("step") == step)
+    parts = _parts(rows, length)
+    said = "; then ".join(_said(part) for part in parts)
+    which = "" if lengths.height == 1 else f" of {{step}} {step}, the median"
+    left = length - sum(part["time"] for part in parts)
+    rest = f" The other {duration(left)} are shorter pieces in between." if left > LEAST * length else ""
+    yield f"The chain{which} ({duration(length)}): {said}.{rest}"
+
+
+def _parts(rows: pl.DataFrame, length: int) -> list[dict[str, Any]]:
+    """Parts of a chain on one rank each, in order of time, without short ones."""
+    parts: list[dict[str, Any]] = []
+    for rank, kind, work, gap in rows.select("rank", "kind", "duration_ns", "gap_ns").iter_rows():
+        if not parts or parts[-1]["rank"] != rank:
+            parts.append({"rank": rank, "time": 0, "gap": 0, "kinds": {}})
+        part = parts[-1]
+        part["time"] += work + gap
+        part["gap"] += gap
+        part["kinds"][kind] = part["kinds"].get(kind, 0) + work
+    longest = sorted((part["time"] for part in parts if part["time"] >= LEAST * length), reverse=True)[:LINKS]
+    least = longest[-1] if longest else 0
+    kept: list[dict[str, Any]] = []
+    for part in (part for part in parts if part["time"] >= least):
+        if kept and kept[-1]["rank"] == part["rank"]:
+            kept[-1]["time"] += part["time"]
+            kept[-1]["gap"] += part["gap"]
+            for kind, work in part["kinds"].items():
+                kept[-1]["kinds"][kind] = kept[-1]["kinds"].get(kind, 0) + work
+        else:
+            kept.append(part)
+    return kept
+
+
+def _said(part: dict[str, Any]) -> str:
+    """A part of a chain in words."""
+    works = {**part["kinds"], "nothing recorded": part["gap"]}
+    ordered = sorted(works.items(), key=lambda work: (-work[1], work[0]))
+    named = [
+        f"{kind.replace('_', ' ')} {duration(time)}"
+        for kind, time in ordered[:KINDS_NAMED]
+        if time >= 0.05 * part["time"]
+    ]
+    return f"rank {part['rank']} for {duration(part['time'])} ({listed(named)})"
+
+
+def _notes(run: Run, slack: pl.DataFrame) -> Iterator[str]:
+    yield from replay_notes(run, slack.unique("step", maintain_order=True)["error_ratio"].to_list())
 
 
 PAGE = Page(
     "critical-path",
     "Show what decides how long a step takes, over all ranks, hosts and devices, and who has time to spare.",
     [
-        Section("slack", "Ranks on the critical path", derived=_ranks),
-        Section("critical_path", "What is on the critical path", derived=_totals),
+        Section(
+            "critical_path",
+            "What decides the length of {a_step}",
+            derived=_totals,
+            sentences=_chain,
+            rows=12,
+            only_without=("list",),
+        ),
+        Section("critical_path", "The critical path, piece by piece", name="pieces", only_with=("list",), rows=40),
+        Section("slack", "Ranks on the critical path", derived=_ranks, notes=_notes, rows=16),
     ],
+    options=[Option("list", "flag", "List the pieces of the path in order of time.", "", default=False)],
     more="The critical path is the chain of work, each piece waiting for the one before it, that ends with the last "
-    "work of a step. Only what lies on it can make the step shorter. --json has all its pieces in order.",
+    "work of a step. Only what lies on it can make the step shorter. Slack is by how much all work of a rank could end "
+    "later without making the step longer. --json has all pieces of the path in order.",
     scope="job",
 )

@@ -46,7 +46,7 @@ def _mean_of(steps: pl.DataFrame, column: str) -> float:
 
 
 def _notes(run: Run, steps: pl.DataFrame) -> Iterator[str]:
-    yield from replay_notes(run, float(sum(steps["replayed_ns"])), float(sum(steps["recorded_ns"])))
+    yield from replay_notes(run, steps["error_ratio"].to_list())
 
 
 def _causes(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all

@@ -69,9 +69,10 @@ class JobGraph:
         """As `step_times`, from the recorded times."""
         return self._lengths(self._recorded["end_ns"])
 
-    def step_starts(self) -> pl.DataFrame:
-        """When each step begins by this measure: `step`, `begin_ns` (common clock)."""
-        ends = self._recorded["end_ns"].gather(self._order).cum_max()
+    def step_starts(self, *, replayed: bool = False) -> pl.DataFrame:
+        """When each step begins by this measure: `step`, `begin_ns` (common clock), as recorded or in a replay."""
+        last = self.simulation.last_ends(self._groups) if replayed else self._recorded["end_ns"]
+        ends = last.gather(self._order).cum_max()
         begins = ends.shift(1).fill_null(self._first_ns) + self._between
         return pl.DataFrame({"step": pl.Series(self.steps, dtype=pl.Int32), "begin_ns": begins})
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.methods.job_graph import CALL, ENTRY, HUB, STEP, JobGraph, job_graph
+from stepscope.analysis.methods.job_graph import CALL, ENTRY, HUB, STEP, TRANSMISSION, WHOLE, JobGraph, job_graph
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.dependencies import WHY
 from stepscope.analysis.replay.replay import NO_STEPS
@@ -17,7 +17,7 @@ from stepscope.tables.base import Column
 COLUMNS = columns(
     "rank step",
     meaning("kind", "What it is.", values=KINDS),
-    Column("lane", "string", "`host`, or the stream or group that ran it.", importance=48),
+    Column("lane", "string", "`host`, or the stream or group that ran it.", importance=35),
     Column(
         "name",
         "string",
@@ -27,7 +27,7 @@ COLUMNS = columns(
     Column("pieces", "int64", "Number of pieces in a row on this lane, of this kind and name.", importance=30),
     Column("start_ns", "int64", "Start of the first one, relative to the start of the step."),
     "duration_ns",
-    Column("gap_ns", "int64", "Time between what they waited for and their starts.", importance=45),
+    Column("gap_ns", "int64", "Time between what they waited for and their starts.", importance=46),
     Column(
         "why",
         "string",
@@ -44,8 +44,8 @@ COLUMNS = columns(
 def critical_path(
     work: pl.DataFrame, dependencies: pl.DataFrame, arrival: pl.DataFrame | None, clocks: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Walk back from the last work of the job to its first, always to what was waited for last: one row for pieces in a
-    row that are alike, in order of time. Their durations and gaps sum to the time from the first piece to the last.
+    """Walk back from the last work of each step, always to what was waited for last, until the step begins: one row for
+    pieces in a row that are alike, in order of time. Durations and gaps of a step sum to its length in the replay.
 
     Raises:
         Unavailable: If no work lies in a step.
@@ -53,49 +53,62 @@ def critical_path(
     graph = job_graph(work, dependencies, arrival, clocks)
     if not graph.steps:
         raise Unavailable(NO_STEPS)
-    path = _path(graph)
     alike = pl.struct("step", "rank", "lane", "kind", "name").rle_id()
-    rows = path.group_by(alike.alias("run"), maintain_order=True).agg(
-        pl.col("rank", "step", "kind", "lane", "name", "start_ns", "why").first(),
-        pieces=pl.len().cast(pl.Int64),
-        duration_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(),
-        gap_ns=pl.col("gap_ns").sum(),
+    rows = (
+        _path(graph)
+        .group_by(alike.alias("run"), maintain_order=True)
+        .agg(
+            pl.col("rank", "step", "kind", "lane", "name", "why").first(),
+            start_ns=(pl.col("start_ns") - pl.col("begin_ns")).first(),
+            pieces=pl.len().cast(pl.Int64),
+            duration_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(),
+            gap_ns=pl.col("gap_ns").sum(),
+        )
     )
-    begins = graph.step_starts()
-    relative = pl.col("start_ns") - pl.col("begin_ns")
-    return (
-        rows.join(begins, on="step", how="left", maintain_order="left")
-        .with_columns(start_ns=relative)
-        .select(names(COLUMNS))
-    )
+    return rows.select(names(COLUMNS))
 
 
 def _path(graph: JobGraph) -> pl.DataFrame:
-    """The nodes of the chain with what they are; entries and hubs have no length and are left out."""
+    """The nodes of each step's chain with what they are, from the begin of the step (`begin_ns`) on; entries and hubs
+    have no length and are left out."""
     simulation = graph.simulation
-    last = graph.nodes["end_ns"].to_frame().with_row_index("node").filter(graph.nodes["step"].is_not_null())
-    end = int(last.sort("end_ns", "node", descending=[True, False])["node"][0])
-    nodes = graph.nodes.select("rank", "step", "kind", "lane", "name", "part").with_row_index("node")
+    nodes = graph.nodes.select("rank", "kind", "lane", "name", "part", "call").with_row_index("node")
     edges = simulation.edges.select("why").with_row_index("via")
-    return (
-        simulation.critical_path(end)
+    before = pl.col("end_ns").shift(1).over("step")
+    path = (
+        simulation.critical_paths(simulation.grouped(graph.nodes["step"]))
         .with_columns(pl.col("node").cast(pl.UInt32), pl.col("via").cast(pl.UInt32))
+        .join(graph.step_starts(replayed=True), on="step", how="left", maintain_order="left")
+        # What began in the step before counts from when this one begins.
+        .with_columns(pl.max_horizontal("start_ns", "begin_ns"), pl.max_horizontal("end_ns", "begin_ns"))
+        .with_columns(gap_ns=(pl.col("start_ns") - pl.coalesce(before, "begin_ns")).clip(lower_bound=0))
         .join(nodes, on="node", how="left", maintain_order="left")
         .join(edges, on="via", how="left", maintain_order="left")
-        .with_columns(gap_ns=(pl.col("start_ns") - pl.col("end_ns").shift(1)).fill_null(0).clip(lower_bound=0))
-        .with_columns(gap_ns=pl.when(_short()).then(0).otherwise("gap_ns") + _gap_before())
-        .filter(~_short() & pl.col("step").is_not_null())
     )
+    # Pieces that take no time, such as a wait that ends at once, decide nothing.
+    path = path.filter((pl.col("end_ns") > pl.col("start_ns")) | (pl.col("gap_ns") > 0) | (pl.col("part") != WHOLE))
+    # The gap before an entry or hub is that of the transmission after it.
+    short = pl.col("part").is_in([ENTRY, HUB])
+    place = (~short).cast(pl.Int64).cum_sum().shift(1, fill_value=0).over("step")
+    summed = path.with_columns(place=place).with_columns(gap_ns=pl.col("gap_ns").sum().over("step", "place"))
+    return _of_the_last(summed, graph).filter(~short)
 
 
-def _short() -> pl.Expr:
-    return pl.col("part").is_in([ENTRY, HUB])
-
-
-def _gap_before() -> pl.Expr:
-    """The gap before an entry is that of the transmission after it."""
-    before = pl.when(_short()).then("gap_ns").otherwise(0)
-    return pl.when(~_short()).then(before.shift(1, fill_value=0) + before.shift(2, fill_value=0)).otherwise(0)
+def _of_the_last(path: pl.DataFrame, graph: JobGraph) -> pl.DataFrame:
+    """Paths that end with a call: of members that leave it at the same time, the one that entered last counts."""
+    step = pl.col("step")
+    ends = (step != step.shift(-1)).fill_null(value=True) & (pl.col("part") == TRANSMISSION)
+    is_waited_for = (pl.col("part").shift(1) == HUB) & (step.shift(2) == step)
+    entered = pl.when(ends & is_waited_for.fill_null(value=False)).then(pl.col("rank").shift(2))
+    facts = {"rank": "other_rank", "lane": "other_lane", "name": "other_name"}
+    others = graph.nodes.filter(pl.col("part") == TRANSMISSION).select(
+        "call", entered="rank", length=pl.col("end_ns") - pl.col("start_ns"), **{new: old for old, new in facts.items()}
+    )
+    joined = path.with_columns(entered=entered, length=pl.col("end_ns") - pl.col("start_ns")).join(
+        others, on=["call", "entered", "length"], how="left", maintain_order="left"
+    )
+    found = pl.col("other_rank").is_not_null()
+    return joined.with_columns(pl.when(found).then(new).otherwise(old).alias(old) for old, new in facts.items())
 
 
 SLACK_COLUMNS = columns(
@@ -108,6 +121,12 @@ SLACK_COLUMNS = columns(
         "By how much all of its own work could end later without making the step longer.",
         title="slack",
         importance=55,
+    ),
+    Column(
+        "error_ratio",
+        "float64",
+        "Length of the step in a replay without changes over its recorded length, minus 1.",
+        importance=10,
     ),
     nulls="",
 )
@@ -130,6 +149,7 @@ def slack(
         raise Unavailable(NO_STEPS)
     path = _path(graph)
     own = path.group_by("rank", "step").agg(path_ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+    recorded_ns, step_ns = graph.recorded_step_times(), graph.step_times()
     spare = graph.simulation.slack(graph.simulation.grouped(graph.nodes["step"]))
     rows = graph.nodes.select("rank", "step", "kind").with_columns(spare["slack_ns"])
     mine = rows.filter(
@@ -137,7 +157,10 @@ def slack(
         & pl.col("step").is_not_null()
         & ~pl.col("kind").is_in(["communication", "waiting"])
     )
-    lengths = pl.DataFrame({"step": pl.Series(graph.steps, dtype=pl.Int32), "step_ns": graph.step_times()})
+    lengths = pl.DataFrame(
+        {"step": pl.Series(graph.steps, dtype=pl.Int32), "step_ns": step_ns, "recorded_ns": recorded_ns}
+    )
+    error = pl.when(pl.col("recorded_ns") > 0).then(pl.col("step_ns") / pl.col("recorded_ns") - 1).otherwise(0.0)
     ratio = pl.when(pl.col("step_ns") > 0).then(pl.col("path_ns") / pl.col("step_ns")).otherwise(0.0)
     return (
         mine.group_by("rank", "step")
@@ -145,7 +168,7 @@ def slack(
         .join(own, on=["rank", "step"], how="left")
         .join(lengths, on="step", how="left")
         .with_columns(pl.col("path_ns").fill_null(0))
-        .with_columns(path_ratio=ratio)
+        .with_columns(path_ratio=ratio, error_ratio=error)
         .select(names(SLACK_COLUMNS))
         .sort("rank", "step")
     )

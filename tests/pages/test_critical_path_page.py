@@ -1,0 +1,90 @@
+"""The command that shows what decides how long a step takes: shares, the chain in words, all pieces, who can wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+import pytest
+
+from stepscope.cli.output import Output
+from stepscope.pages.answering import Request, answer, document
+from stepscope.pages.critical_path import PAGE
+from stepscope.pages.replayed import replay_notes
+from stepscope.pages.showing import ShownSection, shown_sections
+from stepscope.run import Run
+from tests.analysis.jobs import MS, job
+from tests.cli.calling import EXAMPLE, printed
+
+
+def shown(run: Run, **options: object) -> Sequence[ShownSection]:
+    return list(shown_sections(answer(run, PAGE, Request(options=options))))
+
+
+def slow() -> Run:
+    """Rank 1 computes 26 of 35.002 ms."""
+    return job(ranks=4, steps=3, compute={1: 1.3}, jitter=0.0)
+
+
+def test_shares_of_the_path_come_first_and_sum_to_all_of_it() -> None:
+    totals = shown(slow())[0].tables[0]
+
+    assert totals.heading == "What decides the length of a step, mean of 3 steps"
+    first = totals.rows.row(0, named=True)
+    assert (first["rank"], first["kind"], first["name"], first["duration_ns"]) == (1, "computing", "gemm", 26 * MS)
+    assert first["share_ratio"] == pytest.approx(26 / 35.002, abs=1e-3)
+    assert totals.rows["share_ratio"].sum() == pytest.approx(1)
+
+
+def test_the_chain_is_put_into_words() -> None:
+    assert shown(slow())[0].sentences == [
+        "The chain of step 2, the median (35.00 ms): "
+        "rank 1 for 35.00 ms (computing 26.00 ms and communication 8.00 ms)."
+    ]
+
+
+def test_each_step_has_its_own_path() -> None:
+    run = job(ranks=4, steps=4, once_ns={("compute", 2, 3): 9 * MS, ("compute", 3, 0): 9 * MS}, jitter=0.0)
+    path = run.analyse("critical_path").filter(pl.col("kind") == "computing")
+
+    longest = path.sort("duration_ns").group_by("step").agg(pl.col("rank").last()).sort("step")
+    assert longest.rows()[1:3] == [(2, 3), (3, 0)]
+    lengths = run.analyse("critical_path").group_by("step").agg(length=(pl.col("duration_ns") + pl.col("gap_ns")).sum())
+    assert lengths.sort("step")["length"].to_list() == run.analyse("replay")["replayed_ns"].to_list()
+
+
+def test_the_pieces_are_listed_on_demand() -> None:
+    table = shown(slow(), list=True)[0].tables[0]
+
+    assert table.heading.startswith("The critical path, piece by piece")
+    assert table.rows["start_ns"][:4].to_list() == [0, MS, MS + 2000, MS + 2000 + 6_500_000]
+    assert list(document(answer(slow(), PAGE, Request()))["tables"]) == ["critical_path", "slack"]
+
+
+@pytest.mark.parametrize(
+    ("errors", "words"),
+    [
+        ([0.0, 0.012], "Without changes, the replay is within 1.20% of the recording."),
+        ([0.2], "Careful: without changes, the replay takes 20.0% longer than the recording. Clocks may disagree"),
+        ([0.0, 0.0, -0.06], "takes 6.0% less than the recording in the worst {step}. "),
+        ([0.1, 0.0], "takes 5.0% longer than the recording on average. "),
+    ],
+)
+def test_a_replay_that_is_far_off_says_so(errors: list[float], words: str) -> None:
+    assert words in next(replay_notes(slow(), errors))
+
+
+def test_ranks_of_one_host_without_calls_do_not_wait_for_another() -> None:
+    frames = {
+        rank.rank: {name: rank.table(name).drop("rank").collect() for name in rank.rows if name != "collectives"}
+        for rank in slow().ranks
+    }
+    assert list(replay_notes(Run.from_frames(frames), [0.0]))[1].startswith("No calls between ranks could be matched")
+
+
+def test_it_fits_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Output, "room", 80)
+    lines = printed(capsys, "critical-path", EXAMPLE).splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("The chain of step") for line in lines) == 1
