@@ -72,6 +72,7 @@ from stepscope.analysis.replay.critical_path import critical_path as critical_pa
 from stepscope.analysis.replay.critical_path import slack as slack
 from stepscope.analysis.replay.dependencies import dependencies as dependencies
 from stepscope.analysis.replay.excess import excess as excess
+from stepscope.analysis.replay.heat_map import heat_map as heat_map
 from stepscope.analysis.replay.own_times import own_times as own_times
 from stepscope.analysis.replay.replay import replay as replay
 from stepscope.analysis.replay.savings import savings as savings

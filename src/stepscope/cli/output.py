@@ -6,11 +6,13 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import polars as pl
 from rich.console import Console
+from rich.text import Text
 
 from stepscope import present
 from stepscope.cli.layout import TextColumn, lay_out, lay_out_whole
@@ -28,7 +30,10 @@ BAR_NARROW, BAR_WIDE, BAR_ROOM = 8, 16, 100
 """Cells of the longest bar, and from how many cells of a line on it is the longer one."""
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_IN_ASCII = str.maketrans({"─": "-", "…": "~"})
+_IN_ASCII = str.maketrans({"─": "-", "…": "~", "·": ".", "░": ":", "▒": "+", "▓": "*", "█": "#"})
+
+_COLOURS = {"·": "dim", "░": "green", "▒": "yellow", "▓": "red", "█": "bright_red"}
+"""Blocks of a drawn column and their colours."""
 
 PATHS = ("input", "file", "path")
 """Columns whose end tells one value from the next."""
@@ -76,10 +81,13 @@ class Output(Console):
             return
         places = _order_of_leaving(shown.columns)
         columns = [_text_column(shown.rows, column.name, column.title, places[column.name]) for column in shown.columns]
+        if shown.drawn:
+            place = shown.rows.columns.index(shown.drawn)
+            columns[place] = replace(columns[place], cut=None, expendable=None)
         if shown.bar and self.room is not None:
             values = shown.rows[shown.bar].to_list()
             columns.insert(shown.rows.columns.index(shown.bar) + 1, self._bars(values, len(columns)))
-        self._print(columns, shown.heading, whole=False)
+        self._print(columns, shown.heading, whole=False, drawn=bool(shown.drawn))
 
     def raw_table(self, frame: pl.DataFrame, heading: str = "", *, whole: bool = False) -> None:
         """Print a frame with its names and values as they are; all columns stay.
@@ -88,7 +96,7 @@ class Output(Console):
         """
         self._print([_text_column(frame, name) for name in frame.columns], heading, whole=whole)
 
-    def _print(self, columns: list[TextColumn], heading: str, *, whole: bool) -> None:
+    def _print(self, columns: list[TextColumn], heading: str, *, whole: bool, drawn: bool = False) -> None:
         room = None if self._wide else self.room
         laid = (lay_out_whole if whole or self._wide else lay_out)(columns, room)
         if heading:
@@ -98,7 +106,7 @@ class Output(Console):
         if laid.rule:
             self._line(laid.rule, "dim")
         if laid.body:
-            self._line("\n".join(laid.body))
+            self._line("\n".join(laid.body), drawn=drawn)
         dropped = [title for title in laid.dropped if title]
         if dropped:
             self.say(f"… {', '.join(dropped)}: shown with --wide", "dim")
@@ -112,8 +120,15 @@ class Output(Console):
         """Whether the terminal's encoding has more than ASCII."""
         return self.encoding.startswith("utf")
 
-    def _line(self, text: str, style: str | None = None) -> None:
-        self.out(text if self._draws else text.translate(_IN_ASCII), style=style, highlight=False)
+    def _line(self, text: str, style: str | None = None, *, drawn: bool = False) -> None:
+        text = text if self._draws else text.translate(_IN_ASCII)
+        if not (drawn and self._draws and self.color_system):
+            self.out(text, style=style, highlight=False)
+            return
+        coloured = Text(text)
+        for block, colour in _COLOURS.items():
+            coloured.highlight_regex(f"{block}+", colour)
+        self.print(coloured, soft_wrap=True)
 
 
 def _order_of_leaving(columns: Sequence[Column]) -> dict[str, int | None]:

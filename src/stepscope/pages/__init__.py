@@ -10,6 +10,7 @@ NAMES = (
     "what_if",
     "critical_path",
     "slowdowns",
+    "heat_map",
     "steps",
     "gaps",
     "ops",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from stepscope.run import Run
+    from stepscope.tables.base import Column
 
 Scope = Literal["rank", "job"]
 Kind = Literal["integer", "number", "text", "flag"]
@@ -127,10 +128,15 @@ class View:
 
 @dataclass(frozen=True)
 class Derived:
-    """A table that a page makes of an answer, and what its heading adds, e.g. `, mean of 6 steps`."""
+    """A table that a page makes of an answer, and what its heading adds, e.g. `, mean of 6 steps`.
+
+    Args:
+        columns: Declarations of columns that are the page's own.
+    """
 
     rows: pl.DataFrame
     more: str = ""
+    columns: Sequence[Column] = ()
 
 
 @dataclass(frozen=True)
@@ -149,6 +155,7 @@ class Section:
         hidden: Columns that are shown only on demand.
         sentences: Sentences about the answer; with words in braces, as headings.
         bar: Column whose values are shown as bars as well.
+        drawn: Column of texts made of blocks (`· ░ ▒ ▓ █`), which are never cut, and coloured where there is colour.
         views: Tables that show its parts; one with everything by default.
         derived: Makes the table that is shown of the answer; the answer itself by default.
         unless: It is left out if this question of the same page has rows.
@@ -167,6 +174,7 @@ class Section:
     hidden: Sequence[str] = ()
     sentences: Callable[[pl.DataFrame], Iterable[str]] | None = None
     bar: str = ""
+    drawn: str = ""
     views: Sequence[View] = ()
     derived: Callable[[Run, pl.DataFrame], Derived] | None = None
     unless: str = ""

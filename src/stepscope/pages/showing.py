@@ -106,17 +106,19 @@ class _Showing:
         return views or [View(self._own_heading())]
 
     def _table(self, view: View, part: Part, derived: Derived) -> ShownTable:
-        moments = [column.name for column in columns_of(self.of.question, part.rows) if column.moment]
+        own = derived.columns
+        moments = [column.name for column in columns_of(self.of.question, part.rows, own=own) if column.moment]
         rows, since = since_start(part.rows, derived.rows, moments, self._span())
         rows = self._shown(rows, view)
-        columns = columns_of(self.of.question, rows, self.per)
+        columns = columns_of(self.of.question, rows, self.per, own)
         more = derived.more + (since if any(column.moment for column in columns) else "")
         heading = filled(view.heading, self.per)
         if self.answered.page.scope == "job":
             heading += f": {rows.height} of {part.found}{more}" if rows.height < part.found else more
         else:
             heading += f"{self._of_steps()}{more}: {self._which(part, rows.height)}"
-        return ShownTable(heading, columns, rows, self.of.bar if self.of.bar in rows.columns else "")
+        bar, drawn = (name if name in rows.columns else "" for name in (self.of.bar, self.of.drawn))
+        return ShownTable(heading, columns, rows, bar, drawn)
 
     def _shown(self, rows: pl.DataFrame, view: View) -> pl.DataFrame:
         """The columns that people see, of which something is known; lists as texts."""

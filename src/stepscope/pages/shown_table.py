@@ -7,7 +7,7 @@ braces for each place that differs, e.g. `{Steps} by phase`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -44,12 +44,14 @@ class ShownTable:
 
     Args:
         bar: Column whose values are shown as bars as well; empty if none.
+        drawn: Column whose texts are made of blocks; empty if none.
     """
 
     heading: str
     columns: Sequence[Column]
     rows: pl.DataFrame
     bar: str = ""
+    drawn: str = ""
 
 
 def undeclared(rows: pl.DataFrame, heading: str = "") -> ShownTable:
@@ -57,12 +59,14 @@ def undeclared(rows: pl.DataFrame, heading: str = "") -> ShownTable:
     return ShownTable(heading, [Column(name, "string", "", title=title(name)) for name in rows.columns], rows)
 
 
-def columns_of(question: str, rows: pl.DataFrame, per: Per = "step") -> list[Column]:
+def columns_of(question: str, rows: pl.DataFrame, per: Per = "step", own: Iterable[Column] = ()) -> list[Column]:
     """The columns of an answer, or of a table made of it, with titles for what the windows of the job are.
 
-    A column that the analysis does not declare is the shared one of that name, if there is one.
+    A column that is neither the page's own nor declared by the analysis is the shared one of that name, if there is
+    one.
     """
     declared = {column.name: column for column in ANALYSES[question].columns} if question in ANALYSES else {}
+    declared |= {column.name: column for column in own}
     found = []
     for name in rows.columns:
         column = declared.get(name) or SHARED.get(name) or Column(name, "string", "")

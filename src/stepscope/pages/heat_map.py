@@ -1,0 +1,128 @@
+"""Where a job loses time: ranks by steps, as blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from stepscope.pages.base import Derived, Page, Section
+from stepscope.pages.replayed import unknowns
+from stepscope.selection import describe_numbers
+from stepscope.tables.base import Column
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stepscope.run import Run
+
+BLOCKS = "·░▒▓█"
+"""Cells of the map, from what is usual to what is far above it."""
+
+FROM = (0.02, 0.05, 0.1, 0.25)
+"""Excess over typical time from which on a cell is the next block."""
+
+CELLS = 40
+"""Blocks in a row; of more steps, each stands for several."""
+
+ALONE = 16
+"""Ranks with rows of their own; of more, those that are never slow share one."""
+
+_COLUMNS = (
+    Column("ranks", "string", ""),
+    Column("by_step", "string", "", title="by {step}"),
+    Column("excess_ns", "int64", "", title="mean excess", importance=90),
+    Column("excess_ratio", "float64", "", title="excess %", importance=80),
+    Column("kind", "string", "", title="mostly", importance=85),
+)
+
+
+def _map(run: Run, cells: pl.DataFrame) -> Derived:
+    """One row for each rank, those that are never slow together if there are many; steps as blocks."""
+    import polars as pl
+
+    from stepscope.advice.finding import per_of
+
+    steps = cells["step"].unique().sort().to_list()
+    each = -(-len(steps) // CELLS)
+    columns = {step: number // each for number, step in enumerate(steps)}
+    level = pl.lit(0)
+    for number, ratio in enumerate(FROM, 1):
+        level = pl.when(pl.col("clear_ratio") >= ratio).then(number).otherwise(level)
+    known = cells.with_columns(
+        column=pl.col("step").replace_strict(columns, return_dtype=pl.Int64),
+        level=pl.when(pl.col("excess_ns").is_null()).then(-1).otherwise(level),
+    )
+    highest = known.group_by("rank").agg(pl.col("level").max(), pl.col("clear_ns").sum())
+    ranks = highest["rank"].sort().to_list()
+    slow = highest.filter(pl.col("level") > 0).sort("clear_ns", "rank", descending=[True, False])["rank"].to_list()
+    alone = ranks if len(ranks) <= ALONE else sorted(slow[:ALONE])
+    rest = [rank for rank in ranks if rank not in set(alone)]
+    groups = [[rank] for rank in alone] + ([rest] if rest else [])
+    rows = [_row(known.filter(pl.col("rank").is_in(group)), group, len(set(columns.values()))) for group in groups]
+    per = per_of(run.table("steps"))
+    which = f", {_named(steps, per)}"
+    block = f", {each} {per}s a block" if each > 1 else ""
+    return Derived(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), which + block, columns=_COLUMNS)
+
+
+_SCHEMA = ["ranks", "by_step", "excess_ns", "excess_ratio", "kind"]
+
+
+def _named(steps: Sequence[int], per: str) -> str:
+    """Which steps these are."""
+    named = describe_numbers(steps)
+    if per == "recording":
+        return "whole recording"
+    if "," in named:
+        return f"{len(steps)} {per}s from {steps[0]} to {steps[-1]}"
+    return f"{per}{'s' * (len(steps) > 1)} {named}"
+
+
+def _row(cells: pl.DataFrame, ranks: Sequence[int], width: int) -> tuple[object, ...]:
+    """A row of the map: of several ranks and steps, the block of the slowest."""
+    import polars as pl
+
+    levels = dict(cells.group_by("column").agg(pl.col("level").max()).iter_rows())
+    blocks = "".join(_block(levels.get(column)) for column in range(width))
+    mean, typical = cells["excess_ns"].mean(), cells["typical_ns"].mean()
+    worst = cells.filter(pl.col("level") > 0).group_by("kind").agg(pl.col("clear_ns").sum())
+    kinds = worst.sort("clear_ns", "kind", descending=[True, False])["kind"].drop_nulls()
+    ratio = mean / typical if isinstance(mean, float) and isinstance(typical, float) and typical > 0 else None
+    excess = round(mean) if isinstance(mean, float) else None
+    return describe_numbers(ranks), blocks, excess, ratio, kinds[0] if len(kinds) else None
+
+
+def _block(level: int | None) -> str:
+    """The block of a level; a blank if nothing is known."""
+    return " " if level is None or level < 0 else BLOCKS[level]
+
+
+def _legend(cells: pl.DataFrame) -> Iterator[str]:
+    limits = ", ".join(f"{block} from {ratio:.0%}" for block, ratio in zip(BLOCKS[1:], FROM, strict=True))
+    yield f"{BLOCKS[0]} usual, {limits} above what comparable ranks take for their own work, beyond noise."
+    if (cells["clear_ratio"].fill_null(0.0) < FROM[0]).all():
+        yield "No rank is slower than its peers in any {step}."
+
+
+def _notes(run: Run, cells: pl.DataFrame) -> Iterator[str]:  # noqa: ARG001 - one signature for all
+    yield from unknowns(run)
+
+
+PAGE = Page(
+    "heat-map",
+    "Show in which steps which ranks take longer for their own work than comparable ranks.",
+    [
+        Section(
+            "heat_map",
+            "Own work above that of peers",
+            derived=_map,
+            drawn="by_step",
+            sentences=_legend,
+            notes=_notes,
+            rows=ALONE + 1,
+        )
+    ],
+    more="Each row is a rank, each block a step, or several if there are many; of many ranks, those that are never "
+    "slow share a row. Waiting for other ranks is not counted. --json has each rank and step.",
+    scope="job",
+)
