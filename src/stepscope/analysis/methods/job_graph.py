@@ -7,6 +7,7 @@ from functools import cached_property
 
 import polars as pl
 
+from stepscope.analysis.methods.late_records import ended_calls
 from stepscope.analysis.methods.simulation import Groups, Simulation
 
 CALL = "call"
@@ -127,6 +128,8 @@ def job_graph(
     )
     edges = _between_nodes(nodes, dependencies)
     members = _members(nodes, arrival)
+    nodes, more = ended_calls(nodes, members)
+    edges = pl.concat([edges, more.select("node", "before", why=pl.lit("synchronisation"))])
     nodes, edges = _joined(nodes, edges, members)
     undelayed = dependencies.filter(pl.col("why").is_in([OPERATION, MICRO_BATCH]))["rank"].unique().implode()
     by_step = nodes.filter(pl.col("rank").is_in(undelayed) & pl.col("step").is_not_null())

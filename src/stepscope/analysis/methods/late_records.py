@@ -1,0 +1,63 @@
+"""Calls of a CPU whose record ends later than the call: the thread that moves the data writes it when it next runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.limits import limit
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a host waited."""
+
+    wait_ns: int = limit(50_000, "ns", "hosts pause for a few us between operators, also while a call runs (measured)")
+
+
+LIMITS = Limits()
+
+
+def ended_calls(
+    nodes: pl.DataFrame, members: pl.DataFrame, limits: Limits = LIMITS
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """End calls where their host went on.
+
+    A host that waits while its call runs, and goes on shortly after the call had ended on another rank, waited for it,
+    although its own record of the call ends later.
+
+    Args:
+        nodes: `node`, `rank`, `lane`, `kind`, `start_ns`, `end_ns` (common clock).
+        members: `node`, `call`, `entered_ns` of matched calls.
+        limits: When a host waited.
+
+    Returns:
+        The nodes, with the ends of such calls and the starts of such waits at the moment when the host went on; and
+        what else waits for what: `node`, `before`.
+    """
+    calls = members.join(
+        nodes.filter(pl.col("lane") == "communication").select("node", "rank", "start_ns", "end_ns"), on="node"
+    )
+    done = pl.when(pl.col("end_ns") >= pl.col("entered_ns")).then(pl.col("end_ns"))
+    over = pl.when(done == done.min().over("call")).then(done.bottom_k(2).max().over("call"))
+    first = calls.with_columns(over_ns=over.otherwise(done.min().over("call")))
+    asked = first.filter(pl.col("over_ns").is_between("entered_ns", "end_ns", closed="left"))
+    host = nodes.filter((pl.col("lane") == "host") & (pl.col("end_ns") > pl.col("start_ns")))
+    waits = host.select("rank", "kind", wait="node", from_ns="start_ns", until_ns="end_ns").sort("from_ns")
+    at, since, until = pl.col("over_ns"), pl.col("from_ns"), pl.col("until_ns")
+    found = (
+        asked.sort("over_ns")
+        .join_asof(waits, left_on="over_ns", right_on="from_ns", by="rank", check_sortedness=False)
+        .filter(pl.col("kind") == "waiting", at - since >= limits.wait_ns)
+        .filter(at <= until, until < pl.col("end_ns"), until - at <= at - since)
+        .sort("wait", "node")
+        .unique("wait", keep="last", maintain_order=True)
+    )
+    changed = (
+        nodes.join(found.select("node", end="until_ns"), on="node", how="left", maintain_order="left")
+        .join(found.select(node="wait", start="until_ns"), on="node", how="left", maintain_order="left")
+        .with_columns(start_ns=pl.coalesce("start", "start_ns"), end_ns=pl.coalesce("end", "end_ns"))
+        .select(nodes.columns)
+    )
+    return changed, found.select(node="wait", before="node")
