@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
+from stepscope.analysis.job.suspects import suspects
+from stepscope.analysis.methods.patterns import patterns
+from stepscope.analysis.methods.references import references
 from stepscope.errors import Unavailable
 from tests.analysis.jobs import MS, job
 
@@ -79,3 +83,16 @@ def test_clocks_that_differ_accuse_nobody_and_hide_nobody() -> None:
 def test_one_rank_alone_cannot_be_compared() -> None:
     with pytest.raises(Unavailable, match="at least two ranks"):
         job(ranks=1).analyse("slow_ranks")
+
+
+def test_steps_that_are_long_for_all_ranks_accuse_nobody() -> None:
+    rows = [(rank, step, 400 if step in (3, 5) else 20 + step % 2) for rank in range(2) for step in range(8)]
+    found = pl.DataFrame(rows, schema={"rank": pl.Int32, "step": pl.Int32, "ms": pl.Int64}, orient="row").with_columns(
+        kind=pl.lit("dispatch"), peers=pl.lit(None, pl.String), own_ns=pl.col("ms") * 1_000_000
+    )
+    late = patterns(references(found), 20_000_000.0)
+    assert late["rank"].to_list() == [None]
+
+    listed = late.rename({"ranks": "late_ranks", "slow_steps": "count"}).rename({"steps": "slow_steps"})
+    ranks = pl.DataFrame({"rank": [0, 1], "host": ["a", "b"]}, schema_overrides={"rank": pl.Int32})
+    assert suspects(listed, found, ranks, None).is_empty()

@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.job.time_by_rank import LIMITS, Limits, measured
+from stepscope.analysis.methods.pauses import pauses
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.idle import CAUSES
 from stepscope.tables.base import Column, schema_of
@@ -66,7 +67,7 @@ COLUMNS = columns(
     Column("excess_ns", "int64", "`window_ns` less `median_ns`."),
     Column("kind_ns", "int64", "Extra time of this kind, compared with the rank's median step."),
     Column("share_ratio", "float64", "Share of the rank's recorded time."),
-    Column("is_first", "bool", "True for the rank's first recorded step, which starts things up."),
+    Column("is_first", "bool", "True for the first recorded step, and the first after a pause: these start things up."),
     meaning("steps", "Number of steps of the rank."),
     Column("recorded_ns", "int64", "Length of these steps."),
     nulls="",
@@ -79,6 +80,7 @@ def outlier_steps(
     breakdown: pl.DataFrame,
     idle: pl.DataFrame | None,
     outer_steps: pl.DataFrame | None = None,
+    all_steps: pl.DataFrame | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Find the steps that take far longer than others of their rank, and what they spend the extra time on.
@@ -87,10 +89,15 @@ def outlier_steps(
     that only waits is left out beside one in which another rank is late: on a device, a rank that is late at the start
     of a step makes its own step before and the others' step longer.
 
+    A step after a pause of the recording, on any rank, counts as a first one: ranks go on at different times.
+
     Returns:
         One row per step, in order.
     """
     long = measured(step_lengths, outer_steps, limits).filter("is_long")
+    if all_steps is not None:
+        resumed = pauses(all_steps)["step"].unique().sort()
+        long = long.with_columns(is_first=pl.col("is_first") | pl.col("step").is_in(resumed.implode()))
     if long.is_empty():
         return pl.DataFrame(schema=schema_of(COLUMNS))
     excess = _excess(breakdown, idle, long)

@@ -114,7 +114,7 @@ def slow_ranks(
     cells = _cells(found)
     costs: ReplayCosts | BusyCosts
     if arrival is not None and (arrival["members"] > 1).any():
-        costs = ReplayCosts(job_graph(known, dependencies, arrival, clocks), compared, cells)
+        costs = ReplayCosts(job_graph(known, dependencies, arrival, clocks), compared, cells, _recorded(compared))
     else:
         costs = BusyCosts(compared, cells)
     count = len(costs.steps)
@@ -141,6 +141,13 @@ def slow_ranks(
             }
         )
     return _described(rows, compared, last_arrivals(arrival), unrecorded(ranks, arrival))
+
+
+def _recorded(compared: pl.DataFrame) -> list[int]:
+    """The steps in which all kinds of work are known."""
+    kinds = pl.col("kind").n_unique().over("step")
+    recorded: list[int] = compared.filter(kinds == kinds.max())["step"].unique().sort().to_list()
+    return recorded
 
 
 def _cells(found: pl.DataFrame) -> pl.DataFrame:

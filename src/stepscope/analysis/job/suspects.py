@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.methods.memberships import memberships
-from stepscope.analysis.methods.timing import ONCE
+from stepscope.analysis.methods.timing import ONCE, ROTATING
 from stepscope.analysis.methods.units import JOB, RANK, RANKS, units
 
 SUSPECTS: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -40,7 +40,11 @@ def suspects(
         One row per unit, kind of work and pattern with the columns of `SUSPECTS`, those that lose most first.
     """
     typical = pl.max_horizontal(pl.col("typical_ns").fill_null(1), pl.lit(1))
-    slow = late_ranks.filter(pl.col("pattern") != ONCE).with_columns(factor=(typical + pl.col("excess_ns")) / typical)
+    # Steps that are long for all ranks are no excess of any of them.
+    of_ranks = pl.col("rank").is_not_null() | (pl.col("pattern") == ROTATING)
+    slow = late_ranks.filter(of_ranks, pl.col("pattern") != ONCE).with_columns(
+        factor=(typical + pl.col("excess_ns")) / typical
+    )
     everyone = excess["rank"].unique().sort().to_list()
     found = units(slow, memberships(ranks, groups), everyone)
     rows = [row for unit in found.iter_rows(named=True) for row in _suspected(unit, slow, len(everyone))]

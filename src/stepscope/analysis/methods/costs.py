@@ -22,12 +22,18 @@ class ReplayCosts:
         graph: The job.
         excess: As for `cuts`.
         suspects: `suspect` (a number from 0), `rank`, `step`, `kind`: whose excess each one is about.
+        known: The steps in which it is known who is slow. Default: all.
     """
 
-    def __init__(self, graph: JobGraph, excess: pl.DataFrame, suspects: pl.DataFrame) -> None:
+    def __init__(
+        self, graph: JobGraph, excess: pl.DataFrame, suspects: pl.DataFrame, known: Sequence[int] | None = None
+    ) -> None:
         self._graph = graph
-        self.recorded_ns = graph.recorded_step_times()
-        self.step_ns = graph.step_times()
+        self._places = [place for place, step in enumerate(graph.steps) if known is None or step in known]
+        self.steps = [graph.steps[place] for place in self._places]
+        """The steps of all values."""
+        self.recorded_ns = graph.recorded_step_times().gather(self._places)
+        self.step_ns = graph.step_times().gather(self._places)
         """Replayed times of the steps."""
         # Their peers stay, as they show which pieces take longer.
         among = ["program", "step", "kind"]
@@ -49,11 +55,6 @@ class ReplayCosts:
         self._graphs = {frozenset[int](): graph}
         self._saved: dict[frozenset[int], Sequence[float]] = {}
 
-    @property
-    def steps(self) -> list[int]:
-        """The steps of all values."""
-        return self._graph.steps
-
     def saved(self, mended: frozenset[int]) -> Sequence[float]:
         """By how much each step is shorter without the excess of these suspects; each set is replayed once."""
         effective = frozenset(number for number in mended if number in self._cuts or number in self._waits)
@@ -65,7 +66,8 @@ class ReplayCosts:
         if not mended:
             return [0.0] * len(self.step_ns)
         graph, durations = self.mended(mended)
-        return [float(saved) for saved in self.step_ns - graph.step_times(durations, self._graph.simulation.lag_ns)]
+        step_ns = graph.step_times(durations, self._graph.simulation.lag_ns).gather(self._places)
+        return [float(saved) for saved in self.step_ns - step_ns]
 
     def mended(self, mended: frozenset[int]) -> tuple[JobGraph, pl.Series]:
         """The job without the excess of these suspects, and the durations of its nodes; lags stay as they are.

@@ -8,7 +8,7 @@ from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.programs import LIMITS, Limits, programs
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.replay.operation_replay import places
-from stepscope.analysis.replay.work import KINDS, ON_HOST
+from stepscope.analysis.replay.work import KINDS, MARKED, ON_HOST
 from stepscope.tables import COLLECTIVES, KERNELS, OPERATORS
 from stepscope.tables.base import Column
 
@@ -29,24 +29,28 @@ def own_times(
     collectives: pl.LazyFrame | None,
     operators: pl.LazyFrame | None,
     marks: pl.DataFrame | None,
+    steps: pl.LazyFrame,
     kernels: pl.LazyFrame | None = None,
     ranks: pl.LazyFrame | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Sum each rank's own work by step and kind: one row per rank, step and kind; 0 for kinds that only others have.
 
-    Calls are left out: their time depends on other ranks. Ranks run the same program if they compute the same kernels
-    and make the same calls; of jobs of which only operations are recorded, if they are of the same pipeline stage, as
-    operations do not show how many layers a stage has. What its host did is left out of a rank of whose host less was
-    recorded than of others.
+    Calls are left out: their time depends on other ranks. If a step's operators were not recorded, what is not marked
+    is unknown: its rows are missing. Ranks run the same program if they compute the same kernels and make the same
+    calls; of jobs of which only operations are recorded, if they are of the same pipeline stage, as operations do not
+    show how many layers a stage has. What its host did is left out of a rank of whose host less was recorded than of
+    others.
     """
     rows = work.filter(pl.col("step").is_not_null() & ~pl.col("kind").is_in(["communication", "waiting"]))
     sums = rows.group_by("rank", "step", "kind").agg(
         own_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(), pieces=pl.len().cast(pl.Int64)
     )
     every = rows.select("rank", "step").unique().join(sums.select("kind").unique(), how="cross")
-    found = every.join(sums, on=["rank", "step", "kind"], how="left").with_columns(
-        pl.col("own_ns", "pieces").fill_null(0)
+    found = (
+        every.join(sums, on=["rank", "step", "kind"], how="left")
+        .with_columns(pl.col("own_ns", "pieces").fill_null(0))
+        .join(_unknown(steps), on=["rank", "step", "kind"], how="anti")
     )
     seen = [*ranks_of(OPERATORS.or_empty(operators)), *([] if marks is None else marks["rank"].unique().to_list())]
     unseen = ~pl.col("rank").is_in(seen)
@@ -71,6 +75,12 @@ def _by_stage(alike: pl.DataFrame, kernels: pl.LazyFrame, ranks: pl.LazyFrame) -
     stages = places(ranks).join(by_operations, on="rank", how="semi").select("rank", "stage")
     apart = alike.join(stages, on="rank", how="left", maintain_order="left")
     return apart.select("rank", program=pl.col("rank").min().over("program", "stage"))
+
+
+def _unknown(steps: pl.LazyFrame) -> pl.DataFrame:
+    """The kinds of work of steps without recorded operators that no mark shows: `rank`, `step`, `kind`."""
+    unmarked = pl.DataFrame({"kind": [kind for kind in KINDS if kind not in MARKED.values()]})
+    return steps.filter(~pl.col("recorded")).select("rank", "step").collect().join(unmarked, how="cross")
 
 
 def _done(rows: pl.DataFrame, collectives: pl.LazyFrame) -> pl.DataFrame:

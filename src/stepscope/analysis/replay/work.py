@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.intervals import END, Ranges, pieces, union
+from stepscope.analysis.methods.pauses import pauses
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.step.activity import is_on_device, split
@@ -236,7 +237,8 @@ def _working(calls: pl.DataFrame, steps: pl.LazyFrame, activity: pl.DataFrame, l
 
 
 def _windows(cuts: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
-    """Each rank's time from its first step to its last cut or step, cut there: numbered, with the step they are in."""
+    """Each rank's time from its first step to its last cut or step, cut there: numbered, with the step they are in (the
+    last that began; null while the recording pauses)."""
     bounds = steps.select("rank", "step", "start_ns", "end_ns").collect()
     extent = bounds.group_by("rank").agg(first_ns=pl.col("start_ns").min())
     at = pl.concat([cuts.select("rank", "at"), *(bounds.select("rank", at=side) for side in ("start_ns", "end_ns"))])
@@ -253,8 +255,12 @@ def _windows(cuts: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
         by="rank",
         check_sortedness=False,
     )
-    # What follows a step belongs to it until the next one begins, unless steps lie between that were not recorded.
-    of_step = (pl.col("start_ns") < pl.col("over_ns")) | pl.col("to_next")
+    breaks = pauses(bounds).select("rank", "start_ns", until_ns="end_ns").sort("start_ns")
+    placed = placed.join_asof(breaks, on="start_ns", by="rank", check_sortedness=False)
+    # What follows a step belongs to it until the next one begins, unless steps lie between that were not recorded, or
+    # the recording pauses.
+    paused = (pl.col("start_ns") < pl.col("until_ns")).fill_null(value=False)
+    of_step = (pl.col("start_ns") < pl.col("over_ns")) | (pl.col("to_next") & ~paused)
     return _numbered(placed.with_columns(step=pl.when(of_step).then("step")))
 
 

@@ -1,0 +1,65 @@
+"""Time between steps that belongs to no step, and steps of which operators are missing."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.methods.pauses import pauses
+from stepscope.run import Run
+from stepscope.tables import OPERATORS, RANKS, STEPS
+
+MS = 1_000_000
+
+
+def steps(*ranges: tuple[int, int], recorded: tuple[bool, ...] | None = None) -> pl.DataFrame:
+    starts, ends = ([ms * MS for ms in side] for side in zip(*ranges, strict=True))
+    numbers = list(range(1, len(ranges) + 1))
+    window = {"window_start_ns": starts, "window_end_ns": ends, "window": ["host"] * len(ranges)}
+    found = {"step": numbers, "start_ns": starts, "end_ns": ends, **window}
+    return STEPS.conform(pl.DataFrame(found | ({} if recorded is None else {"recorded": list(recorded)})))
+
+
+def paused(*ranges: tuple[int, int]) -> list[tuple[int, int, int]]:
+    found = pauses(steps(*ranges).with_columns(rank=pl.lit(0)))
+    return found.select("step", pl.col("start_ns", "end_ns") // MS).rows()
+
+
+def test_a_gap_between_steps_that_else_follow_one_another_is_a_pause() -> None:
+    assert paused((0, 10), (10, 20), (70, 80), (80, 90)) == [(3, 20, 70)]
+
+
+def test_gaps_after_every_step_are_no_pauses() -> None:
+    assert paused((0, 10), (15, 25), (30, 40)) == []
+
+
+def test_steps_that_overlap_have_no_gap() -> None:
+    assert paused((0, 30), (10, 20), (30, 40)) == []
+
+
+def own(ranges: tuple[tuple[int, int], ...], recorded: tuple[bool, ...] | None = None) -> list[tuple[object, ...]]:
+    """Step, kind and ms of what rank 0 does beside 1 ms of computing at the start of each step."""
+    operators = [
+        {"start_ns": start * MS, "duration_ns": MS, "name": "aten::mm", "thread": "1"}
+        for number, (start, _) in enumerate(ranges)
+        if recorded is None or recorded[number]
+    ]
+    frames = {
+        "steps": steps(*ranges, recorded=recorded),
+        "operators": OPERATORS.conform(pl.DataFrame(operators).with_row_index("slice")),
+        "ranks": RANKS.conform(pl.DataFrame({"host": ["h"]})),
+    }
+    found = Run.from_frames(dict.fromkeys((0, 1), frames)).analyse("own_times").filter(rank=0)
+    return found.select("step", "kind", pl.col("own_ns") // MS).rows()
+
+
+def test_what_a_host_does_while_the_recording_pauses_is_work_of_no_step() -> None:
+    assert own(((0, 10), (10, 20), (70, 80))) == [
+        (1, "computing", 1), (1, "dispatch", 9), (2, "computing", 1), (2, "dispatch", 9), (3, "computing", 1),
+        (3, "dispatch", 9),
+    ]  # fmt: skip
+
+
+def test_what_a_host_does_in_a_step_without_recorded_operators_is_unknown() -> None:
+    found = own(((0, 10), (10, 20), (20, 30)), recorded=(True, False, True))
+
+    assert [step for step, _, _ in found] == [1, 1, 3, 3]
