@@ -166,9 +166,14 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             {
                 "segments": pl.DataFrame({**shares, "transmit_ns": [transmit], "unsplit_ns": [500 - transmit]}),
                 **{"breakdown": steps, "slow_links": None, "slow_groups": None, "arrival": None},
-                **{"transmission": sent, "waits": late},
+                **{"transmission": sent, "waits": late, "ranks": ranks.with_columns(host=pl.lit(host))},
             }
-            for transmit, sent, late in ((0, None, None), (500, None, late), (500, sent, late))
+            for transmit, sent, late, host in (
+                (0, None, None, None),
+                (500, None, late, None),
+                (500, sent, late, None),
+                (500, sent, late, "a"),
+            )
         ],
         "memory-copies": [{"breakdown": steps}],
         "late-start": [
@@ -256,7 +261,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         "memory-fragmentation": [{"memory_hints": hint(FRAGMENTATION)}],
     }
     takes_ranks = "ranks" in inspect.signature(RULES[rule].function).parameters
-    return [{**one, "ranks": ranks} if takes_ranks else one for one in given[rule]]
+    return [{"ranks": ranks, **one} if takes_ranks else one for one in given[rule]]
 
 
 def findings(rule: str, platform: Platform) -> list[Finding]:

@@ -88,6 +88,21 @@ def test_more_calls_and_other_shapes_and_own_kernels_are_told_from_slow_ones() -
     ]
 
 
+def test_calls_of_other_shapes_beside_those_of_the_peers_are_further_calls() -> None:
+    slow = kernels_of()
+    plain = pl.col("kernel") < slow["kernels"].height - 2
+    rows = slow["kernels"].with_columns(
+        name=pl.when(plain).then("name").otherwise(pl.lit("gemm")),
+        duration_ns=pl.when(plain).then("duration_ns").otherwise(3_000 * US),
+        input_shapes=pl.when(plain).then("input_shapes").otherwise(pl.lit("[99]")),
+    )
+    further = pl.concat([slow["kernels"], rows.tail(2)])
+
+    found = pattern({**slow, "kernels": further.drop("kernel").with_row_index("kernel")})
+
+    assert (found["pattern"], found["names"], found["named_ns"]) == ("calls", ["gemm"], 3_000 * US)
+
+
 def test_the_parts_of_an_excess_add_up() -> None:
     run = Run.from_frames({0: kernels_of({"add": 1.3}, calls={"add": 5}), 1: kernels_of(), 2: kernels_of()})
 

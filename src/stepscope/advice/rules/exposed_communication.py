@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.advice.finding import Finding, per_of
+from stepscope.advice.finding import CPU, Finding, per_of, platform_of
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
 from stepscope.advice.rules.slow_link import exposed_share
@@ -77,6 +77,24 @@ MESSAGES = {
             "下限为零，上限为全部暴露的传输；所计为达到记录中最好水平的节省",
         ),
     ),
+    "processors": Message(
+        summary=_EXPOSED + Text(".", "。"),
+        cause=Text(
+            "All ranks are on one host, so its processors move the data: how fast depends on what else they do.",
+            "所有 rank 在同一主机上，由处理器搬运数据：快慢取决于处理器同时还在做什么。",
+        )
+        + _WAITING,
+        action=Text(
+            "Leave processors to the threads that move data (fewer ranks, OMP_NUM_THREADS), start collectives earlier "
+            "(gradient buckets), or send less (lower precision, accumulating gradients over micro-batches).",
+            "为搬运数据的线程留出处理器（减少 rank、OMP_NUM_THREADS），更早开始集合通信（梯度分桶），"
+            "或减少传输量（降低精度、在微批次上累积梯度）。",
+        ),
+        basis=Text(
+            "nothing is claimed, as it is unknown how fast it could be while ranks compute: at most all of it",
+            "未知在各 rank 计算时传输能有多快，因此不计节省：至多为全部",
+        ),
+    ),
     "unsplit": Message(
         summary=Text(
             "Communication that no computing covers takes {exposed_ns:ms} of {step_ns:whole} ({ratio:percent}), "
@@ -104,13 +122,15 @@ def exposed_communication(
     slow_links: pl.DataFrame | None,
     slow_groups: pl.DataFrame | None,
     arrival: pl.DataFrame | None,
+    ranks: pl.LazyFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report transmission that is not hidden by computing, without the time that ranks wait for each other.
 
     Claimed is only what calls take longer than the best of their kind in the recording, as far as computing awaits it,
     less what `slow-link` and `slow-group` claim. Whether computing could hide the rest is unknown. So is everything if
-    it is unknown how much of the communication is waiting.
+    it is unknown how much of the communication is waiting, or if the processors of one host move the data while they
+    compute.
     """
     step_ns = median(breakdown, pl.col("window_ns"))
     per_step = segments.group_by("rank", "step").agg(pl.col("transmit_ns", "wait_ns", "unsplit_ns").sum())
@@ -134,10 +154,11 @@ def exposed_communication(
     excess = _excess_ns(transmission, limits)
     claimed = _claimed_ns(slow_links, slow_groups, exposed_share(segments, arrival))
     excess = min(max(excess - claimed, 0.0), exposed)
-    saving = round(excess) if excess >= limits.excess_ratio * step_ns else 0
+    on_one_host = _on_one_host(ranks)
+    saving = round(excess) if excess >= limits.excess_ratio * step_ns and not on_one_host else 0
     yield Finding(
         rule="exposed-communication",
-        message="slow" if saving else "exposed",
+        message="processors" if on_one_host else "slow" if saving else "exposed",
         parameters={**parameters, "excess_ns": saving} if saving else parameters,
         saving_ns=saving,
         saving_ratio=saving / step_ns,
@@ -146,6 +167,14 @@ def exposed_communication(
         per=per,
         evidence={**evidence, "late_ranks": late},
     )
+
+
+def _on_one_host(ranks: pl.LazyFrame | None) -> bool:
+    """Whether all ranks compute on the processors of one host."""
+    if ranks is None or platform_of(ranks).device != CPU:
+        return False
+    hosts = ranks.select(pl.col("host").unique()).collect()["host"]
+    return hosts.len() == 1 and hosts[0] is not None
 
 
 def _excess_ns(transmission: pl.DataFrame | None, limits: Limits) -> float:

@@ -130,8 +130,10 @@ _KERNELS: dict[str, tuple[Text | Choices, Text | Choices]] = {
             "多 {named_ns:ms}。",
         ),
         Text(
-            "Even out the work of ranks: the number of samples, tokens, experts or micro-batches that each gets.",
-            "均衡各 rank 的工作量：各自分到的样本、词元、专家或微批数量。",
+            "Even out the work of ranks: the number of samples, tokens, experts or micro-batches that each gets. If "
+            "that is even, find what only this rank does (logging, evaluation), and move it out of the step.",
+            "均衡各 rank 的工作量：各自分到的样本、词元、专家或微批数量。若已均衡，找出只有该 rank 才做的事"
+            "（日志、评估），并移出训练步。",
         ),
     ),
     "shapes": (

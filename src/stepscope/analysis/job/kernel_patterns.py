@@ -30,6 +30,7 @@ class Limits:
     alike_ratio: float = limit(0.35, "of the excess of all", "chosen by us: kernels this close are equally slow")
     alike_share_ratio: float = limit(0.85, "of the time", "chosen by us: in kernels that are equally slow")
     excess_ratio: float = limit(0.005, "of the peers' time", "chosen by us: less needs no cause")
+    further_calls: float = limit(0.5, "calls in a step, more than on peers", "chosen by us: one in every second step")
     named_ratio: float = limit(0.8, "of the excess", "chosen by us: what is named explains most of it")
 
 
@@ -82,6 +83,12 @@ def _pattern(classes: Sequence[Row], limits: Limits) -> tuple[Any, ...]:
         "shapes": sum(row["shapes_ns"] for row in shared if row["calls"]),
     }
     largest = max(parts, key=lambda part: parts[part])
+    # Calls of other shapes beside those that the peers make as well are further calls, not larger batches.
+    further = [row for row in shared if row["calls"] - row["typical_calls"] >= limits.further_calls]
+    if largest == "shapes" and sum(row["shapes_ns"] for row in further) >= limits.named_ratio * parts["shapes"]:
+        extra = [{**row, "further_ns": row["calls_ns"] + row["shapes_ns"]} for row in further]
+        named = _named(extra, "further_ns", limits)
+        return ("calls", None, *_names(named), sum(row["further_ns"] for row in named), excess, total)
     if largest != "slower":
         part = "excess_ns" if largest == "only" else f"{largest}_ns"
         named = _named(lonely if largest == "only" else shared, part, limits)

@@ -122,6 +122,9 @@ def _in_slow_steps(reason: dict[str, Any], ratio: float) -> dict[str, Any]:
     """The reason with factor and time in the slow steps instead of in the mean of all."""
     factor = reason["factor"]
     scaled = {"named_ns": round(reason["named_ns"] / ratio), "factor": factor and 1 + (factor - 1) / ratio}
+    calls, typical = reason["calls"], reason["typical_calls"]
+    if calls is not None and typical is not None:
+        scaled["calls"] = typical + (calls - typical) / ratio
     return {**reason, **scaled}
 
 
