@@ -144,9 +144,16 @@ def slow_ranks(
 
 
 def _recorded(compared: pl.DataFrame) -> list[int]:
-    """The steps in which all kinds of work are known."""
-    kinds = pl.col("kind").n_unique().over("step")
-    recorded: list[int] = compared.filter(kinds == kinds.max())["step"].unique().sort().to_list()
+    """The steps in which all kinds of work are known of all ranks that have them."""
+    kinds = compared.group_by("rank", "step").agg(kinds=pl.col("kind").n_unique())
+    recorded: list[int] = (
+        kinds.with_columns(pl.col("kinds").max().over("rank").alias("most"))
+        .group_by("step")
+        .agg(complete=(pl.col("kinds") == pl.col("most")).all())
+        .filter("complete")["step"]
+        .sort()
+        .to_list()
+    )
     return recorded
 
 
