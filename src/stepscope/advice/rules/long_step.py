@@ -44,11 +44,19 @@ _WORK: Choices = {
         "算子相同但更慢，说明处理器上有其他进程。",
     ),
 }
-_NETWORK = Text(
-    "No recorded rank is late otherwise: check the network (retransmissions, links that went down) and ranks that were "
-    "not recorded.",
-    "没有其他已记录的 rank 迟到：检查网络（重传、断开的链路）以及未被记录的 rank。",
-)
+_NETWORK: Choices = {
+    (None, None): Text(
+        "No recorded rank is late otherwise: check the network (retransmissions, links that went down) and ranks that "
+        "were not recorded.",
+        "没有其他已记录的 rank 迟到：检查网络（重传、断开的链路）以及未被记录的 rank。",
+    ),
+    (None, CPU): Text(
+        "No recorded rank is late otherwise: check what else runs on the processors, which move the data; between "
+        "hosts, also the network (retransmissions), and ranks that were not recorded.",
+        "没有其他已记录的 rank 迟到：检查搬运数据的处理器上还有什么在运行，主机之间还要检查网络（重传），"
+        "以及未被记录的 rank。",
+    ),
+}
 _KINDS: dict[str, tuple[Text, Text | Choices]] = {
     "computing": (Text("Computing takes far longer", "计算耗时长得多"), _WORK),
     "communication": (Text("Communication takes far longer", "通信耗时长得多"), _NETWORK),
