@@ -123,6 +123,54 @@ def test_a_send_matches_its_receive() -> None:
     assert found["wait_ns"].to_list() == [0, 20]
 
 
+def transfers(*rows: tuple[int, str, int, int, int], members: list[int] | None = None) -> list[tuple[object, ...]]:
+    """Pairs of ranks that were matched with the start of the later one, from rank, operation, other side and times."""
+    count: dict[int, int] = {}
+    numbered = []
+    for rank, operation, _, start, end in rows:
+        numbered.append((rank, "w", count.get(rank, 0), operation, start, end))
+        count[rank] = count.get(rank, 0) + 1
+    table = calls(*numbered).with_columns(peer=pl.Series([row[2] for row in rows], dtype=pl.Int32))
+    ranks = RANKS.frame(rank=sorted(count), host=["h"] * len(count)).lazy()
+    groups = (
+        GROUPS.frame(rank=members, group=["w"] * len(members), members=[members] * len(members)) if members else None
+    )
+    found = arrival(table, clocks(table, ranks), groups=None if groups is None else groups.lazy(), ranks=ranks)
+    pairs = found.filter(pl.col("members") == 2).group_by("group", "sequence", maintain_order=True)
+    return pairs.agg(pl.col("rank").sort(), pl.col("start_ns").max()).sort("sequence").select("rank", "start_ns").rows()
+
+
+def test_sends_and_receives_of_one_group_are_matched_by_sender_and_receiver() -> None:
+    stages = [
+        (0, "send", 1, 10, 11), (0, "send", 1, 20, 21), (1, "recv", 0, 5, 12), (1, "send", 2, 13, 14),
+        (1, "recv", 0, 15, 22), (1, "send", 2, 30, 31), (2, "recv", 1, 6, 15), (2, "recv", 1, 16, 32),
+    ]  # fmt: skip
+
+    assert transfers(*stages) == [([0, 1], 10), ([1, 2], 13), ([0, 1], 20), ([1, 2], 30)]
+
+
+def test_two_ranks_that_send_to_each_other_at_once_do_not_match_their_sends() -> None:
+    both = [(0, "send", 1, 10, 20), (1, "send", 0, 11, 21), (0, "recv", 1, 12, 30), (1, "recv", 0, 14, 30)]
+
+    assert transfers(*both) == [([0, 1], 14), ([0, 1], 12)]
+
+
+def test_the_other_side_may_be_named_by_its_place_in_the_group() -> None:
+    assert transfers((4, "send", 1, 10, 20), (5, "recv", 0, 12, 20), members=[4, 5]) == [([4, 5], 12)]
+    assert transfers((0, "send", 1, 10, 20), (4, "recv", 0, 12, 20), members=[0, 4]) == [([0, 4], 12)]
+
+
+def test_sends_do_not_take_the_places_of_the_collectives_of_their_group() -> None:
+    mixed = [
+        (0, "send", 1, 10, 20),
+        (1, "recv", 0, 12, 20),
+        (0, "all_reduce", None, 30, 50),
+        (1, "all_reduce", None, 40, 50),
+    ]
+
+    assert transfers(*mixed) == [([0, 1], 40), ([0, 1], 12)]
+
+
 def test_groups_without_a_name_are_matched_by_position() -> None:
     found = matched(calls((0, None, 0, "all_reduce", 10, 50), (1, None, 0, "all_reduce", 40, 50)), "h", "h")
 

@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.call_positions import CALL, positions
 from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.methods.transfers import as_pairs, in_groups
 from stepscope.analysis.registry import analysis
 from stepscope.tables import GROUPS, RANKS
 from stepscope.tables.base import Column
@@ -51,10 +52,11 @@ def arrival(
 ) -> pl.DataFrame:
     """Match each collective across ranks and order its members by when they entered it.
 
-    Calls are matched by group and position in the group (see `call_positions`); times are put on one clock first (see
-    `clocks`). A call is not matched if its members disagree on the operation, do not overlap in time or (all-reduce)
-    differ in size. Within a call, a rank waits from its own arrival to the last one; the rest is transmission. If some
-    members were not seen, any of them may be the last, so waiting is unknown unless the source states it.
+    Calls are matched by group and position in the group (see `call_positions`), sends and receives that name the other
+    side by sender and receiver; times are put on one clock first (see `clocks`). A call is not matched if its members
+    disagree on the operation, do not overlap in time or (all-reduce) differ in size. Within a call, a rank waits from
+    its own arrival to the last one; the rest is transmission. If some members were not seen, any of them may be the
+    last, so waiting is unknown unless the source states it.
 
     Returns:
         One row per rank and call, call by call in order of arrival.
@@ -68,7 +70,9 @@ def arrival(
         .sort("rank", "collective")  # members that enter together are ordered by rank
         .collect()
     )
-    sizes = GROUPS.or_empty(groups).group_by("group").agg(listed=pl.col("members").list.len().max())
+    listed = GROUPS.or_empty(groups).collect()
+    sizes = listed.lazy().group_by("group").agg(listed=pl.col("members").list.len().max())
+    calls = as_pairs(calls, listed)
     calls = calls.with_columns(sequence=_aligned_sequences(calls)).join(
         sizes.collect(), on="group", how="left", maintain_order="left"
     )
@@ -110,6 +114,7 @@ def arrival(
             wait_ns=wait,
         )
         .with_columns(transmit_ns=pl.coalesce(stated, pl.col("duration_ns") - pl.col("wait_ns")))
+        .pipe(in_groups)
         .select(names(COLUMNS))
         .sort("group", "sequence", "start_ns", "rank", nulls_last=True)
     )
