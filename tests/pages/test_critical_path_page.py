@@ -13,6 +13,7 @@ from stepscope.pages.critical_path import PAGE
 from stepscope.pages.replayed import replay_notes
 from stepscope.pages.showing import ShownSection, shown_sections
 from stepscope.run import Run
+from stepscope.tables import GROUPS
 from tests.analysis.jobs import MS, job
 from tests.cli.calling import EXAMPLE, printed
 
@@ -58,7 +59,17 @@ def test_the_pieces_are_listed_on_demand() -> None:
 
     assert table.heading.startswith("The critical path, piece by piece")
     assert table.rows["start_ns"][:4].to_list() == [0, MS, MS + 2000, MS + 2000 + 6_500_000]
-    assert list(document(answer(slow(), PAGE, Request()))["tables"]) == ["critical_path", "slack"]
+    found = document(answer(slow(), PAGE, Request()))
+    assert list(found["tables"]) == ["critical_path", "slack"]
+    assert [note.partition(" ")[0] for note in found["notes"]] == ["The", "Without"]
+
+
+def test_of_a_chosen_rank_shares_are_of_the_whole_path() -> None:
+    run = job(ranks=4, steps=4, once_ns={("compute", 2, 3): 9 * MS}, jitter=0.0).select(ranks=[3])
+    section = next(shown_sections(answer(run, PAGE, Request())))
+
+    assert 0 < section.tables[0].rows["share_ratio"].sum() < 0.5
+    assert "rank 0 for" in section.sentences[0]
 
 
 @pytest.mark.parametrize(
@@ -80,6 +91,14 @@ def test_ranks_of_one_host_without_calls_do_not_wait_for_another() -> None:
         for rank in slow().ranks
     }
     assert list(replay_notes(Run.from_frames(frames), [0.0]))[1].startswith("No calls between ranks could be matched")
+
+
+def test_members_that_were_not_recorded_are_stated() -> None:
+    frames = {rank.rank: {name: rank.table(name).drop("rank").collect() for name in rank.rows} for rank in slow().ranks}
+    for tables in frames.values():
+        tables["groups"] = GROUPS.conform(pl.DataFrame({"group": ["dp"], "members": [list(range(8))]}))
+
+    assert list(replay_notes(Run.from_frames(frames), [0.0]))[1].startswith("100% of the calls have members that were")
 
 
 def test_it_fits_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

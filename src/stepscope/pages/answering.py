@@ -71,9 +71,10 @@ class Answered:
 
     @property
     def not_asked(self) -> list[str]:
-        """Names of the page's sections that were not asked for."""
+        """Names of the page's sections that were not asked for, although they fit the options."""
         asked = {section.key for section, _ in self.found}
-        return [key for key in self.page.keys if key not in asked]
+        fitting = [section.key for section in self.page.sections if section.is_asked(self.request.options)]
+        return [key for key in fitting if key not in asked]
 
 
 def answer(run: Run, page: Page, request: Request | None = None) -> Answered:

@@ -30,12 +30,13 @@ def _totals(run: Run, path: pl.DataFrame) -> Derived:
 
     keys = ["rank", "lane", "kind", "name"]
     steps = path["step"].n_unique()
+    time = pl.col("duration_ns") + pl.col("gap_ns")
+    total = run.whole.analyse("critical_path").select(time.sum()).item()  # of all ranks, also if some were chosen
     path = path.with_columns(pl.col("name").str.replace(_NUMBERED, ""))
     summed = path.group_by(keys).agg(pl.col("pieces", "duration_ns", "gap_ns").sum())
-    total = pl.col("duration_ns").sum() + pl.col("gap_ns").sum()
-    shared = summed.with_columns(share_ratio=(pl.col("duration_ns") + pl.col("gap_ns")) / total)
+    shared = summed.with_columns(share_ratio=time / max(total, 1))
     dearest = shared.sort("share_ratio", *keys, descending=[True, *[False] * 4], nulls_last=True)
-    means = dearest.with_columns((pl.col("pieces", "duration_ns", "gap_ns") / steps).round().cast(pl.Int64))
+    means = dearest.with_columns((pl.col("pieces", "duration_ns", "gap_ns") / steps).ceil().cast(pl.Int64))
     return Derived(means.select("share_ratio", *keys, "duration_ns", "gap_ns", "pieces"), _mean_of(run, path))
 
 
@@ -52,18 +53,19 @@ def _ranks(run: Run, slack: pl.DataFrame) -> Derived:
 
 def _mean_of(run: Run, rows: pl.DataFrame) -> str:
     """Of how many steps, or what else they are, the figures are means."""
-    from stepscope.advice.finding import per_of
+    from stepscope.pages.answering import per_of
 
-    count, per = rows["step"].n_unique(), per_of(run.table("steps"))
+    count, per = rows["step"].n_unique(), per_of(run)
     if per == "recording":
         return ", whole recording"
     return f", {per} {rows['step'][0]}" if count == 1 else f", mean of {plural(count, per)}"
 
 
-def _chain(path: pl.DataFrame) -> Iterator[str]:
+def _chain(run: Run, path: pl.DataFrame) -> Iterator[str]:
     """The chain of the step of median length in words: which rank, how long, with what."""
     import polars as pl
 
+    path = run.whole.analyse("critical_path")
     time = pl.col("duration_ns") + pl.col("gap_ns")
     lengths = path.group_by("step").agg(length=time.sum()).sort("length", "step")
     step, length = lengths.row((lengths.height - 1) // 2)
@@ -124,7 +126,7 @@ PAGE = Page(
             "critical_path",
             "What decides the length of {a_step}",
             derived=_totals,
-            sentences=_chain,
+            notes=_chain,
             rows=12,
             only_without=("list",),
         ),

@@ -40,7 +40,7 @@ def _map(run: Run, cells: pl.DataFrame) -> Derived:
     """One row for each rank, those that are never slow together if there are many; steps as blocks."""
     import polars as pl
 
-    from stepscope.advice.finding import per_of
+    from stepscope.pages.answering import per_of
 
     steps = cells["step"].unique().sort().to_list()
     each = -(-len(steps) // CELLS)
@@ -59,7 +59,7 @@ def _map(run: Run, cells: pl.DataFrame) -> Derived:
     rest = [rank for rank in ranks if rank not in set(alone)]
     groups = [[rank] for rank in alone] + ([rest] if rest else [])
     rows = [_row(known.filter(pl.col("rank").is_in(group)), group, len(set(columns.values()))) for group in groups]
-    per = per_of(run.table("steps"))
+    per = per_of(run)
     which = f", {_named(steps, per)}"
     block = f", {each} {per}s a block" if each > 1 else ""
     return Derived(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), which + block, columns=_COLUMNS)

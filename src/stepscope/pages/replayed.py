@@ -46,14 +46,25 @@ def unknowns(run: Run) -> Iterator[str]:
             f"Only {named_numbers('rank', [ranks[0].rank])} was recorded. Whether it waits for other ranks, or they "
             "for it, is unknown: its communication keeps the recorded times, with the waiting in them."
         )
-    elif not _share_calls(run):
+        return
+    matched, partly = _calls(run)
+    if not matched:
         yield "No calls between ranks could be matched, so in the replay no rank waits for another."
+    elif partly:
+        yield (
+            f"{partly:.0%} of the calls have members that were not recorded. These may be waited for, too, so "
+            "the calls keep what they took after the last recorded member."
+        )
 
 
-def _share_calls(run: Run) -> bool:
+def _calls(run: Run) -> tuple[bool, float]:
+    """Whether calls of several ranks were matched, and in which share of them members are missing."""
     from stepscope.errors import Unavailable
 
     try:
-        return bool((run.whole.analyse("arrival")["members"] > 1).any())
+        arrival = run.whole.analyse("arrival")
     except Unavailable:
-        return False
+        return False, 0.0
+    matched = arrival.filter(arrival["members"] > 1)
+    missing = (matched["members"] < matched["group_size"]).mean()
+    return matched.height > 0, missing if isinstance(missing, float) else 0.0

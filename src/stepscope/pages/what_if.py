@@ -20,13 +20,21 @@ LITTLE = 0.0005
 """A saving below this share of a step is shown as none: it rounds to 0.0 %."""
 
 
+FEW = 4
+"""Of fewer steps, all savings are the range."""
+
+
 def _mean(steps: pl.DataFrame) -> Iterator[str]:
     """The mean step before and after."""
     now, then, less = (_mean_of(steps, f"{name}_ns") for name in ("replayed", "changed", "less"))
     saved = (now - then) / now if now else 0.0
     if abs(saved) >= LITTLE:
-        low, high = (duration(float(steps["saving_ns"].quantile(q, "nearest") or 0)) for q in (0.25, 0.75))
-        spread = f" (saving {low} to {high} in the middle half of the {{steps}})" if low != high else ""
+        few = steps.height < FEW
+        low, high = (
+            duration(float(steps["saving_ns"].quantile(q, "nearest") or 0)) for q in ((0, 1) if few else (0.25, 0.75))
+        )
+        which = "" if few else " in the middle half of the {steps}"
+        spread = f" (saving {low} to {high}{which})" if low != high else ""
         word = "shorter" if saved > 0 else "longer"
         yield (
             f"The mean {{step}} would take {duration(then)} instead of {duration(now)}: "
@@ -47,6 +55,10 @@ def _mean_of(steps: pl.DataFrame, column: str) -> float:
 
 def _notes(run: Run, steps: pl.DataFrame) -> Iterator[str]:
     yield from replay_notes(run, steps["error_ratio"].to_list())
+
+
+def _unchanged(run: Run, found: pl.DataFrame) -> Iterator[str]:  # noqa: ARG001 - one signature for all
+    yield from _notes(run, run.whole.analyse("what_if"))
 
 
 def _causes(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
@@ -70,7 +82,7 @@ PAGE = Page(
             only_with=_CHANGES,
         ),
         Section("slow_ranks", "What mending each slow rank would save", derived=_causes, rows=8, only_without=_CHANGES),
-        Section("work_names", "What --without and --scale can name here", only_without=_CHANGES),
+        Section("work_names", "What --without and --scale can name here", notes=_unchanged, only_without=_CHANGES),
     ],
     options=[
         Option("without", "text", "Take away what these take longer than usual, e.g. rank=6 or link=0-4.", "WHO"),

@@ -212,7 +212,8 @@ class NamedWork:
         """Names of the groups, keys only of those without a name."""
         named = GROUPS.or_empty(self.groups).select("group", "name").unique().collect()
         keys = set(named.drop_nulls("name")["group"])
-        return [word for word in self._members["word"].unique().sort() if word not in keys]
+        words = [word for word in self._members["word"].unique().sort() if word not in keys]
+        return list(dict.fromkeys(_same(word) for word in words))
 
     @cached_property
     def _matched(self) -> pl.DataFrame:
@@ -390,4 +391,4 @@ def _few(names: Sequence[str], longest: int = 40) -> str:
     """The first of some names."""
     shown = [name if len(name) <= longest else f"{name[: longest - 3]}..." for name in names[:LISTED]]
     more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    return ("; " if "," in "".join(shown) else ", ").join(shown) + (f" and {more} more" if more else "")

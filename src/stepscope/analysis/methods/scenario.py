@@ -154,7 +154,7 @@ def _bad_size(text: str, option: str) -> StepscopeError:
 
 def _parts(text: str, option: str) -> list[str]:
     parts = [part.strip() for part in text.split(";") if part.strip()]
-    if text and not parts:
+    if not parts:
         raise StepscopeError(f"{option} {text!r}: {_known()}")
     return parts
 

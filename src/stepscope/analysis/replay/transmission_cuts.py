@@ -43,11 +43,12 @@ def transmission_cuts(work: NamedWork, change: Change, shares: pl.Series) -> pl.
     known = pl.concat([over_links, compared]).unique(CALL, keep="first", maintain_order=True)
     meant = calls.filter("meant").select("node", *CALL)
     found = meant.join(known, on=CALL)
-    if found.is_empty() and change.must_be_calls:
-        raise StepscopeError(
-            f"{change.text}: no other calls of the same operation, size and number of members were recorded, so their "
-            "usual speed is unknown. Use --scale with a factor"
-        )
+    named = nodes.filter(shares > 0)["kind"]
+    if found.is_empty() and (change.must_be_calls or (named == "communication").all()):
+        why = "no other calls of the same operation, size and number of members were recorded"
+        if meant.join(calls.drop_nulls("size_bytes"), on=CALL, how="semi").is_empty():
+            why = "the sizes of these calls were not recorded"
+        raise StepscopeError(f"{change.text}: {why}, so their usual speed is unknown. Use --scale with a factor")
     cut = calls.select("node").join(found.select("node", "cut_ns"), on="node", how="left", maintain_order="left")
     return pl.select(pl.min_horizontal(cut["cut_ns"].fill_null(0), length).clip(lower_bound=0)).to_series()
 

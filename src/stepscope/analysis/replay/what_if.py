@@ -83,9 +83,11 @@ def what_if(
     named = NamedWork(graph, arrival, ranks.collect(), groups, operators, links, transports)
     now = graph.simulation.duration_ns
     durations = now
-    if ideal or without:
-        durations = _without(named, excess, parsed_without(without or ""), ideal=ideal)
-    for change in (*scaled(scale or ""), *faster(bandwidth or "")):
+    taken = [] if without is None else parsed_without(without)
+    if ideal or taken:
+        durations = _without(named, excess, taken, ideal=ideal)
+    slower = [] if scale is None else scaled(scale)
+    for change in (*slower, *([] if bandwidth is None else faster(bandwidth))):
         factor = 1.0 if change.factor is None else change.factor
         durations = (durations * (1 + (factor - 1) * named.shares(change))).round().cast(pl.Int64)
     less = pl.DataFrame({"step": graph.nodes["step"], "less_ns": now - durations}).group_by("step").agg(pl.all().sum())
