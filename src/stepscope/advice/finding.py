@@ -20,6 +20,9 @@ HIGH_RATIO, MEDIUM_RATIO = 0.05, 0.03
 """Saving as a share of the step from which a finding is of high or medium severity: the limits of the Ascend
 advisor, which engineers know."""
 
+OFF_RATIO = 0.05
+"""How far a saving may be off in any case, as a share of it: more than in nine of ten simulated jobs."""
+
 PYTORCH, MINDSPORE = "pytorch", "mindspore"
 CPU, CUDA, ROCM, NPU = "cpu", "cuda", "rocm", "npu"
 
@@ -158,3 +161,14 @@ def per_of(steps: pl.DataFrame | pl.LazyFrame | None, otherwise: Per = "recordin
 def saved(per: Per, mean_ns: float, count: int) -> int:
     """The saving per window, given the mean saving of `count` steps or batches: for a whole recording, their sum."""
     return round(mean_ns * (count if per == "recording" else 1))
+
+
+def widened(saving_ns: float, low_ns: float, high_ns: float) -> dict[str, int]:
+    """The bounds of a saving as arguments of `Finding`, at least `OFF_RATIO` away from it.
+
+    Examples:
+        >>> widened(100, 99, 120)
+        {'saving_low_ns': 95, 'saving_high_ns': 120}
+    """
+    low, high = (1 - OFF_RATIO) * saving_ns, (1 + OFF_RATIO) * saving_ns
+    return {"saving_low_ns": round(min(low_ns, low)), "saving_high_ns": round(max(high_ns, high))}

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import CPU, Finding, per_of, platform_of
+from stepscope.advice.finding import CPU, Finding, per_of, platform_of, widened
 from stepscope.advice.occurrence import Limits as OccurrenceLimits
 from stepscope.advice.occurrence import is_stalling, occurrence, occurrence_facts
 from stepscope.advice.registry import Claim, Turn, rule
@@ -187,9 +187,9 @@ def _of_all_steps(row: dict[str, Any], total_ns: int, every: int) -> float:
 
 def _range(row: dict[str, Any], saving: int) -> dict[str, Any]:
     """The range of the saving: what the median step loses, and what the average step loses."""
-    if not saving:
+    if not saving or row["steps"] == 1:
         return {}
-    return {"saving_low_ns": min(row["median_ns"], saving), "saving_high_ns": max(row["mean_ns"], saving)}
+    return widened(saving, row["median_ns"], row["mean_ns"])
 
 
 def _how_much(row: dict[str, Any], lost_ns: int, limits: Limits) -> dict[str, Any]:

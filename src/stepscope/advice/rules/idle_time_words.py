@@ -24,8 +24,8 @@ _GAP = Text(
     "[最大的空隙{per:each} {gap_ns:ms}，在 `{gap_next}` 之前。][在该空隙中，主机在执行 `{gap_during}`。]",
 )
 _BASIS = Text(
-    "between what an ordinary (median) step loses and what the average one does",
-    "下限为普通（中位）步的损失，上限为平均每步的损失",
+    "between what an ordinary (median) {per:noun} loses and what the average one does, and at least 5 % either way",
+    "下限为普通（中位）{per:noun}的损失，上限为平均每{per:noun}的损失，且至少上下 5 %",
 )
 
 

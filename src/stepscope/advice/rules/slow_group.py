@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.advice.finding import Finding, per_of
+from stepscope.advice.finding import Finding, per_of, widened
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
 from stepscope.advice.rules.slow_link import EXPOSED, exposed_share
@@ -62,7 +62,7 @@ def slow_group(
             parameters={"group": row["group_name"] or row["group"], "ranks": row["ranks"], **evidence},
             saving_ns=saving,
             saving_ratio=saving / step_ns if step_ns else 0.0,
-            saving_high_ns=max(round(row["cost_ns"]), saving),
+            **widened(saving, saving, row["cost_ns"]),
             per=per,
             where={
                 **{name: row[name] for name in ("group", "group_name")},

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.advice.finding import CPU, Finding, per_of
+from stepscope.advice.finding import CPU, Finding, per_of, widened
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
 from stepscope.analysis.methods.statistics import median
 
 EXPOSED = Text(
-    "between what of its extra transmission computing waits for where it waits least, and all of it",
-    "下限为计算等待最少的 rank 所等待的那部分多余传输，上限为全部多余传输",
+    "between what of its extra transmission computing waits for where it waits least, and all of it, and at least 5 % "
+    "either way",
+    "下限为计算等待最少的 rank 所等待的那部分多余传输，上限为全部多余传输，且至少上下 5 %",
 )
 
 _CHECK_LINK = Text(
@@ -138,7 +139,7 @@ def slow_link(
             },
             saving_ns=saving,
             saving_ratio=saving / step_ns if step_ns else 0.0,
-            saving_high_ns=max(row["cost_ns"], saving),
+            **widened(saving, saving, row["cost_ns"]),
             per=per,
             where={"ranks": [int(rank) for rank in row["ranks"].split(", ")]},
             evidence={name: row[name] for name in slow_links.columns if name not in _ENDS},

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, Per, per_of
+from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, Per, per_of, widened
 from stepscope.advice.messages import Choices, Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.slow_rank_reasons import INSTEAD, OF_KIND, parameters_of, with_reasons
@@ -37,8 +37,9 @@ _SHORT = Text(
 )
 _BASIS = Text(
     "[less if {others:count other slow rank stays|other slow ranks stay} as late; ]"
-    "from the lower to the upper quartile of what a replay of the job without its extra time saves",
-    "[若另外 {others} 个慢 rank 同样晚则更少；]不含其多用时间的作业重放所节省时间的下四分位到上四分位",
+    "from the lower to the upper quartile of what a replay of the job without its extra time saves, and at least 5 % "
+    "either way",
+    "[若另外 {others} 个慢 rank 同样晚则更少；]不含其多用时间的作业重放所节省时间的下四分位到上四分位，且至少上下 5 %",
 )
 _MISSING = Text(
     "[nothing if {unrecorded:one the missing rank is|a missing rank is} as late; ]",
@@ -271,8 +272,7 @@ def slow_rank(
             },
             saving_ns=cost_ns,
             saving_ratio=row["cost_ratio"],
-            saving_low_ns=min(row["alone_ns"], row["saving_low_ns"]) if not unrecorded else 0,
-            saving_high_ns=row["saving_high_ns"],
+            **_range(row, unrecorded),
             per=per,
             evidence={**{name: row[name] for name in row if name not in _NOT_EVIDENCE}, **_evidence(reason)},
         ).on(ranks)
@@ -293,11 +293,16 @@ def _rotating(row: dict[str, Any], others: int, per: Per) -> Finding:
         },
         saving_ns=row["cost_ns"],
         saving_ratio=row["cost_ratio"],
-        saving_low_ns=min(row["alone_ns"], row["saving_low_ns"]),
-        saving_high_ns=row["saving_high_ns"],
+        **_range(row, 0),
         per=per,
         evidence={name: row[name] for name in row if name not in _NOT_EVIDENCE},
     )
+
+
+def _range(row: dict[str, Any], unrecorded: int) -> dict[str, int]:
+    """The range of the saving; others that were not recorded may be as late."""
+    low = 0 if unrecorded else min(row["alone_ns"], row["saving_low_ns"])
+    return widened(row["cost_ns"], low, row["saving_high_ns"])
 
 
 def _when(row: dict[str, Any], per: Per) -> dict[str, Any]:
