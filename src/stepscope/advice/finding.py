@@ -163,7 +163,7 @@ def saved(per: Per, mean_ns: float, count: int) -> int:
     return round(mean_ns * (count if per == "recording" else 1))
 
 
-def widened(saving_ns: float, low_ns: float, high_ns: float) -> dict[str, int]:
+def widened(saving_ns: float, low_ns: float, high_ns: float) -> dict[str, Any]:
     """The bounds of a saving as arguments of `Finding`, at least `OFF_RATIO` away from it.
 
     Examples:

@@ -299,7 +299,7 @@ def _rotating(row: dict[str, Any], others: int, per: Per) -> Finding:
     )
 
 
-def _range(row: dict[str, Any], unrecorded: int) -> dict[str, int]:
+def _range(row: dict[str, Any], unrecorded: int) -> dict[str, Any]:
     """The range of the saving; others that were not recorded may be as late."""
     low = 0 if unrecorded else min(row["alone_ns"], row["saving_low_ns"])
     return widened(row["cost_ns"], low, row["saving_high_ns"])
