@@ -15,12 +15,14 @@ ROWS = st.lists(st.tuples(VALUES, st.integers(0, 9), st.sampled_from(["a", "b", 
 
 
 @settings(deadline=None)
-@given(ROWS, st.permutations(["x", "y", "z"]), st.booleans())
-def test_rows_are_in_the_order_of_a_stable_sort(values, keys, in_time) -> None:
+@given(ROWS, st.permutations(["x", "y", "z"]), st.booleans(), st.booleans())
+def test_rows_are_in_the_order_of_a_stable_sort(values, keys, in_time, nulls_last) -> None:
     rows = pl.DataFrame(values, schema={"x": pl.Int32, "y": pl.Int64, "z": pl.String}, orient="row")
     rows = (rows.sort("y", maintain_order=True) if in_time else rows).with_row_index("row")
 
-    assert_frame_equal(in_order(rows, *keys), rows.sort(keys, maintain_order=True))
+    found = in_order(rows, *keys, nulls_last=nulls_last)
+
+    assert_frame_equal(found, rows.sort(keys, nulls_last=nulls_last, maintain_order=True))
 
 
 @pytest.mark.parametrize("ranks", [[3, 3, 3, 3], [1, 0, 1, 0]])

@@ -5,14 +5,21 @@ from __future__ import annotations
 import polars as pl
 
 
-def in_order(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """As `rows.sort(keys, maintain_order=True)`: rows are sorted by the first column that varies, and by the others
-    only where that is the same."""
+SAMPLE = 1000
+
+
+def in_order(rows: pl.DataFrame, *keys: str, nulls_last: bool = False) -> pl.DataFrame:
+    """As `rows.sort(keys, nulls_last=nulls_last, maintain_order=True)`: rows are sorted by the first column that
+    varies, and by the others only where that is the same. If that is nearly everywhere, e.g. for ranks, by the others
+    first."""
     varying = [key for key in keys if not is_alike(rows[key])]
     if not varying:
         return rows
     first = varying[0]
-    ordered = rows if rows[first].is_sorted() else rows.sort(first, maintain_order=True)
+    if len(varying) > 1 and _repeats(rows[first]):
+        narrow = in_order(rows.select(varying).with_row_index("_row"), *varying[1:], nulls_last=nulls_last)
+        return rows[_by(narrow.select("_row", first), first, nulls_last=nulls_last)["_row"]]
+    ordered = _by(rows, first, nulls_last=nulls_last)
     if len(varying) == 1:
         return ordered
     values = ordered[first]
@@ -20,9 +27,23 @@ def in_order(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
     places = (goes_on | goes_on.shift(1, fill_value=False)).arg_true()
     if places.is_empty():
         return ordered
-    order = ordered.select(varying)[places].select(pl.arg_sort_by(varying, maintain_order=True)).to_series()
+    by = pl.arg_sort_by(varying, nulls_last=nulls_last, maintain_order=True)
+    order = ordered.select(varying)[places].select(by).to_series()
     moved = pl.int_range(rows.height, eager=True).scatter(places, places.gather(order).cast(pl.Int64))
     return ordered[moved]
+
+
+def _by(rows: pl.DataFrame, key: str, *, nulls_last: bool) -> pl.DataFrame:
+    """The rows sorted by one column; those with the same value stay in their order."""
+    if rows[key].null_count() == 0 and rows[key].is_sorted():
+        return rows
+    return rows.sort(key, nulls_last=nulls_last, maintain_order=True)
+
+
+def _repeats(values: pl.Series) -> bool:
+    """Whether a sample has few different values."""
+    some = values.gather_every(max(1, len(values) // SAMPLE))
+    return 2 * some.n_unique() < len(some)
 
 
 def is_alike(values: pl.Series) -> bool:

@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.intervals import END, Ranges, pieces, union
+from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.methods.pauses import pauses
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.registry import analysis, ranks_of
@@ -104,7 +105,7 @@ def work(
     launching = _launching(device, steps, marks, _Recorded(hosts, waited), limits)
     parts = [device, calls, launching, _working(calls, steps, activity, limits)]
     rows = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts])
-    ordered = rows.sort("rank", "start_ns", "end_ns", "lane", "kernel", "collective", nulls_last=True)
+    ordered = in_order(rows, "rank", "start_ns", "end_ns", "lane", "kernel", "collective", nulls_last=True)
     whole = ordered.with_columns(end_ns=pl.max_horizontal("start_ns", "end_ns"))  # some clocks go back
     return whole.with_columns(work=pl.int_range(pl.len(), dtype=pl.Int64).over("rank")).select(_ROW)
 
@@ -170,19 +171,18 @@ def _launching(
 ) -> pl.DataFrame:
     """What hosts of devices did between launches."""
     launched = device.filter(pl.col("launch_ns").is_not_null())
-    launches = launched.select("rank", at="launch_ns").unique()
+    launches = launched.select("rank", at="launch_ns")
     windows = _windows(launches, steps.filter(pl.col("rank").is_in(launched["rank"].unique().to_list())))
     # Of a step without launches nothing was recorded, e.g. after the end of a file that was cut.
-    known = windows.join(launches.rename({"at": "end_ns"}), on=["rank", "end_ns"]).select("rank", "step").unique()
-    windows = _numbered(windows.join(known, on=["rank", "step"], how="semi"))
+    known = pl.col("at_cut").any().over("rank", "step") & pl.col("step").is_not_null()
+    windows = _numbered(windows.filter(known))
     cut = pieces(_layers(marks, windows["rank"].unique().to_list()), windows, by=["rank"]).collect()
     kind = first_label({**{kind: mark for mark, kind in MARKED.items()}, "waiting": "sync"}, otherwise="dispatch")
     rows = _in_steps(cut, windows).with_columns(kind=kind, end_ns=END)
     # While the host waits, the device works: of the wait only what follows the device's last work is the host's own.
-    ends = device.select("rank", worked_ns="end_ns").unique().sort("worked_ns")
-    waits = rows.sort("end_ns").join_asof(
-        ends, left_on="end_ns", right_on="worked_ns", by="rank", check_sortedness=False
-    )
+    # Pieces come in order of rank and time, which is all that such a join needs.
+    ends = device.select("rank", worked_ns="end_ns").sort("worked_ns")
+    waits = rows.join_asof(ends, left_on="end_ns", right_on="worked_ns", by="rank", check_sortedness=False)
     ahead = launched.group_by("rank", end_ns="launch_ns").agg(
         ahead_ns=(pl.col("start_ns") - pl.col("launch_ns")).min(),
         called_ns=(pl.col("launch_ns") - pl.col("call_ns")).max(),
@@ -198,7 +198,7 @@ def _launching(
     waiting = marked | (long & (held.fill_null(value=False) | unknown.fill_null(value=False)))
     is_own = pl.col("worked_ns").is_null() | (pl.col("worked_ns") <= pl.col("start_ns"))
     kind = pl.when(is_own & marked).then(pl.lit("dispatch")).when(~is_own & long & held).then(pl.lit("waiting"))
-    busy = union(device.select("rank", "start_ns", "end_ns"), by=["rank"]).sort("start_ns")
+    busy = union(device.select("rank", "start_ns", "end_ns"), by=["rank"])
     found = waits.join_asof(
         busy.select("rank", busy_ns="start_ns", fell_idle_ns="end_ns"),
         left_on="end_ns",
@@ -217,6 +217,8 @@ def _launching(
 def _working(calls: pl.DataFrame, steps: pl.LazyFrame, activity: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """What hosts without devices did, cut at their calls' starts and ends."""
     own = activity.filter(~is_on_device(activity))
+    if own.is_empty():
+        return pl.DataFrame(schema=schema_of(COLUMNS))
     at = pl.concat([calls.select("rank", at=side) for side in ("start_ns", "end_ns")])
     windows = _windows(at, steps.filter(pl.col("rank").is_in(own["rank"].unique().to_list())))
     kinds = ("computing", "communication", "memory", *MARKED, "phase")
@@ -226,8 +228,8 @@ def _working(calls: pl.DataFrame, steps: pl.LazyFrame, activity: pl.DataFrame, l
     )
     rows = _in_steps(cut, windows).with_columns(kind=kind.fill_null("dispatch"), end_ns=END)
     # It waits for the call that ends when, or just before, it goes on.
-    ends = calls.select("rank", over_ns="end_ns").unique().sort("over_ns")
-    found = rows.sort("end_ns").join_asof(ends, left_on="end_ns", right_on="over_ns", by="rank", check_sortedness=False)
+    ends = calls.select("rank", over_ns="end_ns").sort("over_ns")
+    found = rows.join_asof(ends, left_on="end_ns", right_on="over_ns", by="rank", check_sortedness=False)
     waiting = pl.col("kind") == "waiting"
     woken = (pl.col("over_ns") > pl.col("start_ns")) & (pl.col("end_ns") - pl.col("over_ns") <= limits.wake_ns)
     # If no call ended then, it is unknown what ended the wait, so it stays as long as it was.
@@ -238,18 +240,24 @@ def _working(calls: pl.DataFrame, steps: pl.LazyFrame, activity: pl.DataFrame, l
 
 def _windows(cuts: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
     """Each rank's time from its first step to its last cut or step, cut there: numbered, with the step they are in (the
-    last that began; null while the recording pauses)."""
+    last that began; null while the recording pauses) and whether they end at a cut (`at_cut`)."""
     bounds = steps.select("rank", "step", "start_ns", "end_ns").collect()
     extent = bounds.group_by("rank").agg(first_ns=pl.col("start_ns").min())
-    at = pl.concat([cuts.select("rank", "at"), *(bounds.select("rank", at=side) for side in ("start_ns", "end_ns"))])
-    ordered = (
-        at.join(extent, on="rank").filter(pl.col("at") >= pl.col("first_ns")).unique(["rank", "at"]).sort("rank", "at")
-    )
-    windows = ordered.select("rank", start_ns="at", end_ns=pl.col("at").shift(-1).over("rank")).drop_nulls()
+    sides = [bounds.select("rank", at=side, is_bound=pl.lit(value=True)) for side in ("start_ns", "end_ns")]
+    at = pl.concat([cuts.select("rank", "at", is_bound=pl.lit(value=False)), *sides])
+    ordered = in_order(at.join(extent, on="rank").filter(pl.col("at") >= pl.col("first_ns")), "rank", "at", "is_bound")
+    again = (pl.col("rank") == pl.col("rank").shift(1)) & (pl.col("at") == pl.col("at").shift(1))
+    once = ordered.filter(~again.fill_null(value=False))
+    windows = once.select(
+        "rank",
+        start_ns="at",
+        end_ns=pl.when(pl.col("rank") == pl.col("rank").shift(-1)).then(pl.col("at").shift(-1)),
+        at_cut=~pl.col("is_bound").shift(-1),
+    ).drop_nulls()
     begun = bounds.sort("start_ns", "step").with_columns(
         to_next=pl.col("step").shift(-1).over("rank") == pl.col("step") + 1
     )
-    placed = windows.sort("start_ns").join_asof(
+    placed = windows.join_asof(
         begun.select("rank", "start_ns", "step", "to_next", over_ns="end_ns"),
         on="start_ns",
         by="rank",
@@ -265,7 +273,7 @@ def _windows(cuts: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _numbered(windows: pl.DataFrame) -> pl.DataFrame:
-    return windows.sort("rank", "start_ns").with_columns(window=pl.int_range(pl.len(), dtype=pl.Int64))
+    return windows.with_columns(window=pl.int_range(pl.len(), dtype=pl.Int64))
 
 
 def _layers(marks: pl.DataFrame | None, ranks: list[int]) -> dict[str, Ranges]:
