@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.intervals import union
+from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.limits import limit
 from stepscope.tables import KERNELS
@@ -69,12 +70,10 @@ def exposed_calls(
     own = arrival.filter(pl.col("rank").is_in(ranks_of(steps)))
     start, length = pl.col("start_ns") + pl.col("offset_ns"), pl.col("end_ns") - pl.col("start_ns")
     waiting = pl.col("wait_ns").fill_null(0).clip(0, length)
-    calls = (
-        own.with_columns(known=pl.col("wait_ns").is_not_null(), sent_ns="transmit_ns", turn_ns=start + waiting)
-        .with_columns(start_ns=start, end_ns=start + length)
-        .sort("rank", "group", "start_ns", "end_ns", "collective")
-        .with_row_index("row")
-    )
+    calls = own.with_columns(
+        known=pl.col("wait_ns").is_not_null(), sent_ns="transmit_ns", turn_ns=start + waiting
+    ).with_columns(start_ns=start, end_ns=start + length)
+    calls = in_order(calls, "rank", "group", "start_ns", "end_ns", "collective").with_row_index("row")
     of_group = ["rank", "group"]
     follows = pl.col("start_ns") - pl.col("end_ns").cum_max().shift(1).over(of_group) <= limits.follow_ns
     calls = calls.with_columns(chain=(~follows).fill_null(value=False).cum_sum().over(of_group).cast(pl.Int64))
@@ -150,16 +149,25 @@ def gained_ns(calls: pl.DataFrame, excess: str) -> pl.DataFrame:
         excess: That column.
     """
     chain = ["rank", "step", "group", "chain"]
-    ordered = calls.sort("rank", "group", "start_ns", "end_ns", "collective", nulls_last=True)
-    upto = pl.col("upto")
-    first = pl.int_range(pl.len()).over(chain) == 0
-    given = pl.when(first).then(0).otherwise(pl.col("slack_ns").fill_null(0))
-    sooner = upto + (given - (upto - pl.col(excess))).cum_min().over(chain)
+    ordered = in_order(calls, "rank", "group", "start_ns", "end_ns", "collective", nulls_last=True)
+    ordered = ordered.with_columns(link=pl.struct(chain).rank("dense")).with_row_index("place")
+    is_queued = ~ordered["link"].is_unique()
+    gain = pl.min_horizontal(pl.col(excess), "awaited_ns")
+    gained = pl.concat([ordered.filter(~is_queued).with_columns(gain=gain), _queued(ordered.filter(is_queued), excess)])
     gains = (
-        ordered.with_columns(pl.col(excess).cum_sum().over(chain).alias("upto"))
-        .with_columns(gain=pl.min_horizontal(sooner, "awaited_ns"))
-        .group_by(chain)
-        .agg(pl.col("gain").sum(), pl.col(excess).sum())
+        gained.sort("place")
+        .group_by("link", maintain_order=True)
+        .agg(pl.col(chain).first(), pl.col("gain").sum(), pl.col(excess).sum())
         .with_columns(gained=pl.min_horizontal("gain", excess))
     )
     return gains.group_by("rank", "step", "group").agg(pl.col("gained").sum())
+
+
+def _queued(calls: pl.DataFrame, excess: str) -> pl.DataFrame:
+    """Calls of chains (`link`), in order, with what computing gains if each is shorter (`gain`)."""
+    upto = pl.col("upto")
+    first = pl.int_range(pl.len()).over("link") == 0
+    given = pl.when(first).then(0).otherwise(pl.col("slack_ns").fill_null(0))
+    sooner = upto + (given - (upto - pl.col(excess))).cum_min().over("link")
+    counted = calls.with_columns(pl.col(excess).cum_sum().over("link").alias("upto"))
+    return counted.with_columns(gain=pl.min_horizontal(sooner, "awaited_ns")).drop("upto")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-
 SAMPLE = 1000
+"""Rows that show whether a column has few different values."""
 
 
 def in_order(rows: pl.DataFrame, *keys: str, nulls_last: bool = False) -> pl.DataFrame:
