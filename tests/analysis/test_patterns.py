@@ -102,6 +102,13 @@ def test_healthy_jobs_name_nobody_even_with_random_stalls() -> None:
         assert found(stalling)["kind"].n_unique() <= 1
 
 
+def test_some_rank_in_every_one_of_few_steps_may_be_chance() -> None:
+    """Of 8 ranks that stall at random, one or two do in each of 8 steps: no rank in turn."""
+    stalls = {((step * 3) % 8, step): 1.1 for step in range(1, 9)} | {(5, 3): 1.1}
+
+    assert found(cells("dispatch", 8, 8, stalls)).is_empty()
+
+
 def test_late_ranks_are_found_among_random_stalls() -> None:
     late = {(3, step): 1.3 for step in range(11, 21)}
     rows = found(pl.concat(cells(f"job {n}", 8, 20, late, stalls=0.05) for n in range(40)))

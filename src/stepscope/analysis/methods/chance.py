@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import exp, lgamma, log
+from collections.abc import Sequence
+from math import comb, exp, lgamma, log
 
 USUAL, UNUSUAL = 0.5, 9.5
 """What is assumed of the rate at which healthy ranks are late before any was seen: about one step in twenty."""
@@ -53,6 +54,32 @@ def chance_at_rate(late: int, steps: int, rate: float) -> float:
         part *= (steps - k) / (k + 1) * rate / (1 - rate)
         total += part
     return min(total, 1.0)
+
+
+def chance_of_evenness(counts: Sequence[int], ranks: int) -> float:
+    """Probability that as many stalls, of any ranks in any steps, are spread at least as evenly over the steps.
+
+    Args:
+        counts: Number of ranks that stall in each step.
+        ranks: Number of ranks, which stall at most once in a step.
+
+    Examples:
+        >>> round(chance_of_evenness([1, 1], 2), 3), chance_of_evenness([2, 0], 2)
+        (0.667, 1.0)
+    """
+    total, squares = sum(counts), sum(count**2 for count in counts)
+    ways = {(0, 0): 1}
+    for _ in counts:
+        after: dict[tuple[int, int], int] = {}
+        for (so_far, squared), number in ways.items():
+            for count in range(min(ranks, total - so_far) + 1):
+                if squared + count**2 > squares:
+                    break
+                key = so_far + count, squared + count**2
+                after[key] = after.get(key, 0) + number * comb(ranks, count)
+        ways = after
+    found = sum(number for (so_far, _), number in ways.items() if so_far == total)
+    return found / comb(ranks * len(counts), total)
 
 
 def _log_ways(late: int, steps: int) -> float:

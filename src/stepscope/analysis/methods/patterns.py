@@ -10,7 +10,7 @@ from statistics import fmean, median, pvariance
 
 import polars as pl
 
-from stepscope.analysis.methods.chance import chance_at_rate
+from stepscope.analysis.methods.chance import chance_at_rate, chance_of_evenness
 from stepscope.analysis.methods.lateness import lateness
 from stepscope.analysis.methods.references import BY_RANK, WORK
 from stepscope.analysis.methods.timing import ROTATING, Timing, chance_of, timing
@@ -60,6 +60,10 @@ class Limits:
     rotating_spread: float = limit(
         0.3, "variance over mean of the late ranks in many steps", "1 if ranks stall at random"
     )
+    rotating_even_chance: float = limit(
+        0.007, "probability, that stalls spread so evenly over few steps", "our simulation of healthy jobs"
+    )
+    rotating_few: int = limit(24, "steps at most, for that probability", "of more, the variance shows it")
     rotating_chance: float = limit(0.01, "probability, for all ranks together", "that one is late so often in its turn")
 
 
@@ -249,6 +253,8 @@ def _rotating(ranks: Sequence[_Rank], step_ns: float, limits: Limits) -> Iterato
     mean = fmean(counts)
     # few steps are alike by chance
     if pvariance(counts) > limits.rotating_spread * (1 - 3 / (len(counts) + 1)) * mean:
+        return
+    if len(counts) <= limits.rotating_few and chance_of_evenness(counts, len(ranks)) > limits.rotating_even_chance:
         return
     most = max(len(found) for found in turns.values())
     if len(ranks) * chance_at_rate(most, len(counts), mean / len(ranks)) > limits.rotating_chance:
