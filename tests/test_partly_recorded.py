@@ -178,6 +178,29 @@ def test_where_nothing_can_be_known_the_reason_is_given(change: Change, words: s
             run.analyse(question)
 
 
+def slower_clock(tables: Tables) -> Tables:
+    """As if the clock of the rank's host ran much too fast."""
+    first = tables["steps"]["start_ns"][0]
+    return {name: frame.with_columns(pl.col(at_times(frame)) * 3 - 2 * first) for name, frame in tables.items()}
+
+
+def test_where_clocks_disagree_by_more_than_any_call_explains_the_replay_says_so() -> None:
+    run = run_with(slower_clock, 2)
+
+    for question in REPLAYED[:-1]:
+        with pytest.raises(Unavailable, match="clocks disagree by more than any call explains"):
+            run.analyse(question)
+
+
+@pytest.mark.parametrize("ns", [500 * MS, -3600_000 * MS])
+def test_a_clock_of_its_own_within_a_host_changes_nothing(ns: int) -> None:
+    """Several machines have the same name, e.g. `localhost`."""
+    [(named, kind, cost_ms)] = told(run_with(shifted(ns), 2))
+
+    assert (named, kind) == (str(SLOW), "computing")
+    assert cost_ms == pytest.approx(base()[0].mean_loss_ns / MS, rel=0.03)
+
+
 def test_without_calls_the_rank_that_is_busy_longest_holds_up_the_others() -> None:
     [(named, kind, cost_ms)] = told(run_with(without("collectives")))
 

@@ -219,6 +219,45 @@ def test_calls_within_a_host_do_not_hide_that_clocks_of_hosts_differ() -> None:
     assert found["calls"].to_list() == [1, 1, 1, 1]
 
 
+def test_clocks_are_connected_by_a_few_calls_although_most_are_between_others() -> None:
+    """Hosts a and b, and c and d, call each other often, and all of them once."""
+    clock = {"a": 0, "b": 3 * MS, "c": 70 * MS, "d": 71 * MS}
+    often = [
+        (rank, f"g{rank // 2}", call, "all_reduce", call * MS + off, call * MS + off + 50)
+        for rank, off in enumerate(clock.values())
+        for call in range(20)
+    ]
+    once = [
+        (rank, "all", 0, "all_reduce", 99 * MS + off, 99 * MS + off + 50) for rank, off in enumerate(clock.values())
+    ]
+
+    found = clocks(calls(*often, *once), hosts(*clock))
+
+    first = found["offset_ns"][0]
+    assert [offset - first for offset in found["offset_ns"]] == list(clock.values())
+
+
+def test_machines_that_share_a_name_do_not_share_a_clock() -> None:
+    """All are `localhost`; rank 2 would have left every call before the others came."""
+    rows = [
+        (rank, "g", call, "all_reduce", call * 5 * MS + off + rank, call * 5 * MS + off + 50)
+        for rank, off in enumerate((0, 0, -900 * MS, 0))
+        for call in range(4)
+    ]
+
+    found = matched(calls(*rows), *["localhost"] * 4)
+
+    assert found["wait_ns"].to_list() == [3] * 4 + [2] * 4 + [1] * 4 + [0] * 4
+    assert found.unique("rank")["offset_ns"].sort().to_list() == [-900 * MS, 0, 0, 0]
+
+
+def test_a_rank_that_recorded_fewer_calls_shows_nothing_of_the_clock_of_its_host() -> None:
+    rows = [(0, "g", k, "all_reduce", 5 * MS * k, 5 * MS * k + 50) for k in range(4)]
+    rows += [(1, "g", k - 1, "all_reduce", 5 * MS * k + 10, 5 * MS * k + 50) for k in range(1, 4)]
+
+    assert matched(calls(*rows), "h", "h")["offset_ns"].unique().to_list() == [0]
+
+
 def test_groups_that_cost_the_same_are_listed_in_a_fixed_order() -> None:
     rows = [(rank, group, 0, "all_reduce", 10, 50) for group in "hgfe" for rank in range(2)]
 

@@ -9,6 +9,12 @@ import polars as pl
 
 from stepscope.analysis.methods.late_records import ended_calls
 from stepscope.analysis.methods.simulation import Groups, Simulation
+from stepscope.errors import Unavailable
+
+LOOSE = (
+    "most calls cannot have been the same on all ranks: clocks disagree by more than any call explains, or the "
+    "recordings are of different times. So who waited for whom is unknown"
+)
 
 CALL = "call"
 """Why members of a call wait for one another."""
@@ -115,6 +121,9 @@ def job_graph(
         dependencies: The analysis of that name.
         arrival: Matched calls; None if there are none.
         clocks: Offsets of the ranks' clocks; None if they agree.
+
+    Raises:
+        Unavailable: If the calls of all ranks contradict one another.
     """
     offsets = pl.DataFrame(schema={"rank": pl.Int32, "offset_ns": pl.Int64}) if clocks is None else clocks
     nodes = (
@@ -196,12 +205,19 @@ def without_waits(graph: JobGraph, nodes: pl.Series | None = None) -> JobGraph:
 
 
 def _tied(work: pl.DataFrame, arrival: pl.DataFrame | None) -> pl.DataFrame:
-    """The work of ranks that most of their calls tie to the others in their groups, or that call nobody."""
+    """The work of ranks that most of their calls tie to the others in their groups, or that call nobody.
+
+    Raises:
+        Unavailable: If there are none.
+    """
     if arrival is None:
         return work
     shared = arrival.filter(~pl.col("point_to_point") & (pl.col("rank").n_unique().over("group") > 1))
     loose = shared.group_by("rank").agg(matched=(pl.col("members") > 1).mean()).filter(pl.col("matched") < 0.5)["rank"]
-    return work.filter(~pl.col("rank").is_in(loose.implode()))
+    tied = work.filter(~pl.col("rank").is_in(loose.implode()))
+    if tied.is_empty() and not work.is_empty():
+        raise Unavailable(LOOSE)
+    return tied
 
 
 def _members(nodes: pl.DataFrame, arrival: pl.DataFrame | None) -> pl.DataFrame:
