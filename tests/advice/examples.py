@@ -37,7 +37,14 @@ def idle(causes: list[str]) -> pl.DataFrame:
 
 def slowdown_causes() -> pl.DataFrame:
     row = {"unit": "1", "ranks": "0", "factor": 1.5, "correlation": 0.9, "explained": 0.5, "mended_ns": None}
-    row |= {"is_alone": None, "is_last": None, "is_named": True, "slowdown_factor": 1.5, "replayed_ns": 1000}
+    row |= {
+        "is_alone": None,
+        "is_last": None,
+        "is_named": True,
+        "slowdown_factor": 1.5,
+        "error_ratio": -0.1,
+        "replayed_ns": 1000,
+    }
     row |= dict.fromkeys(("saving_ns", "saving_low_ns", "saving_high_ns"), 200)
     alone = [{**row, "cause": "stage", "is_alone": one, "is_last": two} for one, two in ((0, 1), (1, 1), (1, 0))]
     others = [{**row, "cause": cause} for cause in ("sequence", "replica", "worker", "communication", "unknown")]
@@ -109,7 +116,9 @@ def slow_ranks() -> pl.DataFrame:
         "steps": 9,
         "slow_steps": [1, 2],
     }
-    times = [{**host, "pattern": pattern} for pattern in ("since", "until", "sometimes", "rotating")]
+    times = [
+        {**host, "pattern": pattern, "error_ratio": 0.1} for pattern in ("since", "until", "sometimes", "rotating")
+    ]
     return pl.DataFrame([*kinds, *times], schema=schema_of(SLOW_RANKS))
 
 

@@ -215,3 +215,46 @@ def test_a_reader_that_needs_threads_is_not_called_in_the_only_one() -> None:
         "operation_trace": True,
         "kineto": False,
     }
+
+
+def seconds(rows: pl.DataFrame) -> pl.Expr:
+    return pl.col("start_ts", "duration").cast(pl.Float64)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda rows: rows.with_columns((seconds(rows) * 1e6).round().cast(pl.Int64)), "microseconds"),
+        (lambda rows: rows.with_columns((seconds(rows) * 1e9).round().cast(pl.Int64)), "nanoseconds"),
+        (lambda rows: rows.with_columns(pl.col("start_ts").cast(pl.Float64) + 1.7e9 + pl.col("step") * 60), "run on"),
+        (lambda rows: rows.with_columns(pl.col("rank", "step").cast(pl.String)), None),
+        (lambda rows: rows.with_columns(rank=pl.format("rank{}", "rank"), step=pl.format("step-{}", "step")), None),
+        (lambda rows: rows.drop("seq_id", "mb_id", "gmc"), None),
+        (lambda rows: rows.with_columns(pl.col("optype").cast(pl.String).str.replace_all("-", "_")), None),
+        (lambda rows: rows.with_columns(pl.col("optype").cast(pl.String).str.to_uppercase()), None),
+        (lambda rows: rows.sample(fraction=1, shuffle=True, seed=3), None),
+    ],
+)
+def test_the_same_trace_written_otherwise(
+    tmp_path: Path, change: Callable[[pl.DataFrame], pl.DataFrame], told: str | None
+) -> None:
+    pipeline = Pipeline(data=2, stages=3, micro_batches=4)
+    plain = write(tmp_path / "..", pipeline, name=f"{tmp_path.name}.parquet")
+    other = open_run(write(tmp_path, pipeline, change=change))
+    problems = "".join(other.issues["problem"])
+
+    assert other.analyse("step_slowdowns").equals(open_run(plain).analyse("step_slowdowns"))
+    assert (told is None and "times" not in problems and "starts" not in problems) or (told or "-") in problems
+
+
+def test_positions_of_virtual_stages_follow_from_the_order(tmp_path: Path) -> None:
+    pipeline = Pipeline(data=2, stages=2, chunks=2, micro_batches=3)
+    plain = write(tmp_path / "..", pipeline, name=f"{tmp_path.name}.parquet")
+    other = write(tmp_path, pipeline, change=lambda rows: rows.drop("seq_id", "gmc"))
+
+    assert open_run(other).analyse("step_slowdowns").equals(open_run(plain).analyse("step_slowdowns"))
+
+
+def test_a_trace_with_other_names_of_operations_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StepscopeError, match="neither forward-compute nor backward-compute"):
+        open_run(write(tmp_path, change=lambda rows: rows.with_columns(optype=pl.lit("fwd"))))

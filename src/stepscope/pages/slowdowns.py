@@ -55,7 +55,12 @@ def _job(rows: pl.DataFrame) -> Iterator[str]:
         f"S = {job['slowdown_factor']:.3f}: the mean {{step}} takes {times[0]} without delays between operations, and "
         f"{times[1]} if all operations are ideal."
     )
-    if job["launch_factor"] is not None:
+    if job["launch_factor"] is not None and abs(job["launch_factor"] - 1) >= GOOD_ERROR:
+        yield (
+            f"Careful: recorded are {times[2]}, {job['launch_factor'] - 1:+.1%}. Something delays operations, or what "
+            "they wait for was not recorded; then these figures are not certain."
+        )
+    elif job["launch_factor"] is not None:
         yield f"Recorded are {times[2]}, {job['launch_factor'] - 1:.1%} more: delays between operations."
     for kind, name, text in (
         ("slowest_ranks", "M_W", "the slowest ranks ({unit})"),

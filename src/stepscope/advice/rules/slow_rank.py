@@ -40,6 +40,9 @@ _BASIS = Text(
     "from the lower to the upper quartile of what a replay of the job without its extra time saves, and at least 5 % "
     "either way",
     "[若另外 {others} 个慢 rank 同样晚则更少；]不含其多用时间的作业重放所节省时间的下四分位到上四分位，且至少上下 5 %",
+) + Text(
+    "[; the replay is {error_ratio:percent} off the recording, so this is uncertain]",
+    "[；重放与记录相差 {error_ratio:percent}，因此不确定]",
 )
 _MISSING = Text(
     "[nothing if {unrecorded:one the missing rank is|a missing rank is} as late; ]",
@@ -221,6 +224,10 @@ ROTATING = Message(
 MESSAGES = {**with_reasons(_OF_KINDS), "rotating": ROTATING}
 """By kind, by kind and recorded reason (`computing/alike`), and `rotating` if it is another rank each time."""
 
+TRUSTED_RATIO = 0.05
+"""Error of a replay up to which savings are believed: from there on, the study that introduced such replays leaves jobs
+out ("Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025)."""
+
 _SHOWN_CHARACTERS = 60
 
 _NOT_EVIDENCE = ("rank", "cost_ns", "cost_ratio", "saving_low_ns", "saving_high_ns", "unrecorded_ranks")
@@ -269,6 +276,7 @@ def slow_rank(
                 "compared": compared,
                 "few": 1 if row["steps"] == 1 and per != "recording" else None,
                 "unrecorded": unrecorded or None,
+                "error_ratio": _error(row),
             },
             saving_ns=cost_ns,
             saving_ratio=row["cost_ratio"],
@@ -290,6 +298,7 @@ def _rotating(row: dict[str, Any], others: int, per: Per) -> Finding:
             "kind": row["kind"],
             "excess_ns": row["excess_ns"],
             "others": others or None,
+            "error_ratio": _error(row),
         },
         saving_ns=row["cost_ns"],
         saving_ratio=row["cost_ratio"],
@@ -300,9 +309,15 @@ def _rotating(row: dict[str, Any], others: int, per: Per) -> Finding:
 
 
 def _range(row: dict[str, Any], unrecorded: int) -> dict[str, Any]:
-    """The range of the saving; others that were not recorded may be as late."""
-    low = 0 if unrecorded else min(row["alone_ns"], row["saving_low_ns"])
+    """The range of the saving; others that were not recorded may be as late, and the replay may be off."""
+    low = 0 if unrecorded or _error(row) else min(row["alone_ns"], row["saving_low_ns"])
     return widened(row["cost_ns"], low, row["saving_high_ns"])
+
+
+def _error(row: dict[str, Any]) -> float | None:
+    """How far the replay is off, if that is too far to be certain."""
+    error = abs(row["error_ratio"])
+    return error if error > TRUSTED_RATIO else None
 
 
 def _when(row: dict[str, Any], per: Per) -> dict[str, Any]:

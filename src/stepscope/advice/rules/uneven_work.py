@@ -14,9 +14,16 @@ from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.slow_rank_reasons import parameters_of
 from stepscope.limits import limit
 
-_BASIS = Text(
-    "from the lower to the upper quartile of what a replay of the job without this saves",
-    "不含此项的作业重放所节省时间的下四分位到上四分位",
+_ERROR = Text(
+    "[; the replay is {error_ratio:percent} off the recording, so this is uncertain]",
+    "[；重放与记录相差 {error_ratio:percent}，因此不确定]",
+)
+_BASIS = (
+    Text(
+        "from the lower to the upper quartile of what a replay of the job without this saves",
+        "不含此项的作业重放所节省时间的下四分位到上四分位",
+    )
+    + _ERROR
 )
 _STAGE = Text(
     "Stage imbalance: pipeline stage {unit} computes {factor:number .2f}x as long as the mean of the other stages.",
@@ -48,7 +55,8 @@ def _alone(summary: Text) -> Message:
         basis=Text(
             "what a replay with even stages saves, up to what it saves if the machine is at fault and mended",
             "阶段均衡的重放所节省的时间；若为机器故障且已修复，则至多为上限",
-        ),
+        )
+        + _ERROR,
     )
 
 
@@ -160,6 +168,9 @@ class Limits:
     communication_ratio: float = limit(
         0.05, "of the mean step, that ideal calls save", "chosen by us: some calls always take longer than the median"
     )
+    error_ratio: float = limit(
+        0.05, "of the recorded time, that the replay is off", "the study leaves out jobs from there on"
+    )
     slowdown_factor: float = limit(
         1.1,
         "times the ideal step, for an unknown cause",
@@ -188,7 +199,7 @@ def uneven_work(
         known = row["cause"] in ("worker", "replica") and listed.issuperset(ranks)
         saving = max(row["saving_ns"], row["mended_ns"] or 0)
         if saving >= least.get(row["cause"], limits.saving_ratio) * row["replayed_ns"] and not known:
-            yield _finding(row, ranks, per)
+            yield _finding(row, ranks, per, limits)
     unknown = slowdown_causes.filter(cause="unknown")
     if slowdown and slowdown >= limits.slowdown_factor and unknown["is_named"].any():
         yield Finding(
@@ -201,21 +212,27 @@ def uneven_work(
         )
 
 
-def _finding(row: dict[str, Any], ranks: list[str], per: Per) -> Finding:
+def _finding(row: dict[str, Any], ranks: list[str], per: Per, limits: Limits) -> Finding:
     message = row["cause"]
     if row["is_alone"]:
         message = "stage_last" if row["is_last"] else "stage_alone"
     numbers = [int(one) for one in ranks]
-    known = {**row, "last": row["unit"] if row["is_last"] else None, "ranks": numbers}
+    is_off = abs(row["error_ratio"]) >= limits.error_ratio
+    known = {
+        **row,
+        "error_ratio": abs(row["error_ratio"]) if is_off else None,
+        "last": row["unit"] if row["is_last"] else None,
+        "ranks": numbers,
+    }
     return Finding(
         rule="uneven-work",
         message=message,
         parameters={name: known[name] for name in sorted(parameters_of(MESSAGES[message]))},
         saving_ns=row["saving_ns"],
         saving_ratio=row["saving_ns"] / row["replayed_ns"],
-        saving_low_ns=max(0, min(row["saving_low_ns"], row["saving_ns"])),
+        saving_low_ns=0 if is_off else max(0, min(row["saving_low_ns"], row["saving_ns"])),
         saving_high_ns=max(row["saving_high_ns"], row["saving_ns"], row["mended_ns"] or 0),
         per=per,
         where=place(numbers) if numbers else {},
-        evidence={name: row[name] for name in ("cause", "unit", "factor", "correlation", "explained")},
+        evidence={name: row[name] for name in ("cause", "unit", "factor", "correlation", "explained", "error_ratio")},
     )

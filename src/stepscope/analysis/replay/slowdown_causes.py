@@ -63,7 +63,12 @@ COLUMNS = columns(
     ),
     Column("lost_ns", "int64", "What all of them cost together: the sum of `saving_ns`."),
     Column("replayed_ns", "int64", "Mean time of a step without delays between operations."),
-    Column("slowdown_factor", "float64", "That over its ideal time, as `slowdowns` has it.", title="slowdown"),
+    Column(
+        "error_ratio",
+        "float64",
+        "`replayed_ns` over the recorded time, minus 1: what was not recorded, or delays operations.",
+    ),
+    Column("slowdown_factor", "float64", "`replayed_ns` over its ideal time, as `slowdowns` has it.", title="slowdown"),
     meaning("steps", "Number of compared steps."),
     nulls="unit ranks factor correlation is_alone is_last explained mended_ns slowdown_factor",
     keep="cause unit explained saving_ns",
@@ -132,6 +137,7 @@ class _Job:
         common = {
             "replayed_ns": round(replayed),
             "lost_ns": round(lost),
+            "error_ratio": sum(self._recorded) / known - 1 if (known := sum(self._graph.recorded_times())) else 0.0,
             "slowdown_factor": sum(self._recorded) / ideal if (ideal := sum(self._published)) else None,
             "steps": count,
             "correlation": self._uneven.correlation,

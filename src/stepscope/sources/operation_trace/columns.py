@@ -11,6 +11,7 @@ import polars as pl
 
 from stepscope.errors import UnreadableInput
 from stepscope.present import plural
+from stepscope.sources.operation_trace.times import times_of
 from stepscope.sources.plausible import WEEK_NS
 
 COLUMNS: Mapping[str, Any] = {
@@ -22,7 +23,7 @@ COLUMNS: Mapping[str, Any] = {
     "start_ts": pl.Float64,
     "duration": pl.Float64,
 }
-"""Columns that are needed: `start_ts` are seconds since the start of the step, `duration` are seconds."""
+"""Columns that are needed: `start_ts` are seconds since the start of the step, `duration` are seconds (see `times`)."""
 
 OPTIONAL: Mapping[str, Any] = {"seq_id": pl.Int32, "mb_id": pl.Int32, "mc": pl.Int32, "gmc": pl.Int32}
 """Position among operations of its kind in the step, micro-batch, model chunk of the rank and of the job; -1: none."""
@@ -70,14 +71,33 @@ def _meant(name: str) -> str:
 
 
 def operations(path: Path, found: list[str]) -> pl.LazyFrame:
-    """All rows of a trace, with the columns of `COLUMNS` and `OPTIONAL`; what does not fit is null."""
+    """All rows of a trace, with the columns of `COLUMNS` and `OPTIONAL`; what does not fit is null.
+
+    Numbers may be the end of a text, e.g. of `rank3`. If positions are missing, they follow from the order of starts.
+    """
     rows = pl.scan_parquet(path, glob=False)
+    schema, times = schema_of_file(path), times_of(path)
     wanted = {**COLUMNS, **OPTIONAL}
-    taken = [
-        pl.col(name).cast(dtype, strict=False) if name in found else pl.lit(None, dtype).alias(name)
-        for name, dtype in wanted.items()
-    ]
-    return rows.select(taken)
+    taken = [_taken(name, dtype, schema.get(name)) for name, dtype in wanted.items()]
+    start = pl.col("start_ts") - pl.col("start_ts").min().over("step") if times.is_running else pl.col("start_ts")
+    known = rows.select(taken).with_columns(
+        start_ts=start * times.seconds,
+        duration=pl.col("duration") * times.seconds,
+        optype=pl.col("optype").str.strip_chars().str.to_lowercase().str.replace_all("_", "-", literal=True),
+    )
+    if "seq_id" in found:
+        return known
+    turn = pl.col("start_ts").rank("ordinal").over("rank", "step", "optype", "mc") - 1
+    return known.with_columns(seq_id=turn.cast(pl.Int32))
+
+
+def _taken(name: str, dtype: Any, stored: pl.DataType | None) -> pl.Expr:
+    if stored is None:
+        return pl.lit(None, dtype).alias(name)
+    value = pl.col(name).cast(dtype, strict=False)
+    if dtype != pl.Int32 or stored.is_numeric():
+        return value
+    return pl.coalesce(value, pl.col(name).cast(pl.String).str.extract(r"(\d+)\s*$").cast(dtype, strict=False))
 
 
 def collected(rows: pl.LazyFrame, path: Path) -> pl.DataFrame:

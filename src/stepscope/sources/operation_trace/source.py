@@ -17,6 +17,7 @@ from stepscope.sources.operation_trace.columns import (
     OPTIONAL,
     collected,
     columns_of,
+    faults,
     operations,
     schema_of_file,
     told,
@@ -31,10 +32,12 @@ from stepscope.sources.operation_trace.rows import (
     step_rows,
     with_calls,
 )
+from stepscope.sources.operation_trace.times import times_of
 from stepscope.sources.operation_trace.trace import Trace, trace_of
 from stepscope.tables import COLLECTIVES, GROUPS, KERNELS, RANKS, SLICES, STEPS
 
 _PARQUET = b"PAR1"
+_SHOWN = 8
 _KEY = ["rank", "step", "optype", "seq_id", "mc", "mb_id"]
 
 
@@ -42,7 +45,7 @@ class OperationTraceSource:
     """Reads one rank of a trace of a job's operations."""
 
     name = "operation_trace"
-    version = 1
+    version = 2
     family = "operation"
     reasons: Mapping[str, str] = {
         **PROFILER_REASONS,
@@ -64,11 +67,17 @@ class OperationTraceSource:
         """
         if not head.startswith(_PARQUET) or not schema_of_file(file).keys() >= MARKS:
             return None
-        ranks = collected(
-            operations(file, columns_of(file)).filter(IS_SANE).select(pl.col("rank").unique().sort()), file
-        )
+        rows = operations(file, columns_of(file))
+        ranks = collected(rows.filter(IS_SANE).select(pl.col("rank").unique().sort()), file)
         if ranks.is_empty():
-            raise UnreadableInput(file, "is an operation trace without any operation", "Record again")
+            lost = faults(rows, file)
+            why = f" that can be used: {told(lost)}" if lost else ""
+            raise UnreadableInput(file, f"is an operation trace without any operation{why}", "Record again")
+        kinds = collected(rows.filter(IS_SANE).select(pl.col("optype").unique().sort()), file)["optype"].to_list()
+        if not {"forward-compute", "backward-compute"}.intersection(kinds):
+            seen = ", ".join(kinds[:_SHOWN])
+            problem = f"has neither forward-compute nor backward-compute among its operations ({seen})"
+            raise UnreadableInput(file, problem, "Name operations as the traces of the OSDI 2025 study do")
         meta = meta_beside(file)
         files = (file,) if meta is None else (file, meta)
         return Found(tuple(Input(self.name, file, files, f"rank {rank}") for rank in ranks["rank"]))
@@ -116,6 +125,8 @@ def _report(trace: Trace, sink: Sink) -> None:
     if counted := trace.faults():
         remedy = "The rest is complete. Record again if you need them"
         sink.issue("warning", path, told(counted), remedy, lost=sum(counted.values()))
+    for problem in times_of(path).problems:
+        sink.issue("warning", path, problem, "Check that these are the times of its steps")
     for problem in faults_of(trace.layout):
         sink.issue("warning", path, problem, "Use a trace of all ranks and operations to judge these as well")
     if unknown := [name for name in trace.columns if name not in COLUMNS and name not in OPTIONAL]:
