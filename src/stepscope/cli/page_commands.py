@@ -34,7 +34,7 @@ def command_of(page: Page) -> Callable[..., None]:
     command.__name__ = page.name
     listed = {option.name: _parameter(option) for option in (*CHOOSING[page.scope], *LISTING)}
     own = {option.name: _parameter(option) for option in page.options}
-    parameters = {**described(_shared_options), **listed, **described(_further_options), **own}
+    parameters = {**described(_shared_options), **own, **listed, **described(_further_options)}
     parameters["table"] = parameters["table"].replace(annotation=shared.one_table(page.keys))
     return formatted(signed(command, parameters))
 
