@@ -24,6 +24,7 @@ IN_GROUPS = Shape(ranks=4, tensor=2, layer_bytes=80_000_000, **QUIET)
     ("shape", "ends", "links", "named"),
     [
         (ON_HOSTS, (0,), True, "nic=0"),
+        (ON_HOSTS, (0,), True, "link=host0-host1"),
         (ON_HOSTS, (2, 3), True, "link=2-3"),
         (IN_GROUPS, (0, 1), False, "link=0-1"),
         (IN_GROUPS, (0, 1), False, "group=0-1,kind=communication"),

@@ -20,16 +20,30 @@ def sentences(run: Run, **options: object) -> list[str]:
 
 def test_a_saving_is_stated_with_the_error_of_the_replay() -> None:
     assert sentences(job(compute={1: 1.3}, jitter=0), without="rank=1") == [
-        "The mean step would take 29.00 ms instead of 35.00 ms: 17.1% shorter.",
+        "With this, the mean step takes 29.00 ms instead of 35.00 ms: 17.1% shorter.",
         "Without changes, the replay is within 0.01% of the recording.",
     ]
+
+
+def test_of_one_step_nothing_is_a_mean() -> None:
+    found = sentences(job(steps=1, compute={1: 1.3}, jitter=0), without="rank=1")
+
+    assert found[0] == "With this, the step takes 29.00 ms instead of 35.00 ms: 17.1% shorter."
 
 
 def test_what_saves_nothing_says_why() -> None:
     run = job(compute={1: 1.3, 5: 1.3}, jitter=0)
 
-    assert "other work takes as long at the same time" in sentences(run, without="rank=1")[0]
-    assert sentences(run, without="rank=2")[0] == "Nothing is taken away: what was named takes no longer than usual."
+    assert sentences(run, without="rank=1")[0] == (
+        "This hardly changes the steps, although 6.00 ms of work are taken away in a step, summed over ranks: "
+        "other work takes as long at the same time."
+    )
+    assert "although 2.00 ms of work are added" in sentences(run, scale="rank=2,kind=computing,1.1")[0]
+    assert sentences(run, without="rank=2")[0].startswith("Nothing changes: what was named takes no longer than usual")
+
+
+def test_a_healthy_job_has_nobody_to_mend() -> None:
+    assert sentences(job())[0].startswith("No rank is clearly slower than its peers.")
 
 
 def test_a_lone_rank_says_what_it_cannot_know() -> None:

@@ -36,17 +36,16 @@ def _mean(steps: pl.DataFrame) -> Iterator[str]:
         which = "" if few else " in the middle half of the {steps}"
         spread = f" (saving {low} to {high}{which})" if low != high else ""
         word = "shorter" if saved > 0 else "longer"
+        which = "the mean {step}" if steps.height > 1 else "{the_step}"
+        yield f"With this, {which} takes {duration(then)} instead of {duration(now)}: {abs(saved):.1%} {word}{spread}."
+    elif less:
+        done = "taken away" if less > 0 else "added"
         yield (
-            f"The mean {{step}} would take {duration(then)} instead of {duration(now)}: "
-            f"{abs(saved):.1%} {word}{spread}."
-        )
-    elif less > 0:
-        yield (
-            f"Nothing is saved, although {duration(less)} of work are taken away in {{a_step}}, summed over ranks: "
-            "other work takes as long at the same time, so this is not what {the_steps} wait for."
+            f"This hardly changes {{the_steps}}, although {duration(abs(less))} of work are {done} in {{a_step}}, "
+            "summed over ranks: other work takes as long at the same time."
         )
     else:
-        yield "Nothing is taken away: what was named takes no longer than usual."
+        yield "Nothing changes: what was named takes no longer than usual, or no time at all."
 
 
 def _mean_of(steps: pl.DataFrame, column: str) -> float:
@@ -59,6 +58,11 @@ def _notes(run: Run, steps: pl.DataFrame) -> Iterator[str]:
 
 def _unchanged(run: Run, found: pl.DataFrame) -> Iterator[str]:  # noqa: ARG001 - one signature for all
     yield from _notes(run, run.whole.analyse("what_if"))
+
+
+def _nobody(found: pl.DataFrame) -> Iterator[str]:
+    if found.is_empty():
+        yield "No rank is clearly slower than its peers. --ideal shows what all small differences cost together."
 
 
 def _causes(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
@@ -81,7 +85,14 @@ PAGE = Page(
             notes=_notes,
             only_with=_CHANGES,
         ),
-        Section("slow_ranks", "What mending each slow rank would save", derived=_causes, rows=8, only_without=_CHANGES),
+        Section(
+            "slow_ranks",
+            "What mending each slow rank would save",
+            derived=_causes,
+            sentences=_nobody,
+            rows=8,
+            only_without=_CHANGES,
+        ),
         Section("work_names", "What --without and --scale can name here", notes=_unchanged, only_without=_CHANGES),
     ],
     options=[
