@@ -258,6 +258,39 @@ def test_a_rank_that_recorded_fewer_calls_shows_nothing_of_the_clock_of_its_host
     assert matched(calls(*rows), "h", "h")["offset_ns"].unique().to_list() == [0]
 
 
+def there_and_back(ahead_ns: int, *, back_ns: int = 100) -> pl.LazyFrame:
+    """Sends from rank 0 to 1 and back, received 100 ns after they began; the clock of rank 1 is ahead."""
+    rows = []
+    for number in range(4):
+        sent, returned = 1000 * number, 1000 * number + 500
+        rows += [
+            (0, "0>1", number, "send", sent, sent + 100),
+            (1, "0>1", number, "recv", sent - 300 + ahead_ns, sent + 100 + ahead_ns),
+            (1, "1>0", number, "send", returned + ahead_ns, returned + 100 + ahead_ns),
+            (0, "1>0", number, "recv", returned - 300, returned + back_ns),
+        ]
+    return calls(*rows)
+
+
+@pytest.mark.parametrize(
+    ("ahead_ns", "back_ns", "offset_ns"),
+    [(5 * MS, 100, 5 * MS), (-5 * MS, 100, -5 * MS), (90, 100, 0), (-90, 100, 0), (5 * MS, -200, 0)],
+)
+def test_clocks_that_only_transfers_connect_differ_if_something_came_before_it_was_sent(
+    ahead_ns: int, back_ns: int, offset_ns: int
+) -> None:
+    found = clocks(there_and_back(ahead_ns, back_ns=back_ns), hosts("a", "b"))
+
+    assert found["offset_ns"].to_list() == [0, offset_ns]
+
+
+def test_transfers_within_sets_of_clocks_change_nothing() -> None:
+    reduced = [(rank, "dp", 0, "all_reduce", 10, 50) for rank in range(2)]
+    both = pl.concat([calls(*reduced), there_and_back(5 * MS)])
+
+    assert clocks(both, hosts("a", "b"))["offset_ns"].to_list() == [0, 0]
+
+
 def test_groups_that_cost_the_same_are_listed_in_a_fixed_order() -> None:
     rows = [(rank, group, 0, "all_reduce", 10, 50) for group in "hgfe" for rank in range(2)]
 

@@ -1,4 +1,5 @@
-"""How far each rank's clock is off, from collectives, which end on all ranks at nearly the same moment."""
+"""How far each rank's clock is off: collectives end on all ranks at nearly the same moment, and nothing is received
+before it was sent."""
 
 from __future__ import annotations
 
@@ -9,10 +10,13 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.communication.arrival import CLOCK_NOISE_NS, MUTUAL
 from stepscope.analysis.methods.call_positions import CALL, positions
+from stepscope.analysis.methods.clock_shifts import shifts, transfers
 from stepscope.analysis.methods.intervals import END
 from stepscope.analysis.methods.statistics import MAD_TO_SIGMA, rounded
+from stepscope.analysis.methods.transfers import as_pairs
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
+from stepscope.tables import GROUPS
 from stepscope.tables.base import Column
 from stepscope.tables.communication import POINT_TO_POINT
 
@@ -44,7 +48,11 @@ class Limits:
     whole_job=True,
 )
 def clocks(
-    collectives: pl.LazyFrame, ranks: pl.LazyFrame, steps: pl.LazyFrame | None = None, limits: Limits = Limits()
+    collectives: pl.LazyFrame,
+    ranks: pl.LazyFrame,
+    steps: pl.LazyFrame | None = None,
+    groups: pl.LazyFrame | None = None,
+    limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Estimate each rank's clock offset from the job's median clock.
 
@@ -52,7 +60,8 @@ def clocks(
     between its end times and the median end times of the calls. Ranks of one host share a clock and thus an offset, and
     calls within a host show nothing of it; unless most of these would have ended on some ranks before others began
     them: then several machines have the name of the host. An offset that is small or within its own noise is taken as
-    0.
+    0. Clocks that only sends and receives connect are taken to agree unless something would be received before it was
+    sent (see `clock_shifts`).
 
     Returns:
         One row per rank. Subtract `offset_ns` from its times to get the common clock.
@@ -89,12 +98,29 @@ def clocks(
     real = (pl.col("offset").abs() > limits.significant_ns) & (pl.col("offset").abs() > noise)
     offset = pl.when(real & (pl.len() > 1)).then(pl.col("offset")).otherwise(0.0)
     figures = found.select("clock", offset_ns=rounded(offset), spread_ns=rounded(pl.col("spread")))
+    offsets = everyone.join(figures, on="clock", how="left").with_columns(pl.col("offset_ns").fill_null(0))
+    sets = {clock: clock for clock in everyone["clock"]} | dict(begun.select("clock", "set").iter_rows())
+    apart = _shifts(positions(collectives, steps), offsets, sets, GROUPS.or_empty(groups).collect())
     return (
-        everyone.join(figures, on="clock", how="left")
+        offsets.join(apart, on="clock", how="left")
         .join(ends.group_by("rank").agg(calls=pl.len()), on="rank", how="left")
-        .select("rank", pl.col("offset_ns").fill_null(0), "spread_ns", pl.col("calls").fill_null(0))
+        .select(
+            "rank", pl.col("offset_ns") + pl.col("shift_ns").fill_null(0), "spread_ns", pl.col("calls").fill_null(0)
+        )
         .sort("rank")
     )
+
+
+def _shifts(calls: pl.LazyFrame, offsets: pl.DataFrame, sets: dict[str, str], groups: pl.DataFrame) -> pl.DataFrame:
+    """How far sets of clocks that no collective connects are apart: `clock`, `shift_ns`."""
+    schema = {"clock": pl.String, "shift_ns": pl.Int64}
+    if len({*sets.values()}) < 2:
+        return pl.DataFrame(schema=schema)
+    sent = calls.filter(pl.col("operation").is_in(POINT_TO_POINT))
+    rows = sent.select("rank", *CALL, "operation", "peer", "start_ns", end_ns=END).collect().join(offsets, on="rank")
+    rows = rows.with_columns(pl.col("start_ns", "end_ns") - pl.col("offset_ns"))
+    by_set = shifts(transfers(as_pairs(rows, groups)), sets)
+    return pl.DataFrame([(clock, by_set[own]) for clock, own in sorted(sets.items())], schema=schema, orient="row")
 
 
 def _of_several(calls: pl.DataFrame, limits: Limits) -> list[str]:
