@@ -6,7 +6,7 @@ import polars as pl
 
 from stepscope.analysis.methods.pauses import pauses
 from stepscope.run import Run
-from stepscope.tables import OPERATORS, RANKS, STEPS
+from stepscope.tables import OPERATORS, RANKS, SLICES, STEPS
 
 MS = 1_000_000
 
@@ -63,3 +63,24 @@ def test_what_a_host_does_in_a_step_without_recorded_operators_is_unknown() -> N
     found = own(((0, 10), (10, 20), (20, 30)), recorded=(True, False, True))
 
     assert [step for step, _, _ in found] == [1, 1, 3, 3]
+
+
+def test_how_long_a_cpu_computes_in_phases_is_unknown_as_it_may_wait_in_them() -> None:
+    """Rank 1 pauses for 60 of 100 ms outside of its phases; meanwhile the backward pass of rank 0 waits for it."""
+    starts = [step * 100 for step in range(8)]
+    frames = {}
+    for rank, phase in ((0, 99), (1, 40)):
+        slices = [
+            {"start_ns": start * MS, "duration_ns": phase * MS, "name": "backward", "category": "annotation"}
+            for start in starts
+        ]
+        frames[rank] = {
+            "steps": steps(*((start, start + 100) for start in starts)),
+            "slices": SLICES.conform(pl.DataFrame(slices).with_row_index("slice")),
+            "ranks": RANKS.conform(pl.DataFrame({"host": ["h"], "device_kind": ["cpu"], "world_size": [2]})),
+        }
+
+    found = Run.from_frames(frames).analyse("slow_ranks")
+
+    assert found.select("rank", "kind", "excess_ns").rows() == [(1, "dispatch", 59 * MS)]
+    assert found["cost_ratio"].to_list() == [0.59]

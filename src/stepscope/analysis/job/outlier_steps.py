@@ -7,8 +7,9 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.job.time_by_rank import LIMITS, Limits, measured
 from stepscope.analysis.methods.pauses import pauses
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.step.idle import CAUSES
+from stepscope.tables import KERNELS, OPERATORS
 from stepscope.tables.base import Column, schema_of
 
 WORK = {
@@ -81,6 +82,8 @@ def outlier_steps(
     idle: pl.DataFrame | None,
     outer_steps: pl.DataFrame | None = None,
     all_steps: pl.DataFrame | None = None,
+    operators: pl.LazyFrame | None = None,
+    kernels: pl.LazyFrame | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Find the steps that take far longer than others of their rank, and what they spend the extra time on.
@@ -89,7 +92,9 @@ def outlier_steps(
     that only waits is left out beside one in which another rank is late: on a device, a rank that is late at the start
     of a step makes its own step before and the others' step longer.
 
-    A step after a pause of the recording, on any rank, counts as a first one: ranks go on at different times.
+    Of a CPU of which only phases were recorded, and that works with other ranks, it is unknown whether it computed or
+    waited for them. A step after a pause of the recording, on any rank, counts as a first one: ranks go on at different
+    times.
 
     Returns:
         One row per step, in order.
@@ -118,6 +123,10 @@ def outlier_steps(
     )
     others = excess.join(found.select("step", "kind", most_ns="kind_ns"), on=["step", "kind"])
     alike = others.filter(pl.col("kind_ns") >= MAIN * pl.col("most_ns")).group_by("step").agg(alike=pl.len())
+    seen = [*ranks_of(OPERATORS.or_empty(operators)), *ranks_of(KERNELS.or_empty(kernels))]
+    several = breakdown["rank"].n_unique() > 1
+    in_phases = (pl.col("kind") == "computing") & ~pl.col("rank").is_in(seen) & several
+    found = found.with_columns(kind=pl.when(in_phases).then(pl.lit(UNKNOWN)).otherwise("kind"))
     known = found.join(alike, on="step", how="left").with_columns(
         pl.col("alike").fill_null(1).cast(pl.Int32), pl.col("median_ns").cast(pl.Int64)
     )

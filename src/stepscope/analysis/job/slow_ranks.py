@@ -97,7 +97,8 @@ def slow_ranks(
     share that it adds on average over all orders of mending them (Shapley, 1953), so together they claim exactly what
     mending all of them saves. Ranks that form a unit, e.g. all ranks of a host, are one suspect.
 
-    If the ranks share no calls, a step is taken to be as long as the rank that is busy longest.
+    If the ranks share no calls, a step is taken to be as long as the rank that is busy longest; or as it was, if it is
+    unknown how long they compute.
 
     Returns:
         One row per slow rank, or unit, and kind of work, most expensive first.
@@ -116,7 +117,7 @@ def slow_ranks(
     if arrival is not None and (arrival["members"] > 1).any():
         costs = ReplayCosts(job_graph(known, dependencies, arrival, clocks), compared, cells, _recorded(compared))
     else:
-        costs = BusyCosts(compared, cells)
+        costs = BusyCosts(compared, cells, None if (compared["kind"] == "computing").any() else _lengths(steps))
     count = len(costs.steps)
     if not count:
         raise Unavailable("no work lies in a step")
@@ -141,6 +142,12 @@ def slow_ranks(
             }
         )
     return _described(rows, compared, last_arrivals(arrival), unrecorded(ranks, arrival))
+
+
+def _lengths(steps: pl.LazyFrame) -> pl.DataFrame:
+    """How long each step took on the rank where it was longest."""
+    length = (pl.col("end_ns") - pl.col("start_ns")).max().alias("own_ns")
+    return steps.group_by("step").agg(length).sort("step").collect()
 
 
 def _recorded(compared: pl.DataFrame) -> list[int]:

@@ -103,14 +103,17 @@ class BusyCosts:
     Args:
         excess: `rank`, `step`, `kind`, `own_ns`, `excess_ns`.
         suspects: As for `ReplayCosts`.
+        lengths: `step` and `own_ns`, how long each step took at least. Default: as long as the longest rank is busy.
     """
 
-    def __init__(self, excess: pl.DataFrame, suspects: pl.DataFrame) -> None:
+    def __init__(self, excess: pl.DataFrame, suspects: pl.DataFrame, lengths: pl.DataFrame | None = None) -> None:
         self._busy = excess.group_by("rank", "step").agg(pl.col("own_ns").sum())
         self._suspects = suspects.join(excess.select(*PLACE, pl.col("excess_ns").clip(lower_bound=0)), on=PLACE)
         longest = self._longest(self._busy)
         self.steps: list[int] = longest["step"].to_list()
-        self.step_ns = longest["own_ns"]
+        self._busy_ns = longest["own_ns"]
+        least = longest if lengths is None else pl.concat([longest, lengths.join(longest, on="step", how="semi")])
+        self.step_ns = self._longest(least)["own_ns"]
         self.recorded_ns = self.step_ns
 
     def saved(self, mended: frozenset[int]) -> Sequence[float]:
@@ -120,7 +123,7 @@ class BusyCosts:
         busy = self._busy.join(less, on=["rank", "step"], how="left").with_columns(
             own_ns=pl.col("own_ns") - pl.col("less").fill_null(0)
         )
-        return [float(saved) for saved in self.step_ns - self._longest(busy)["own_ns"]]
+        return [float(saved) for saved in self._busy_ns - self._longest(busy)["own_ns"]]
 
     @staticmethod
     def _longest(busy: pl.DataFrame) -> pl.DataFrame:

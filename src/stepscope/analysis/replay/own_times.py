@@ -8,7 +8,7 @@ from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.programs import LIMITS, Limits, programs
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.replay.operation_replay import places
-from stepscope.analysis.replay.work import KINDS, MARKED, ON_HOST
+from stepscope.analysis.replay.work import HOST, KINDS, MARKED, ON_HOST
 from stepscope.tables import COLLECTIVES, KERNELS, OPERATORS
 from stepscope.tables.base import Column
 
@@ -37,10 +37,11 @@ def own_times(
     """Sum each rank's own work by step and kind: one row per rank, step and kind; 0 for kinds that only others have.
 
     Calls are left out: their time depends on other ranks. If a step's operators were not recorded, what is not marked
-    is unknown: its rows are missing. Ranks run the same program if they compute the same kernels and make the same
-    calls; of jobs of which only operations are recorded, if they are of the same pipeline stage, as operations do not
-    show how many layers a stage has. What its host did is left out of a rank of whose host less was recorded than of
-    others.
+    is unknown: its rows are missing. Of a CPU without any, only phases show when it computes, and it may wait for other
+    ranks in them, so how long it computes is unknown. What its host did is left out of a rank of whose host less was
+    recorded than of others. Ranks run the same program if they compute the same kernels and make the same calls; of
+    jobs of which only operations are recorded, if they are of the same pipeline stage, as operations do not show how
+    many layers a stage has.
     """
     rows = work.filter(pl.col("step").is_not_null() & ~pl.col("kind").is_in(["communication", "waiting"]))
     sums = rows.group_by("rank", "step", "kind").agg(
@@ -54,6 +55,7 @@ def own_times(
     )
     seen = [*ranks_of(OPERATORS.or_empty(operators)), *([] if marks is None else marks["rank"].unique().to_list())]
     unseen = ~pl.col("rank").is_in(seen)
+    in_phases = (pl.col("kind") == "computing") & pl.col("rank").is_in(_by_phases(rows, operators))
     uneven = pl.col("kind").is_in(ON_HOST) & unseen & ~unseen.all().over("program")
     alike = programs(_done(rows, COLLECTIVES.or_empty(collectives)), limits)
     if ranks is not None:
@@ -61,7 +63,7 @@ def own_times(
     return (
         found.join(alike, on="rank", how="left")
         .with_columns(pl.col("program").fill_null(pl.col("rank").min()))
-        .filter(~uneven)
+        .filter(~uneven & ~in_phases)
         .select(names(COLUMNS))
         .sort("rank", "step", "kind")
     )
@@ -75,6 +77,12 @@ def _by_stage(alike: pl.DataFrame, kernels: pl.LazyFrame, ranks: pl.LazyFrame) -
     stages = places(ranks).join(by_operations, on="rank", how="semi").select("rank", "stage")
     apart = alike.join(stages, on="rank", how="left", maintain_order="left")
     return apart.select("rank", program=pl.col("rank").min().over("program", "stage"))
+
+
+def _by_phases(rows: pl.DataFrame, operators: pl.LazyFrame | None) -> list[int]:
+    """The ranks that compute on their host and of which no operators were recorded."""
+    on_host = rows.filter((pl.col("kind") == "computing") & (pl.col("lane") == HOST))["rank"].unique().to_list()
+    return sorted({*on_host} - {*ranks_of(OPERATORS.or_empty(operators))})
 
 
 def _unknown(steps: pl.LazyFrame) -> pl.DataFrame:
