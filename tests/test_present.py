@@ -7,6 +7,10 @@ import pytest
 from stepscope.present import cell, listed, plural, printable, title
 
 
+def test_a_ratio_that_rounds_to_zero_has_no_sign() -> None:
+    assert [cell("x_ratio", value) for value in (-0.0004, -0.01, 0.0)] == ["0.0%", "-1.0%", "0.0%"]
+
+
 def test_a_title_is_the_name_without_its_unit() -> None:
     assert [title(name) for name in ("cost_ns", "cost_ratio", "peak_bytes", "name")] == [
         "cost",

@@ -77,7 +77,7 @@ def operations(count: float) -> str:
 
 TEXTS: dict[str, Callable[[Any], str]] = {
     "_ns": duration,
-    "_ratio": "{:.1%}".format,
+    "_ratio": lambda ratio: f"{ratio:.1%}".replace("-0.0%", "0.0%"),
     "_factor": "{:.2f}x".format,
     "_bytes_per_s": lambda rate: f"{rate / 1e9:.2f} GB/s",
     "_bytes": size,

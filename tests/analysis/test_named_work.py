@@ -95,7 +95,7 @@ def test_work_is_scaled_by_what_it_is() -> None:
     assert saved(run, scale="op=GEMM,0.5") == saved(run, scale="kind=computing,50%") == [10 * MS] * 5
     assert saved(run, scale="rank=3,kind=computing,2x") == [-20 * MS] * 5
     assert saved(run, scale="op=all_reduce,0.5") == saved(run, bandwidth="2x") == [4 * TRANSFER // 2] * 5
-    assert saved(run, bandwidth="size=1kB,2x") == [4 * TRANSFER // 2] * 5
+    assert saved(run, bandwidth=2) == saved(run, bandwidth="size=1kB,2x") == [4 * TRANSFER // 2] * 5
 
 
 def test_all_changes_are_made_together() -> None:

@@ -75,9 +75,11 @@ def test_blocks_are_letters_where_there_are_no_blocks(monkeypatch: pytest.Monkey
     out = Output()
     out.file = io.TextIOWrapper(raw := io.BytesIO(), encoding="ascii")
     out.table(TABLE)
+    out.say("· usual, ░ from 2%…")
     out.file.flush()
 
     assert b".:+*#" * 8 in raw.getvalue()
+    assert raw.getvalue().endswith(b". usual, : from 2%...\n")
 
 
 def test_blocks_have_colours_and_are_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:

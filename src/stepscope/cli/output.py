@@ -30,7 +30,9 @@ BAR_NARROW, BAR_WIDE, BAR_ROOM = 8, 16, 100
 """Cells of the longest bar, and from how many cells of a line on it is the longer one."""
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_IN_ASCII = str.maketrans({"─": "-", "…": "~", "·": ".", "░": ":", "▒": "+", "▓": "*", "█": "#"})
+_BLOCKS = {"·": ".", "░": ":", "▒": "+", "▓": "*", "█": "#"}
+_IN_ASCII = str.maketrans({"─": "-", "…": "~", **_BLOCKS})
+_SAID_IN_ASCII = str.maketrans({"…": "...", **_BLOCKS})
 
 _COLOURS = {"·": "dim", "░": "green", "▒": "yellow", "▓": "red", "█": "bright_red"}
 """Blocks of a drawn column and their colours."""
@@ -69,7 +71,7 @@ class Output(Console):
         text = present.printable(text)
         if self.room is not None:
             text = wrapped(text, max(min(self.room, WIDTH), indent + 20), indent)
-        self.print(text if self._draws else text.replace("…", "..."), style=style, soft_wrap=True)
+        self.print(text if self._draws else text.translate(_SAID_IN_ASCII), style=style, soft_wrap=True)
 
     def table(self, shown: ShownTable) -> None:
         """Print a table: a row is a line, and a narrow terminal shows the most important columns.

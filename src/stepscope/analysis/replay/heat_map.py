@@ -43,7 +43,8 @@ def heat_map(excess: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
     clear = most > limits.score * pl.col("sigma_ns").fill_null(0.0)
     sums = excess.sort("rank", "step", "kind").group_by("rank", "step", maintain_order=True)
     found = sums.agg(
-        kind=pl.when(most.max() > 0).then(pl.col("kind").get(most.arg_max())),
+        # Of kinds beyond noise, if there are any.
+        kind=pl.when(most.max() > 0).then(pl.col("kind").sort_by(~clear, -most, "kind").first()),
         own_ns=pl.col("own_ns").sum(),
         typical_ns=pl.when(known.any()).then(pl.col("own_ns").sum() - pl.col("excess_ns").sum()),
         excess_ns=pl.when(known.any()).then(pl.col("excess_ns").sum()),

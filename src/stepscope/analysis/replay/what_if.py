@@ -59,7 +59,7 @@ def what_if(
     transports: pl.LazyFrame | None,
     without: str | None = None,
     scale: str | None = None,
-    bandwidth: str | None = None,
+    bandwidth: str | float | None = None,
     ideal: bool = False,
 ) -> pl.DataFrame:
     """Replay each step with changed durations: one row per step, in order. All changes are made together.
@@ -87,7 +87,7 @@ def what_if(
     if ideal or taken:
         durations = _without(named, excess, taken, ideal=ideal)
     slower = [] if scale is None else scaled(scale)
-    for change in (*slower, *([] if bandwidth is None else faster(bandwidth))):
+    for change in (*slower, *([] if bandwidth is None else faster(str(bandwidth)))):
         factor = 1.0 if change.factor is None else change.factor
         durations = (durations * (1 + (factor - 1) * named.shares(change))).round().cast(pl.Int64)
     less = pl.DataFrame({"step": graph.nodes["step"], "less_ns": now - durations}).group_by("step").agg(pl.all().sum())
