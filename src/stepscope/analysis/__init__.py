@@ -75,6 +75,7 @@ from stepscope.analysis.replay.excess import excess as excess
 from stepscope.analysis.replay.heat_map import heat_map as heat_map
 from stepscope.analysis.replay.own_times import own_times as own_times
 from stepscope.analysis.replay.replay import replay as replay
+from stepscope.analysis.replay.replayed_steps import replayed_steps as replayed_steps
 from stepscope.analysis.replay.savings import savings as savings
 from stepscope.analysis.replay.slowdown_causes import slowdown_causes as slowdown_causes
 from stepscope.analysis.replay.slowdowns import slowdowns as slowdowns

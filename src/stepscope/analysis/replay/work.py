@@ -85,6 +85,7 @@ def work(
     collectives: pl.LazyFrame | None,
     marks: pl.DataFrame | None,
     operators: pl.LazyFrame | None,
+    replayed_steps: pl.DataFrame,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Cut what each rank did into pieces that follow one another: one row per piece, in order of start.
@@ -95,8 +96,9 @@ def work(
     must wait for many others (the queue is full). On a rank without marked waits, it waits where it goes on as soon as
     its device has fallen idle and, if its operators were not recorded either, wherever its device works. In a CPU-only
     recording, the host's time is cut at calls and by what it did, as `activity` knows it; its waits for communication
-    end with the call.
+    end with the call. Of recordings that are too long, only the last steps are cut (`replayed_steps`).
     """
+    steps, kernels, collectives = _limited(steps, kernels, collectives, replayed_steps)
     on_device = activity.filter("on_device")["rank"].unique().to_list()
     device = _device(KERNELS.or_empty(kernels), COLLECTIVES.or_empty(collectives), on_device)
     calls = _host_calls(COLLECTIVES.or_empty(collectives), [r for r in ranks_of(steps) if r not in on_device])
@@ -108,6 +110,17 @@ def work(
     ordered = in_order(rows, "rank", "start_ns", "end_ns", "lane", "kernel", "collective", nulls_last=True)
     whole = ordered.with_columns(end_ns=pl.max_horizontal("start_ns", "end_ns"))  # some clocks go back
     return whole.with_columns(work=pl.int_range(pl.len(), dtype=pl.Int64).over("rank")).select(_ROW)
+
+
+def _limited(
+    steps: pl.LazyFrame, kernels: pl.LazyFrame | None, collectives: pl.LazyFrame | None, kept: pl.DataFrame
+) -> tuple[pl.LazyFrame, pl.LazyFrame | None, pl.LazyFrame | None]:
+    """The tables without the steps that are not replayed."""
+    known = pl.col("step").is_in(kept["step"].to_list())
+    if steps.filter(~known).limit(1).collect().is_empty():
+        return steps, kernels, collectives
+    kept_kernels, kept_calls = (table if table is None else table.filter(known) for table in (kernels, collectives))
+    return steps.filter(known), kept_kernels, kept_calls
 
 
 def _device(kernels: pl.LazyFrame, collectives: pl.LazyFrame, ranks: list[int]) -> pl.DataFrame:
@@ -123,7 +136,7 @@ def _device(kernels: pl.LazyFrame, collectives: pl.LazyFrame, ranks: list[int]) 
         launch_ns=launch,
         call_ns="launch_start_ns",
         kind=pl.col("kind").replace_strict(_DEVICE_KINDS, default="computing"),
-    ).collect()
+    ).collect(engine="in-memory")  # Polars' streaming engine panics at some of this where a filter leaves nothing
     calls = (
         collectives.filter(pl.col("on_device") & pl.col("rank").is_in(ranks))
         .select("rank", "step", "name", "start_ns", "collective", "group", "stream", end_ns=END)
