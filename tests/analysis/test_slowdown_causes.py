@@ -119,8 +119,11 @@ def test_the_cause_is_named(tmp_path: Path, length: Length, pipeline: Pipeline, 
     assert sum(causes["saving_ns"]) == pytest.approx(causes["lost_ns"][0], abs=10)
 
 
-def test_one_step_of_uneven_micro_batches_accuses_no_rank(tmp_path: Path) -> None:
-    run = job(tmp_path / "x", Pipeline(8, 1, micro_batches=4), sequences, steps=1)
+@pytest.mark.parametrize(
+    "pipeline", [Pipeline(8, 1, micro_batches=4), Pipeline(2, 4, micro_batches=8), Pipeline(8, 2, micro_batches=2)]
+)
+def test_one_step_of_uneven_micro_batches_accuses_no_rank(tmp_path: Path, pipeline: Pipeline) -> None:
+    run = job(tmp_path / "x", pipeline, sequences, steps=1)
 
     assert run.analyse("slowdown_causes").filter("is_named")["cause"].to_list() == ["sequence"]
     assert run.analyse("slow_ranks").is_empty()

@@ -16,6 +16,7 @@ from stepscope.analysis.methods.job_graph import job_graph
 from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.methods.timing import ROTATING
 from stepscope.analysis.registry import analysis
+from stepscope.analysis.replay.uneven_work import REPLICA, SEQUENCE, WORKER
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
 from stepscope.tables.base import Column, schema_of
@@ -88,6 +89,7 @@ def slow_ranks(
     ranks: pl.LazyFrame,
     groups: pl.LazyFrame | None,
     steps: pl.LazyFrame,
+    slowdown_causes: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Find the ranks that hold the job up, what each is slow at, when, and what it costs.
@@ -98,7 +100,8 @@ def slow_ranks(
     mending all of them saves. Ranks that form a unit, e.g. all ranks of a host, are one suspect.
 
     If the ranks share no calls, a step is taken to be as long as the rank that is busy longest; or as it was, if it is
-    unknown how long they compute.
+    unknown how long they compute. If micro-batches are of uneven length (`slowdown_causes`), only those ranks are
+    suspected of computing slowly that this does not explain.
 
     Returns:
         One row per slow rank, or unit, and kind of work, most expensive first.
@@ -109,7 +112,10 @@ def slow_ranks(
     compared = compared_excess(excess, arrival, ranks, steps)
     known = work.join(compared.select("rank").unique(), on="rank", how="semi", maintain_order="left")
     listed = None if groups is None else groups.collect()
-    found = suspects(late_ranks, compared, ranks.collect(), listed).head(limits.most)
+    found = suspects(late_ranks, compared, ranks.collect(), listed)
+    if slowdown_causes is not None:
+        found = _of_ranks(found, slowdown_causes)
+    found = found.head(limits.most)
     if found.is_empty():
         return pl.DataFrame(schema=schema_of(COLUMNS))
     cells = _cells(found)
@@ -148,6 +154,16 @@ def _lengths(steps: pl.LazyFrame) -> pl.DataFrame:
     """How long each step took on the rank where it was longest."""
     length = (pl.col("end_ns") - pl.col("start_ns")).max().alias("own_ns")
     return steps.group_by("step").agg(length).sort("step").collect()
+
+
+def _of_ranks(found: pl.DataFrame, causes: pl.DataFrame) -> pl.DataFrame:
+    """The suspects that uneven micro-batches do not explain."""
+    if SEQUENCE not in causes["cause"]:
+        return found
+    slow = causes.filter(pl.col("cause").is_in([WORKER, REPLICA]) & pl.col("ranks").is_not_null())
+    ranks = {int(rank) for text in slow["ranks"] for rank in text.split(", ")}
+    kept = [kind != "computing" or ranks.issuperset(who) for kind, who in found.select("kind", "ranks").rows()]
+    return found.filter(pl.Series(kept, dtype=pl.Boolean)).with_columns(suspect=pl.int_range(pl.len(), dtype=pl.Int64))
 
 
 def _recorded(compared: pl.DataFrame) -> list[int]:

@@ -7,6 +7,7 @@ A pass takes the mean of its name, times a factor for each of these, times a res
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 import polars as pl
 
@@ -102,13 +103,17 @@ def _correlation(passes: pl.DataFrame) -> float | None:
     """Pearson's correlation of forward and backward times of micro-batches: within steps if they have several, as a
     device may be slow for whole steps."""
     ways = ("forward", "backward")
-    both = passes.group_by(_CELL).agg(_length(way).alias(way) for way in ways)
+    both = passes.group_by(_CELL, maintain_order=True).agg(_length(way).alias(way) for way in ways)
     known = both.filter(pl.all_horizontal(pl.col(ways).is_finite()))
     if known.select((pl.len().over("rank", "step") > 1).mean()).item():
         known = known.with_columns(pl.col(ways) - pl.col(ways).mean().over("rank", "step"))
     by_rank = known.group_by("rank").agg(pl.corr(*ways).alias("correlation"), cells=pl.len())
-    found = by_rank.filter((pl.col("cells") > _FEW) & pl.col("correlation").is_finite())["correlation"].median()
-    return float(found) if isinstance(found, float) else None
+    by_rank = by_rank.filter((pl.col("cells") > _FEW) & pl.col("correlation").is_finite())
+    # Of few micro-batches, those of all ranks together show it.
+    found = known.select(pl.corr(*ways)).item() if by_rank.is_empty() else by_rank["correlation"].median()
+    if known.height <= 2 * _FEW or not isinstance(found, float) or not isfinite(found):
+        return None
+    return found
 
 
 def _length(way: str) -> pl.Expr:
