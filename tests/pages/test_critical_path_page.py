@@ -72,6 +72,14 @@ def test_of_a_chosen_rank_shares_are_of_the_whole_path() -> None:
     assert "rank 0 for" in section.sentences[0]
 
 
+def test_of_a_chosen_step_shares_and_chain_are_of_that_step() -> None:
+    run = job(ranks=4, steps=4, once_ns={("compute", 2, 3): 9 * MS}, jitter=0.0)
+    section = next(shown_sections(answer(run, PAGE, Request(steps="2"))))
+
+    assert section.tables[0].rows["share_ratio"].sum() == pytest.approx(1)
+    assert section.sentences[0].startswith("The chain (38.00 ms): rank 3 for ")
+
+
 @pytest.mark.parametrize(
     ("errors", "words"),
     [

@@ -33,6 +33,14 @@ def test_each_rank_and_step_has_its_excess() -> None:
     assert found.filter(pl.col("rank") != 1)["clear_ns"].to_list() == [0] * 9
 
 
+def test_noise_is_that_of_all_steps_also_if_some_were_chosen() -> None:
+    run = job(ranks=4, steps=6, compute={1: 1.1}, jitter=0.05)
+
+    assert run.select(steps="3").analyse("heat_map").equals(run.analyse("heat_map").filter(step=3))
+    mended = run.analyse("what_if", ideal=True)
+    assert run.select(steps="3").analyse("what_if", ideal=True).equals(mended.filter(step=3))
+
+
 def test_blocks_show_where_and_how_much() -> None:
     run = job(ranks=4, steps=5, compute={1: 1.3}, once_ns={("compute", 2, 3): 2 * MS}, jitter=0.001)
     table = shown(run).tables[0]

@@ -31,13 +31,19 @@ def _totals(run: Run, path: pl.DataFrame) -> Derived:
     keys = ["rank", "lane", "kind", "name"]
     steps = path["step"].n_unique()
     time = pl.col("duration_ns") + pl.col("gap_ns")
-    total = run.whole.analyse("critical_path").select(time.sum()).item()  # of all ranks, also if some were chosen
+    total = _of_all_ranks(run, path).select(time.sum()).item()
     path = path.with_columns(pl.col("name").str.replace(_NUMBERED, ""))
     summed = path.group_by(keys).agg(pl.col("pieces", "duration_ns", "gap_ns").sum())
     shared = summed.with_columns(share_ratio=time / max(total, 1))
     dearest = shared.sort("share_ratio", *keys, descending=[True, *[False] * 4], nulls_last=True)
     means = dearest.with_columns((pl.col("pieces", "duration_ns", "gap_ns") / steps).ceil().cast(pl.Int64))
     return Derived(means.select("share_ratio", *keys, "duration_ns", "gap_ns", "pieces"), _mean_of(run, path))
+
+
+def _of_all_ranks(run: Run, path: pl.DataFrame) -> pl.DataFrame:
+    """The path in its steps on all ranks, also if some were chosen."""
+    whole = run.whole.analyse("critical_path")
+    return whole.filter(whole["step"].is_in(path["step"].unique().implode()))
 
 
 def _ranks(run: Run, slack: pl.DataFrame) -> Derived:
@@ -65,7 +71,7 @@ def _chain(run: Run, path: pl.DataFrame) -> Iterator[str]:
     """The chain of the step of median length in words: which rank, how long, with what."""
     import polars as pl
 
-    path = run.whole.analyse("critical_path")
+    path = _of_all_ranks(run, path)
     time = pl.col("duration_ns") + pl.col("gap_ns")
     lengths = path.group_by("step").agg(length=time.sum()).sort("length", "step")
     step, length = lengths.row((lengths.height - 1) // 2)

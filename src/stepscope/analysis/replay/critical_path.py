@@ -40,7 +40,7 @@ COLUMNS = columns(
 )
 
 
-@analysis("job", COLUMNS, whole_job=True)
+@analysis("job", COLUMNS, whole_job=True, across_steps=True)
 def critical_path(
     work: pl.DataFrame, dependencies: pl.DataFrame, arrival: pl.DataFrame | None, clocks: pl.DataFrame | None
 ) -> pl.DataFrame:
@@ -132,7 +132,7 @@ SLACK_COLUMNS = columns(
 )
 
 
-@analysis("job", SLACK_COLUMNS, whole_job=True)
+@analysis("job", SLACK_COLUMNS, whole_job=True, across_steps=True)
 def slack(
     work: pl.DataFrame, dependencies: pl.DataFrame, arrival: pl.DataFrame | None, clocks: pl.DataFrame | None
 ) -> pl.DataFrame:

@@ -32,7 +32,7 @@ class Limits:
     score: float = limit(3.0, "times the noise of an ordinary rank's excess in a step", "three standard deviations")
 
 
-@analysis("job", COLUMNS, whole_job=True)
+@analysis("job", COLUMNS, whole_job=True, across_steps=True)
 def heat_map(excess: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
     """Sum each rank's excess over all kinds of its own work: one row per rank and step, in order.
 

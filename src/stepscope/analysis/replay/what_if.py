@@ -45,7 +45,7 @@ COLUMNS = columns(
 )
 
 
-@analysis("job", COLUMNS, whole_job=True)
+@analysis("job", COLUMNS, whole_job=True, across_steps=True)
 def what_if(
     work: pl.DataFrame,
     dependencies: pl.DataFrame,
