@@ -88,7 +88,7 @@ def test_waiting_of_one_rank_is_not_that_of_the_typical_one_where_the_others_are
 
 
 def test_other_findings_stay_as_they_are() -> None:
-    others = [finding("memory-copies", 40), finding("pipeline-bottleneck", 0, kind="map"), finding("slow-link", 7)]
+    others = [finding("pipeline-bottleneck", 0, kind="map"), finding("slow-link", 7), finding("memory-copies", 40)]
 
     assert claimed_once([*others, finding("iteration-interval", 90)])[:3] == others
     assert savings(*others, finding("iteration-interval", 90))["iteration-interval"] == 90
@@ -128,9 +128,15 @@ def test_words_say_what_a_replay_showed() -> None:
 
 
 def test_findings_about_one_kind_of_time_share_what_it_saves() -> None:
-    given = [finding("data-queue", 20), finding("host-queue", 30), finding("data-loader", 25)]
+    given = [
+        finding("data-queue", 20),
+        finding("host-queue", 30),
+        finding("data-loader", 25),
+        finding("memory-copies", 9),
+    ]
 
-    assert [one.saving_ns for one in within_replay(given, replayed({"data_loading": 40}))] == [0, 30, 10]
+    found = within_replay(given, replayed({"data_loading": 40, "memory": 3}))
+    assert [one.saving_ns for one in found] == [0, 30, 10, 3]
 
 
 def test_a_replay_that_is_far_off_cuts_nothing() -> None:
@@ -249,11 +255,11 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
     claims = {name: rule.claim for name, rule in RULES.items() if rule.claim is not None}
 
     assert sorted(claims, key=lambda name: (claims[name].turn, name)) == [
-        *("slow-rank", "uneven-work", "idle-time", "checkpoint", "compile-time", "long-step"),
+        *("slow-rank", "uneven-work", "idle-time", "memory-copies", "checkpoint", "compile-time", "long-step"),
         *("host-queue", "data-queue", "data-loader", "iteration-interval"),
     ]
     assert all(claim.time in claim.yields for claim in claims.values() if claim.yields)
-    first = {"slow-rank", "uneven-work", "idle-time", "long-step"}
+    first = {"slow-rank", "uneven-work", "idle-time", "memory-copies", "long-step"}
     assert {name for name, claim in claims.items() if not claim.yields} == first
     assert [name for name, claim in claims.items() if claim.own] == ["long-step"]
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, per_of, platform_of
 from stepscope.advice.messages import Message, Text
-from stepscope.advice.registry import rule
+from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.analysis.methods.statistics import median
 from stepscope.limits import limit
 
@@ -50,7 +50,7 @@ MESSAGES = {
 }
 
 
-@rule("memory-copies", MESSAGES)
+@rule("memory-copies", MESSAGES, claim=Claim(Turn.SEEN_IDLE, "memory"))
 def memory_copies(
     breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None, limits: Limits = Limits()
 ) -> Iterator[Finding]:
