@@ -160,6 +160,35 @@ def test_pieces_without_counterparts_share_the_excess_by_their_length_and_never_
     assert cuts(nodes((0, 10), (1, 30), (1, 10)), excess((0, 1, 0), (1, 1, 500))).to_list() == [0, 30, 10]
 
 
+def test_pieces_are_compared_by_name_within_program_step_and_kind() -> None:
+    """Rank 1 takes 30 longer for its second `gemm`; everything else differs from it and is as long as it is."""
+    pieces = nodes((0, 10), (0, 90), (0, 20), (1, 10), (1, 90), (1, 50), (2, 10), (2, 90), (2, 20))
+    mixed = pieces.with_columns(name=pl.Series(["gemm", "norm", "gemm"] * 3))
+    more = excess((0, 1, 0), (1, 1, 30), (2, 1, 0))
+
+    assert cuts(mixed, more).to_list() == [0, 0, 0, 0, 0, 30, 0, 0, 0]
+    others = mixed.with_columns(end_ns=pl.col("end_ns") + 100)
+    strange = excess((0, 1, 0), (1, 1, 0), (2, 1, 0))
+    for far, their in (
+        (others.with_columns(step=pl.lit(2, pl.Int32)), strange.with_columns(step=pl.lit(2, pl.Int32))),
+        (others.with_columns(kind=pl.lit("memory")), strange.with_columns(kind=pl.lit("memory"))),
+        (
+            others.with_columns(pl.col("rank") + 5),
+            strange.with_columns(pl.col("rank") + 5, program=pl.lit(5, pl.Int32)),
+        ),
+    ):
+        found = cuts(pl.concat([far, mixed, far]), pl.concat([their, more]))
+        assert found.to_list() == [*[0] * 9, 0, 0, 0, 0, 0, 30, *[0] * 12]
+
+
+def test_each_rank_loses_its_own_excess() -> None:
+    pieces = nodes((0, 10), (0, 10), (1, 30), (1, 10), (2, 10), (2, 15), (3, 10), (3, 10), (4, 10), (4, 10))
+
+    assert cuts(pieces, excess(*((r, 1, {1: 20, 2: 1}.get(r, 0)) for r in range(5)))).to_list() == [
+        *(0, 0, 20, 0, 0, 1, 0, 0, 0, 0)
+    ]
+
+
 @pytest.mark.parametrize("ns", [0, -5, None])
 def test_who_has_no_excess_loses_nothing(ns: int | None) -> None:
     assert cuts(nodes((0, 10), (1, 30)), excess((0, 1, 0), (1, 1, ns))).to_list() == [0, 0]
@@ -227,8 +256,32 @@ def test_of_many_causes_random_orders_give_the_same_shares_at_each_run_and_ask_o
 
     assert [one[0] for one in found] == pytest.approx(list(range(count)))
     assert sum(one[1] for one in found) == pytest.approx(count - 1)
+    exact = [sum(1 / (count - level) for level in range(1, cause + 1)) for cause in range(count)]
+    assert [one[1] for one in found] == pytest.approx(exact, abs=0.35)
     assert found == shares(count, saved)
-    assert len(asked) <= 2 * ORDERS * count and len(set(asked[: len(asked) // 2])) == len(asked) // 2
+    assert len(asked) <= 2 * (ORDERS + 2 * count) * count and len(set(asked[: len(asked) // 2])) == len(asked) // 2
+
+
+@pytest.mark.parametrize(("count", "sets"), [(3, 8), (EXACT, 16), (EXACT + 1, 28), (30, 566)])
+def test_all_sets_of_few_causes_are_asked_for_and_some_of_many(count: int, sets: int) -> None:
+    asked: list[frozenset[int]] = []
+
+    def saved(mended: frozenset[int]) -> list[float]:
+        asked.append(mended)
+        return [float(len(mended))]
+
+    assert shares(count, saved) == [[1.0]] * count
+    assert len(asked) == len(set(asked)) == sets
+
+
+def test_shares_of_four_causes_are_exact() -> None:
+    found = shares(4, lambda mended: [float(max(mended, default=0))])
+
+    assert [one[0] for one in found] == pytest.approx([0, 1 / 3, 1 / 3 + 1 / 2, 1 / 3 + 1 / 2 + 1])
+
+
+def test_each_of_many_causes_is_first_as_often() -> None:
+    assert shares(24, lambda mended: [float(bool(mended))]) == [[pytest.approx(1 / 24)]] * 24
 
 
 def test_no_causes_share_nothing() -> None:
