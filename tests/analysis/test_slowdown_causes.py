@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import polars as pl
 import pytest
 
 from operation_traces import Length, Pipeline, usual, write
@@ -133,6 +134,16 @@ def test_a_healthy_job_has_no_finding(tmp_path: Path) -> None:
     run = job(tmp_path / "x", Pipeline(4, 4, micro_batches=8), lambda *place: usual(*place) * noisy(*place))
 
     assert advise(run) == [] or {finding.rule for finding in advise(run)}.isdisjoint({"uneven-work", "slow-rank"})
+
+
+def test_savings_without_recorded_transfers_are_uncertain(tmp_path: Path) -> None:
+    """Stages then seem to wait for nobody, so the replay is far shorter than the recording."""
+    is_computing = pl.col("optype").cast(pl.String).str.ends_with("compute")
+    write(tmp_path, Pipeline(4, 4, micro_batches=8), length=slow_rank, change=lambda rows: rows.filter(is_computing))
+    (finding,) = [finding for finding in advise(open_run(tmp_path)) if finding.rule == "slow-rank"]
+
+    assert finding.saving_low_ns == 0
+    assert "off the recording, so this is uncertain" in worded(finding).saving_basis
 
 
 def test_a_lonely_slow_stage_may_be_a_slow_device(tmp_path: Path) -> None:

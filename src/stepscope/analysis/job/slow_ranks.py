@@ -12,7 +12,7 @@ from stepscope.analysis.job.late_ranks import compared_excess
 from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.job.suspects import suspects
 from stepscope.analysis.methods.costs import BusyCosts, ReplayCosts, quartiles
-from stepscope.analysis.methods.job_graph import job_graph
+from stepscope.analysis.methods.job_graph import OPERATION, job_graph
 from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.methods.timing import ROTATING
 from stepscope.analysis.registry import analysis
@@ -120,7 +120,8 @@ def slow_ranks(
         return pl.DataFrame(schema=schema_of(COLUMNS))
     cells = _cells(found)
     costs: ReplayCosts | BusyCosts
-    if arrival is not None and (arrival["members"] > 1).any():
+    # Operations alone show how far a replay without calls is off.
+    if (arrival is not None and (arrival["members"] > 1).any()) or (dependencies["why"] == OPERATION).any():
         costs = ReplayCosts(job_graph(known, dependencies, arrival, clocks), compared, cells, _recorded(compared))
     else:
         costs = BusyCosts(compared, cells, None if (compared["kind"] == "computing").any() else _lengths(steps))
