@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -19,6 +20,9 @@ class Limits:
 
 
 LIMITS = Limits()
+
+PAIRS_AT_ONCE = 5_000_000
+"""Names that two ranks have in common, counted at a time: of a thousand ranks that all differ there are far more."""
 
 
 def programs(counts: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
@@ -39,13 +43,9 @@ def programs(counts: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     )
     sets = signature.with_columns(first=pl.col("rank").min().over("does"))
     own = ordered.join(sets.filter(pl.col("rank") == pl.col("first")).select("rank"), on="rank", how="semi")
-    pairs = own.join(own.rename({"rank": "other", "count": "others"}), on="what").filter(
-        pl.col("rank") < pl.col("other")
-    )
     totals = own.group_by("rank").agg(pl.col("count").sum())
     common = (
-        pairs.group_by("rank", "other")
-        .agg(common=pl.min_horizontal("count", "others").sum())
+        pl.concat(_common(own))
         .join(totals, on="rank")
         .join(totals.rename({"rank": "other", "count": "others"}), on="other")
     )
@@ -57,6 +57,19 @@ def programs(counts: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         schema_overrides={"first": sets.schema["first"], "program": sets.schema["first"]},
     )
     return sets.join(named, on="first").select("rank", "program").sort("rank")
+
+
+def _common(own: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """What pairs of ranks have in common, for some ranks at a time: `rank`, `other` (higher), `common`."""
+    others = own.rename({"rank": "other", "count": "others"})
+    ranks = own["rank"].n_unique()
+    rows_at_once = max(1, PAIRS_AT_ONCE // max(1, ranks))
+    turns = own.group_by("rank").len().sort("rank").select("rank", turn=pl.col("len").cum_sum() // rows_at_once)
+    for some in turns.partition_by("turn", maintain_order=True):
+        mine = own.join(some.select("rank"), on="rank", how="semi")
+        pairs = mine.join(others, on="what").filter(pl.col("rank") < pl.col("other"))
+        yield pairs.group_by("rank", "other").agg(common=pl.min_horizontal("count", "others").sum())
+    yield own.clear().select("rank", other="rank", common="count")
 
 
 def _united(ranks: list[int], pairs: list[tuple[int, int]]) -> dict[int, int]:
