@@ -6,7 +6,7 @@ import polars as pl
 
 from stepscope.analysis.methods.pauses import pauses
 from stepscope.run import Run
-from stepscope.tables import OPERATORS, RANKS, SLICES, STEPS
+from stepscope.tables import COLLECTIVES, OPERATORS, RANKS, SLICES, STEPS
 
 MS = 1_000_000
 
@@ -84,3 +84,30 @@ def test_how_long_a_cpu_computes_in_phases_is_unknown_as_it_may_wait_in_them() -
 
     assert found.select("rank", "kind", "excess_ns").rows() == [(1, "dispatch", 59 * MS)]
     assert found["cost_ratio"].to_list() == [0.59]
+
+
+def test_who_waits_for_a_rank_of_which_operators_are_missing_is_not_sent_to_the_network() -> None:
+    """Rank 0 waits for 300 ms in step 5, of which rank 1 has no operators."""
+    ends, frames = [10, 20, 30, 40, 350, 360, 370, 380], {}
+    ranges = tuple(zip([0, *ends[:-1]], ends, strict=True))
+    for rank in (0, 1):
+        recorded = tuple(rank == 0 or number != 4 for number in range(len(ends)))
+        rows = [
+            {"start_ns": (start + 1) * MS, "duration_ns": (end - start - 3) * MS, "collective": number, "group": "g",
+             "sequence": number, "operation": "all_reduce", "name": "gloo:all_reduce", "on_device": False,
+             "step": number + 1}
+            for number, (start, end) in enumerate(ranges) if recorded[number]
+        ]  # fmt: skip
+        operators = [
+            {"start_ns": start * MS, "duration_ns": MS, "name": "aten::mm", "thread": "1"} for start, _ in ranges
+        ]
+        frames[rank] = {
+            "steps": steps(*ranges, recorded=recorded),
+            "operators": OPERATORS.conform(pl.DataFrame(operators).with_row_index("slice")),
+            "collectives": COLLECTIVES.conform(pl.DataFrame(rows)),
+            "ranks": RANKS.conform(pl.DataFrame({"host": ["h"], "device_kind": ["cpu"], "world_size": [2]})),
+        }
+
+    found = Run.from_frames(frames).analyse("outlier_steps")
+
+    assert found.select("step", "rank", "kind").rows() == [(5, 0, "unknown")]

@@ -93,8 +93,8 @@ def outlier_steps(
     of a step makes its own step before and the others' step longer.
 
     Of a CPU of which only phases were recorded, and that works with other ranks, it is unknown whether it computed or
-    waited for them. A step after a pause of the recording, on any rank, counts as a first one: ranks go on at different
-    times.
+    waited for them. If operators are missing on a rank, it is unknown whether others wait for it. A step after a pause
+    of the recording, on any rank, counts as a first one: ranks go on at different times.
 
     Returns:
         One row per step, in order.
@@ -130,7 +130,18 @@ def outlier_steps(
     known = found.join(alike, on="step", how="left").with_columns(
         pl.col("alike").fill_null(1).cast(pl.Int32), pl.col("median_ns").cast(pl.Int64)
     )
-    return _without_waits(known).select(names(COLUMNS)).sort("step")
+    blind = [] if all_steps is None else _unrecorded(step_lengths, all_steps)
+    is_blind = (pl.col("kind") == "communication") & pl.col("step").is_in(blind)
+    told = _without_waits(known).with_columns(kind=pl.when(is_blind).then(pl.lit(UNKNOWN)).otherwise("kind"))
+    return told.select(names(COLUMNS)).sort("step")
+
+
+def _unrecorded(step_lengths: pl.DataFrame, all_steps: pl.DataFrame) -> list[int]:
+    """The steps of which operators are missing on some rank, so that it is unknown whether others wait for it."""
+    known = step_lengths.filter(~pl.col("by_phases"))
+    missing = all_steps.join(known, on=["rank", "step"], how="anti")
+    steps: list[int] = missing["step"].unique().sort().to_list()
+    return steps
 
 
 def _excess(breakdown: pl.DataFrame, idle: pl.DataFrame | None, long: pl.DataFrame) -> pl.DataFrame:
