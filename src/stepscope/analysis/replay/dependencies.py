@@ -116,8 +116,8 @@ def _launches(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
     """Device work waits for the host piece that launched it, or, if its launch was not recorded, for how far the host
     had come when it began; calls of a CPU for what `_host_starts` says."""
     host = _ends(rows.filter(pl.col("lane") == HOST))
-    asked = device.filter(pl.col("lane") != "communication").with_columns(
-        at_ns=pl.col("launch_ns").fill_null(pl.col("start_ns"))
+    asked = device.filter(pl.col("lane") != "communication").select(
+        "rank", "row", at_ns=pl.col("launch_ns").fill_null(pl.col("start_ns"))
     )
     found = asked.sort("at_ns").join_asof(
         host, left_on="at_ns", right_on="before_end_ns", by="rank", check_sortedness=False
@@ -133,7 +133,9 @@ def _waits(rows: pl.DataFrame, device: pl.DataFrame, limits: Limits) -> pl.DataF
     ends = _ends(device)
     launched = device.filter(pl.col("launch_ns").is_not_null()).sort("launch_ns", maintain_order=True)
     through = launched.select("rank", "launch_ns", through_ns=pl.col("end_ns").cum_max().over("rank"))
-    host = rows.filter(pl.col("lane") == HOST).with_columns(since_ns=pl.col("end_ns").shift(1).over("rank"))
+    host = rows.filter(pl.col("lane") == HOST).select(
+        *("rank", "row", "kind", "start_ns", "end_ns"), since_ns=pl.col("end_ns").shift(1).over("rank")
+    )
     since = host.sort("since_ns", nulls_last=True).join_asof(
         through, left_on="since_ns", right_on="launch_ns", by="rank", check_sortedness=False
     )
@@ -147,6 +149,8 @@ def _waits(rows: pl.DataFrame, device: pl.DataFrame, limits: Limits) -> pl.DataF
 def _host_starts(rows: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """On a CPU, a call begins when the host has come so far, unless the one before it ended just then."""
     calls = rows.filter((pl.col("lane") == "communication") & (pl.col("kind") == "communication"))
+    if calls.is_empty():
+        return _edges(calls.with_columns(before="row"), "launch")
     since = pl.col("start_ns") - pl.col("end_ns").shift(1).over("rank")
     free = calls.filter(~since.is_between(0, limits.least_ns).fill_null(value=False)).sort("start_ns")
     host = _ends(rows.filter(pl.col("lane") == HOST))
