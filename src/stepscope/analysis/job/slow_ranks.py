@@ -142,8 +142,8 @@ def slow_ranks(
                 **found.row(number, named=True),
                 "cost_ns": round(cost),
                 "cost_ratio": cost / mean_ns,
-                "saving_low_ns": max(0, round(min(low, cost))),
-                "saving_high_ns": round(max(high, cost)),
+                "saving_low_ns": max(0, round(low)),
+                "saving_high_ns": round(high),
                 "alone_ns": max(0, round(sum(costs.saved(frozenset([number]))) / count)),
                 "error_ratio": error,
             }

@@ -131,6 +131,12 @@ class BusyCosts:
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float]:
-    """The lower and upper quartile of savings over the steps."""
-    column = pl.Series(values)
-    return float(column.quantile(0.25, "lower") or 0), float(column.quantile(0.75, "higher") or 0)
+    """The lower and upper quartile of savings over the steps, or their mean where that lies outside.
+
+    Examples:
+        >>> quartiles([0.0, 0.0, 0.0, 0.0, 100.0])
+        (0.0, 20.0)
+    """
+    column, mean = pl.Series(values), sum(values) / len(values)
+    low, high = column.quantile(0.25, "lower") or 0, column.quantile(0.75, "higher") or 0
+    return float(min(low, mean)), float(max(high, mean))

@@ -86,8 +86,8 @@ def savings(
             {
                 "kind": kind,
                 "saving_ns": max(0, round(saving)),
-                "saving_low_ns": max(0, round(min(low, saving))),
-                "saving_high_ns": max(0, round(max(high, saving))),
+                "saving_low_ns": max(0, round(low)),
+                "saving_high_ns": max(0, round(high)),
                 "alone_ns": max(0, round(sum(without.saved(frozenset([number]))) / count)),
                 "error_ratio": error,
             }

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.costs import quartiles
 from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
@@ -144,7 +145,7 @@ class _Job:
         }
         found = []
         for cause, saved in zip(self._causes, shared, strict=True):
-            each, mean = pl.Series(saved), sum(saved) / count
+            mean, (low, high) = sum(saved) / count, quartiles(saved)
             share = mean / lost if lost else None
             found.append(
                 {
@@ -152,8 +153,8 @@ class _Job:
                     **self._described(cause),
                     "cause": cause,
                     "saving_ns": round(mean),
-                    "saving_low_ns": round(each.quantile(0.25, "lower") or 0),
-                    "saving_high_ns": round(each.quantile(0.75, "higher") or 0),
+                    "saving_low_ns": round(low),
+                    "saving_high_ns": round(high),
                     "explained": share,
                     "is_named": share is not None and share >= self._limits.explained,
                 }
