@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
@@ -62,6 +63,19 @@ def test_ranks_that_are_slow_together_are_one_unit_with_one_cost(shape, ranks, f
     assert row["cost_ratio"] > alone_ratio
     assert row["saving_low_ns"] <= row["cost_ns"] <= row["saving_high_ns"]
     assert row["excess_ns"] == pytest.approx((factor - 1) * row["typical_ns"], rel=0.05)
+
+
+def test_many_ranks_that_are_slow_alike_cost_what_they_do_together_also_if_no_unit_is_known() -> None:
+    """The ranks of a host whose name was not recorded: an eighth of the cost would be next to nothing."""
+    job = Job("unknown", HOSTS, [computing(HOSTS.host_ranks(2), 1.15)])
+    run = run_of(job)
+    tables = {r.rank: {n: r.table(n).drop("rank", strict=False).collect() for n in r.rows} for r in run.ranks}
+    for frames in tables.values():
+        frames["ranks"] = frames["ranks"].with_columns(host=pl.lit(None, pl.String))
+    [row] = told(Run.from_frames(tables))
+
+    assert (row["unit_kind"], row["ranks"]) == ("ranks", ", ".join(map(str, range(16, 24))))
+    assert is_close(row["cost_ns"], job.mean_loss_ns)
 
 
 @pytest.mark.parametrize(

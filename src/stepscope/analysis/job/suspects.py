@@ -24,6 +24,9 @@ SUSPECTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "score": pl.Float64,
 }
 
+SINGLE = 3
+"""Up to so many ranks that form no unit are suspects of their own, chosen by us: more are hardly slow by chance."""
+
 
 def suspects(
     late_ranks: pl.DataFrame, excess: pl.DataFrame, ranks: pl.DataFrame, groups: pl.DataFrame | None
@@ -54,14 +57,15 @@ def suspects(
 
 
 def _suspected(unit: dict[str, Any], slow: pl.DataFrame, compared: int) -> Iterator[dict[str, Any]]:
-    """A unit as one suspect; ranks that form none as one each, unless they are most of all."""
+    """A unit as one suspect; ranks that form none as one each, unless they are many or most of all: of many that are
+    slow alike the share of each is small, however much they cost together."""
     same = slow.filter((pl.col("kind") == unit["kind"]) & (pl.col("pattern") == unit["pattern"]))
     if unit["unit_kind"] == JOB:
         rows = same.filter(pl.col("rank").is_null())
         yield _suspect(unit, rows, rows["late_ranks"].explode().unique().sort().to_list())
         return
     parts: Sequence[Sequence[int]] = [unit["ranks"]]
-    if unit["unit_kind"] == RANKS and 2 * len(unit["ranks"]) < compared:
+    if unit["unit_kind"] == RANKS and len(unit["ranks"]) <= SINGLE and 2 * len(unit["ranks"]) < compared:
         parts = [[rank] for rank in unit["ranks"]]
     for ranks in parts:
         yield _suspect(unit, same.filter(pl.col("rank").is_in(ranks)), ranks)
