@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stepscope.analysis.methods.costs import quartiles
 from stepscope.errors import StepscopeError, Unavailable
 from tests.analysis.jobs import GAP, MS, job
 
@@ -51,3 +52,8 @@ def test_an_unknown_kind_and_a_single_rank_are_refused() -> None:
         saved(job(ranks=2), "waiting")
     with pytest.raises(Unavailable, match="two ranks"):
         saved(job(ranks=1), "compile")
+
+
+def test_the_range_of_a_saving_holds_its_mean() -> None:
+    assert quartiles([0.0, 0.0, 0.0, 0.0, 100.0]) == (0.0, 20.0)
+    assert quartiles([100.0, 100.0, 100.0, 100.0, 0.0]) == (80.0, 100.0)
