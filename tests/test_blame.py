@@ -78,6 +78,16 @@ def test_many_ranks_that_are_slow_alike_cost_what_they_do_together_also_if_no_un
     assert is_close(row["cost_ns"], job.mean_loss_ns)
 
 
+def test_ranks_that_are_slow_by_growing_factors_are_told_together() -> None:
+    """Of each of them, the next slower one leaves too little to save."""
+    slow = range(1, 30, 3)
+    job = Job("growing", replace(HOSTS, seed=4), [computing([rank], 1.1 + 0.01 * rank / 3) for rank in slow])
+    rows = told(run_of(job))
+
+    assert is_close(sum(row["cost_ns"] for row in rows), job.mean_loss_ns)
+    assert {rank for row in rows for rank in row["ranks"].split(", ")} == {str(rank) for rank in slow}
+
+
 @pytest.mark.parametrize(
     ("steps", "slow", "pattern", "period"),
     [

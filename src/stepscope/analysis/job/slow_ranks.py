@@ -15,6 +15,7 @@ from stepscope.analysis.methods.costs import BusyCosts, ReplayCosts, quartiles
 from stepscope.analysis.methods.job_graph import OPERATION, job_graph
 from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.methods.timing import ROTATING
+from stepscope.analysis.methods.units import RANKS
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.uneven_work import REPLICA, SEQUENCE, WORKER
 from stepscope.errors import Unavailable
@@ -132,19 +133,19 @@ def slow_ranks(
     recorded_ns = sum(costs.recorded_ns)
     error = sum(costs.step_ns) / recorded_ns - 1 if recorded_ns else 0.0
     enough = limits.cost_ratio * mean_ns
-    kept, shared = _shared(costs, found.height, enough)
+    kept, shared = _shared(costs, found, enough)
     rows = []
-    for number, values in zip(kept, shared, strict=True):
+    for numbers, values in zip(kept, shared, strict=True):
         cost = sum(values) / count
         low, high = quartiles(values)
         rows.append(
             {
-                **found.row(number, named=True),
+                **_one(found[sorted(numbers)]),
                 "cost_ns": round(cost),
                 "cost_ratio": cost / mean_ns,
                 "saving_low_ns": max(0, round(low)),
                 "saving_high_ns": round(high),
-                "alone_ns": max(0, round(sum(costs.saved(frozenset([number]))) / count)),
+                "alone_ns": max(0, round(sum(costs.saved(numbers)) / count)),
                 "error_ratio": error,
             }
         )
@@ -186,15 +187,42 @@ def _cells(found: pl.DataFrame) -> pl.DataFrame:
     return found.select("suspect", "kind", rank="ranks", step="slow_steps").explode("rank").explode("step")
 
 
-def _shared(costs: ReplayCosts | BusyCosts, count: int, enough: float) -> tuple[list[int], list[list[float]]]:
-    """The suspects that cost enough, with the share of each in each step."""
-    kept = _accepted(costs, count, enough)
+def _shared(
+    costs: ReplayCosts | BusyCosts, found: pl.DataFrame, enough: float
+) -> tuple[list[frozenset[int]], list[list[float]]]:
+    """The suspects that cost enough, with the share of each in each step. Those of a kind that cost too little each are
+    taken for one: mending many ranks that are about as slow saves much, and mending any of them nothing."""
+    kept = [frozenset([number]) for number in _accepted(costs, found.height, enough)]
+    merged = False
     while True:
-        shared = shares(len(kept), lambda mended: costs.saved(frozenset(kept[place] for place in mended)))  # noqa: B023
-        worth = [place for place, values in enumerate(shared) if sum(values) >= enough * len(values)]
-        if len(worth) == len(kept):
+        shared = shares(len(kept), lambda mended: costs.saved(frozenset().union(*(kept[place] for place in mended))))  # noqa: B023
+        worth = [sum(values) >= enough * len(values) for values in shared]
+        if all(worth):
             return kept, shared
-        kept = [kept[place] for place in worth]
+        small = [who for who, enough_of_it in zip(kept, worth, strict=True) if not enough_of_it]
+        kept = [who for who in kept if who not in small]
+        if not merged:
+            kept += _together(found, small)
+        merged = True
+
+
+def _together(found: pl.DataFrame, small: list[frozenset[int]]) -> list[frozenset[int]]:
+    """Suspects of the same kind of work and pattern as one."""
+    alike: dict[tuple[object, ...], frozenset[int]] = {}
+    for who in small:
+        what = found.select("kind", "pattern", "period").row(min(who))
+        alike[what] = alike.get(what, frozenset()) | who
+    return list(alike.values())
+
+
+def _one(rows: pl.DataFrame) -> dict[str, object]:
+    """Suspects as one."""
+    first = rows.row(0, named=True)
+    if rows.height == 1:
+        return first
+    both = {name: rows[name].explode().unique().sort().to_list() for name in ("ranks", "slow_steps")}
+    unit = ", ".join(map(str, both["ranks"]))
+    return {**first, **both, "unit_kind": RANKS, "unit": unit, "score": rows["score"].max()}
 
 
 def _accepted(costs: ReplayCosts | BusyCosts, count: int, enough: float) -> list[int]:
