@@ -42,7 +42,7 @@ def job() -> list[RankTrace]:
                 kernel = Work("compute", "gemm", launch.end_ns + 1625, length, 7, launch)
                 copy = Span("cudaMemcpyAsync", now + 30 * US + late, 2 * US)
                 done += [kernel, Work("memory", COPY, kernel.end_ns - 3 * US, 9 * US, 8, copy)]
-                ready[rank], launched[rank] = kernel.end_ns + 2 * US, copy.end_ns + 5 * US
+                ready[rank], launched[rank] = kernel.end_ns + 2 * US, copy.end_ns + 20 * US
             now = max(ready.values()) + 200 * US
             for rank, done in work.items():
                 call = Span("cudaLaunchKernelExC", launched[rank], 4 * US)
