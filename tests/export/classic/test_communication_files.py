@@ -140,8 +140,9 @@ def test_the_last_of_those_recorded_is_not_the_last_of_all(tmp_path: Path) -> No
 
 
 def test_a_link_is_told_only_where_both_ends_and_the_time_are_known(tmp_path: Path) -> None:
-    eager = calls((0, "send", 100, 50), (1, "recv", 8000, 100), peer=0)
-    late = calls((0, "recv", 50, 200), peer=1)  # what the other one sends was not recorded
+    eager = calls((0, "send", 100, 50), (1, "recv", 8000, 100), (2, "send", 100, 50), peer=0)
+    # Two were received before they were sent, which no clock explains, as they went either way.
+    late = calls((0, "recv", 50, 200), (1, "send", 8150, 10), (2, "recv", 20, 60), peer=1)
     export = exported(job_of(tmp_path, eager, late), write_hccl_raw)
 
     assert all(row["link_info"] == {} for row in table(export))
