@@ -141,9 +141,11 @@ def _compare(found: Score, truth: Truth, claims: Sequence[Claim]) -> None:
     ]
     accusing = [claim for claim in claims if claim.accuses]
     found.accusations = len(accusing)
-    found.right = sum(any(is_about(claim, fault, truth) for fault in faults) for claim in accusing)
+    right = [any(is_about(claim, fault, truth) for fault in faults) for claim in accusing]
+    found.right = sum(right)
     guilty = {rank for fault in faults for rank in fault.ranks}
-    found.wrong = sum(not guilty.issuperset(claim.ranks) or not claim.ranks for claim in accusing)
+    others = [claim for claim, is_right in zip(accusing, right, strict=True) if not is_right]
+    found.wrong = sum(not guilty.issuperset(claim.ranks) or not claim.ranks for claim in others)
     found.high = sum(claim.severity == "high" for claim in claims)
     found.accused_ns = sum(claim.saving_ns for claim in accusing)
     found.claimed_ns = sum(claim.saving_ns for claim in claims)
