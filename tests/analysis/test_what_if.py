@@ -107,7 +107,7 @@ def test_an_operator_is_the_kernels_that_it_launched() -> None:
         ({"without": "rank="}, "`rank=` is not understood"),
         ({"without": "rank=1,host=elsewhere"}, "there is no host `elsewhere`. There is host"),
         ({"scale": "op=gemm"}, "give which work and a factor"),
-        ({"scale": "op=gemm,0"}, r"factor, e.g. op=FlashAttention,0.7 \(above 0\)"),
+        ({"scale": "op=gemm,0"}, r"factor, e.g. op=FlashAttention,0.7 \(above 0, from a millionth to a million\)"),
         ({"scale": "op=gemm,-1"}, "above 0"),
         ({"scale": "op=gemm,nan"}, "above 0"),
         ({"scale": "op=gemm,inf"}, "above 0"),

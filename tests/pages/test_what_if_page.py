@@ -12,6 +12,11 @@ from tests.analysis.jobs import job
 from tests.cli.calling import EXAMPLE, printed
 from tests.cli.calling import document as printed_document
 
+REPLAYED = (
+    "Without changes, the replay is within 0.01% of the recording. Here, a step lasts from the end of the one before to "
+    "the end of its last work on any rank."
+)
+
 
 def sentences(run: Run, **options: object) -> list[str]:
     shown = shown_sections(answer(run, PAGE, Request(options=options)))
@@ -21,7 +26,7 @@ def sentences(run: Run, **options: object) -> list[str]:
 def test_a_saving_is_stated_with_the_error_of_the_replay() -> None:
     assert sentences(job(compute={1: 1.3}, jitter=0), without="rank=1") == [
         "With this, the mean step takes 29.00 ms instead of 35.00 ms: 17.1% shorter.",
-        "Without changes, the replay is within 0.01% of the recording.",
+        REPLAYED,
     ]
 
 
@@ -54,13 +59,13 @@ def test_without_a_change_the_suspects_and_all_names_are_listed() -> None:
     found = document(answer(job(compute={1: 1.3}), PAGE, Request()))
 
     assert list(found["tables"]) == ["slow_ranks", "work_names"]
-    assert found["notes"] == ["Without changes, the replay is within 0.01% of the recording."]
+    assert found["notes"] == [REPLAYED]
 
 
 def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     found = printed_document(capsys, "what-if", EXAMPLE, "--without", "rank=2")
 
-    assert found["notes"] == ["Without changes, the replay is within 0.01% of the recording."]
+    assert found["notes"] == [REPLAYED]
     assert all(row["saving_ns"] > 0 for row in found["tables"]["what_if"])
     assert "there is no rank 9. There are ranks 0-3" in " ".join(
         printed(capsys, "what-if", EXAMPLE, "--without", "rank=9", code=2).split()

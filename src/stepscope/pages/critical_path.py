@@ -50,8 +50,17 @@ def _ranks(run: Run, slack: pl.DataFrame) -> Derived:
     """Each rank's mean over the steps, those on the path first."""
     import polars as pl
 
+    # Shares of all steps together, as in the table of what lies on the path.
+    lengths = (
+        slack.filter(pl.col("path_ratio") > 0)
+        .group_by("step")
+        .agg(length=(pl.col("path_ns") / pl.col("path_ratio")).first())
+    )
+    whole = lengths["length"].sum()
     means = slack.group_by("rank").agg(
-        pl.col("path_ns").mean().round(), pl.col("path_ratio").mean(), slack_ns=pl.col("slack_ns").min()
+        pl.col("path_ns").mean().round(),
+        path_ratio=pl.col("path_ns").sum() / whole if whole else pl.lit(0.0),
+        slack_ns=pl.col("slack_ns").min(),
     )
     least = "" if slack["step"].n_unique() == 1 else ", least slack of all"
     return Derived(means.sort(-pl.col("path_ns"), "slack_ns", "rank"), f"{_mean_of(run, slack)}{least}")
@@ -142,6 +151,7 @@ PAGE = Page(
     options=[Option("list", "flag", "List the pieces of the path in order of time.", "", default=False)],
     more="The critical path is the chain of work, each piece waiting for the one before it, that ends with the last "
     "work of a step. Only what lies on it can make the step shorter. Slack is by how much all work of a rank could end "
-    "later without making the step longer. --json has all pieces of the path in order.",
+    "later without making the step longer: that of its tightest piece. Of waiting for others, most is no slack, since "
+    "they wait for this rank as well. --json has all pieces of the path in order.",
     scope="job",
 )

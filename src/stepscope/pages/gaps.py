@@ -54,9 +54,14 @@ def _recurring(run: Run, gaps: pl.DataFrame) -> Derived:  # noqa: ARG001 - one s
     place = ["cause", "before_name", "next_name"]
     ordered = gaps.sort(-pl.col("mean_ns"), "rank", *place, nulls_last=True)
     same = ordered.group_by(place, maintain_order=True)
-    firsts = same.agg(pl.exclude("rank", "mean_ns", "step_ratio").first(), number=pl.col("rank"))
-    means = same.agg(pl.col("mean_ns").mean().round().cast(pl.Int64), pl.col("step_ratio").mean())
-    found = pl.concat([firsts, means.select("mean_ns", "step_ratio")], how="horizontal").sort(
+    over_ranks = ["mean_ns", "step_ratio", "count", "total_ns", "longest_ns"]
+    firsts = same.agg(pl.exclude("rank", *over_ranks).first(), number=pl.col("rank"))
+    means = same.agg(
+        pl.col("mean_ns", "count", "total_ns").mean().round().cast(pl.Int64),
+        pl.col("step_ratio").mean(),
+        pl.col("longest_ns").max(),
+    )
+    found = pl.concat([firsts, means.select(over_ranks)], how="horizontal").sort(
         -pl.col("mean_ns") * pl.col("number").list.len(), *place, nulls_last=True
     )
     named = [describe_numbers(ranks) for ranks in found["number"].to_list()]

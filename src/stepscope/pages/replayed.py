@@ -34,7 +34,9 @@ def replay_notes(run: Run, errors: Sequence[float]) -> Iterator[str]:
             "times are not certain."
         )
     else:
-        yield f"Without changes, the replay is within {max(abs(worst), 0.0001):.2%} of the recording."
+        lasts = "Here, a {step} lasts from the end of the one before to the end of its last work on any rank."
+        good = f"Without changes, the replay is within {max(abs(worst), 0.0001):.2%} of the recording."
+        yield good if len(errors) < 2 else f"{good} {lasts}"
     yield from unknowns(run)
 
 

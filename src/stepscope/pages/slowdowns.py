@@ -40,6 +40,11 @@ def _cause(causes: pl.DataFrame) -> Iterator[str]:
     who = f", {first['cause']} {first['unit']}" if named.height and first["unit"] else ""
     share = f" ({first['explained']:.0%} of what is lost{who})" if named.height else ""
     yield f"Main cause: {what}{share}."
+    if named.height and first["cause"] in ("worker", "replica"):
+        yield (
+            "Savings are against the ideal times of the other ranks. S below is against the mean of all, as published, so "
+            "it states a smaller loss."
+        )
     known = first["correlation"]
     if known is not None:
         yield f"Forward and backward times of micro-batches correlate by {known:.2f}; near 1, their lengths differ."
@@ -69,7 +74,8 @@ def _job(rows: pl.DataFrame) -> Iterator[str]:
         for row in rows.filter(kind=kind).iter_rows(named=True):
             if row["explained"] is not None:
                 who = text.format(unit=row["unit"])
-                yield f"{name} = {row['explained']:.4f}: the share of the slowdown that is gone if {who} are ideal."
+                gone = f"the share of the slowdown that is gone with ideal times of {who}"
+                yield f"{name} = {row['explained']:.4f}: {gone}."
     if job["error_ratio"] >= GOOD_ERROR:
         yield (
             f"Careful: a replay with the recorded delays is {job['error_ratio']:.1%} off, so operations do not follow "

@@ -116,7 +116,7 @@ def factor_of(text: str, problem: str) -> float:
     except ValueError:
         raise StepscopeError(problem) from None
     if not 1e-6 < value < 1e6:
-        raise StepscopeError(f"{problem} (above 0)")
+        raise StepscopeError(f"{problem} (above 0, from a millionth to a million)")
     return value
 
 
