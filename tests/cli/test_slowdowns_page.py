@@ -25,7 +25,7 @@ def test_the_page_shows_the_figures_and_the_cause(job: str, capsys: pytest.Captu
     assert "Main cause: slow ranks (100% of what is lost, worker 2)." in shown
     # 1 s of gathering, 2 s of reducing and the optimizer, and 2 micro-batches of 6 s, or of 3.75 s in the mean
     assert "S = 1.429: the mean step takes 15.000 s without delays between operations, and 10.500 s" in shown
-    assert "M_W = 1.0000: the share of the slowdown that is gone if the slowest ranks (2) are ideal" in shown
+    assert "M_W = 1.0000: the share of the slowdown that is gone with ideal times of the slowest ranks (2)" in shown
 
 
 def test_json_has_each_rank_in_each_step(job: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,8 @@ from tests.cli.calling import EXAMPLE, printed
 from tests.cli.calling import document as printed_document
 
 REPLAYED = (
-    "Without changes, the replay is within 0.01% of the recording. Here, a step lasts from the end of the one before to "
-    "the end of its last work on any rank."
+    "Without changes, the replay is within 0.01% of the recording. Here, a step lasts from the end of the one before "
+    "to the end of its last work on any rank."
 )
 
 

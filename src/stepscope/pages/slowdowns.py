@@ -42,8 +42,8 @@ def _cause(causes: pl.DataFrame) -> Iterator[str]:
     yield f"Main cause: {what}{share}."
     if named.height and first["cause"] in ("worker", "replica"):
         yield (
-            "Savings are against the ideal times of the other ranks. S below is against the mean of all, as published, so "
-            "it states a smaller loss."
+            "Savings are against the ideal times of the other ranks. S below is against the mean of all, as published, "
+            "so it states a smaller loss."
         )
     known = first["correlation"]
     if known is not None:
