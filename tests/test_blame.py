@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 from simulated.faults import Fault, kernels, launches, stops, waits_for_data
 from simulated.frames import run_of
-from simulated.layouts import MS, US, Shape
+from simulated.layouts import MS, US, Shape, programs_of
 from simulated.truth import Job
 from stepscope.advice import advise, limits_from
 from stepscope.advice.finding import Finding
@@ -76,6 +76,16 @@ def test_many_ranks_that_are_slow_alike_cost_what_they_do_together_also_if_no_un
 
     assert (row["unit_kind"], row["ranks"]) == ("ranks", ", ".join(map(str, range(16, 24))))
     assert is_close(row["cost_ns"], job.mean_loss_ns)
+
+
+@pytest.mark.parametrize("layers", [(4, 5), (5, 4)])
+def test_pipeline_stages_of_unequal_size_accuse_nobody(layers: tuple[int, int]) -> None:
+    shape = replace(DATA, stages=2, layers=1, micro_batches=6)
+
+    stages = [programs_of(replace(shape, layers=count)) for count in layers]
+    programs = {rank: stages[shape.place(rank)[0]][rank] for rank in range(shape.ranks)}
+
+    assert told(run_of(Job("unequal stages", shape, [], source=lambda _: programs))) == []
 
 
 def test_ranks_that_are_slow_by_growing_factors_are_told_together() -> None:

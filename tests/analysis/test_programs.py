@@ -32,13 +32,22 @@ def test_one_more_kernel_is_the_same_program_and_another_stage_is_not() -> None:
 
 
 def test_at_the_limit_ranks_are_alike() -> None:
-    assert sorted_into({"gemm": 8}, {"gemm": 10}) == [0, 0]
-    assert sorted_into({"gemm": 79}, {"gemm": 100}) == [0, 1]
+    assert sorted_into({"gemm": 9}, {"gemm": 10}) == [0, 0]
+    assert sorted_into({"gemm": 89}, {"gemm": 100}) == [0, 1]
     assert sorted_into({"gemm": 79}, {"gemm": 100}, limits=Limits(alike_ratio=0.7)) == [0, 0]
 
 
+def test_what_several_ranks_do_alike_and_others_do_not_is_another_program() -> None:
+    longer = {**LAYER, "loss": 1}
+    assert sorted_into(LAYER, LAYER, longer, longer) == [0, 0, 2, 2]
+    assert sorted_into(LAYER, LAYER, LAYER, longer) == [0, 0, 0, 0]
+    # Alike to both, a rank is with those that are nearest, and does not bring them together.
+    near = {**LAYER, "softmax": 6}
+    assert sorted_into(LAYER, LAYER, near, {**near, "loss": 1}, {**near, "loss": 1}) == [0, 0, 2, 2, 2]
+
+
 def test_programs_are_connected_over_others() -> None:
-    assert sorted_into({"gemm": 100}, {"gemm": 60}, {"gemm": 80}, {"gemm": 72}) == [0, 0, 0, 0]
+    assert sorted_into({"gemm": 100}, {"gemm": 75}, {"gemm": 90}, {"gemm": 82}) == [0, 0, 0, 0]
 
 
 def test_the_first_stage_first_and_each_named_by_its_lowest_rank() -> None:

@@ -15,7 +15,7 @@ class Limits:
     """When ranks run the same program."""
 
     alike_ratio: float = limit(
-        0.8, "of what they do, counted", "chosen by us: pipeline stages differ in more, an extra kernel in less"
+        0.9, "of what they do, counted", "chosen by us: pipeline stages differ in more, an extra kernel in less"
     )
 
 
@@ -28,8 +28,9 @@ PAIRS_AT_ONCE = 5_000_000
 def programs(counts: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """Sort ranks into programs by what they do and how often.
 
-    Ranks that do exactly the same make a set; sets are one program if what they have in common is most of what either
-    does (the sum of the lower counts over the sum of the higher ones).
+    Ranks that do exactly the same make a set. Sets are one program if what they have in common is most of what either
+    does (the sum of the lower counts over the sum of the higher ones), unless both have several ranks: what several
+    ranks do alike and others do not is by design, as in pipeline stages of which one has a layer more.
 
     Args:
         counts: `rank`, `what` (a name) and `count`, each pair once.
@@ -50,8 +51,11 @@ def programs(counts: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         .join(totals.rename({"rank": "other", "count": "others"}), on="other")
     )
     ratio = pl.col("common") / (pl.col("count") + pl.col("others") - pl.col("common"))
-    alike = common.filter(ratio >= limits.alike_ratio).sort("rank", "other")
-    found = _united(sets["first"].unique().sort().to_list(), list(alike.select("rank", "other").iter_rows()))
+    alike = common.with_columns(ratio=ratio).filter(pl.col("ratio") >= limits.alike_ratio)
+    nearest = alike.sort(-pl.col("ratio"), "rank", "other").select("rank", "other")
+    sizes = sets.group_by("first").len().sort("first")
+    several = set(sizes.filter(pl.col("len") > 1)["first"])
+    found = _united(sizes["first"].to_list(), several, list(nearest.iter_rows()))
     named = pl.DataFrame(
         {"first": list(found), "program": list(found.values())},
         schema_overrides={"first": sets.schema["first"], "program": sets.schema["first"]},
@@ -72,9 +76,10 @@ def _common(own: pl.DataFrame) -> Iterator[pl.DataFrame]:
     yield own.clear().select("rank", other="rank", common="count")
 
 
-def _united(ranks: list[int], pairs: list[tuple[int, int]]) -> dict[int, int]:
-    """The lowest rank of each rank's connected set."""
+def _united(ranks: list[int], several: set[int], pairs: list[tuple[int, int]]) -> dict[int, int]:
+    """The lowest rank of each rank's connected set; no two of `several` get into one."""
     parent = {rank: rank for rank in ranks}
+    firm = set(several)
 
     def root(rank: int) -> int:
         while parent[rank] != rank:
@@ -84,5 +89,9 @@ def _united(ranks: list[int], pairs: list[tuple[int, int]]) -> dict[int, int]:
 
     for one, other in pairs:
         low, high = sorted((root(one), root(other)))
+        if low == high or {low, high} <= firm:
+            continue
         parent[high] = low
+        if high in firm:
+            firm.add(low)
     return {rank: root(rank) for rank in ranks}
