@@ -40,7 +40,8 @@ def test_functions_are_the_users_with_file_and_line(tmp_path: Path) -> None:
     run = open_run(tmp_path / "out", use_store=False)
 
     names = run.table("slices").filter(pl.col("category") == "python").select("name").collect()["name"]
-    assert not names.str.contains("stepscope/record|psutil").any()
+    # Files alone: PyTorch may name a module that it imports itself by a text in memory that was freed and used again.
+    assert not names.str.contains("stepscope/record/|psutil/").any()
     (sleep,) = run.analyse("functions").filter(pl.col("function").str.contains("sleep")).to_dicts()
     assert sleep["called_by"] == "pause (job.py:5)"
     assert 0.6e9 <= sleep["self_ns"] == sleep["idle_ns"]
