@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.analysis.methods.costs import ReplayCosts
 from stepscope.analysis.methods.extra_waits import extra_waits
 from stepscope.analysis.methods.job_graph import JobGraph, job_graph
+from stepscope.analysis.replay.what_if import what_if
 from stepscope.run import Run
 from tests.analysis.test_rank_host_calls import MS, host
 
@@ -27,6 +28,10 @@ BEFORE = {
 
 
 def graph(*ranks: str) -> JobGraph:
+    return job_graph(*frames(*ranks), None, None)
+
+
+def frames(*ranks: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """A step in which each rank launches two kernels, and may wait in between for the first."""
     work = [
         (rank, number, 3, "host" if lane == "waiting" else lane, kind(lane), start, end, launch, None)
@@ -40,7 +45,7 @@ def graph(*ranks: str) -> JobGraph:
     )
     rows = rows.with_columns(pl.col("rank", "step").cast(pl.Int32), name=pl.lit(None, pl.String))
     before = pl.DataFrame(edges, schema=["rank", "work", "before", "why"], orient="row")
-    return job_graph(rows, before.with_columns(pl.col("rank").cast(pl.Int32)), None, None)
+    return rows, before.with_columns(pl.col("rank").cast(pl.Int32))
 
 
 def kind(lane: str) -> str:
@@ -64,6 +69,15 @@ def test_a_wait_that_others_do_not_have_goes_with_what_the_host_did_after_it() -
     assert job.step_times().to_list() == [242]
     assert extra_waits(job, SUSPECTS, excess(20, 20, 40))["node"].to_list() == [10]
     assert ReplayCosts(job, excess(20, 20, 40), SUSPECTS).saved(frozenset([0])) == [32]
+
+
+def test_what_if_leaves_out_the_same_waits() -> None:
+    nobody = {"arrival": None, "clocks": None, "groups": None, "operators": None, "links": None, "transports": None}
+    ranks = pl.LazyFrame({"rank": [0, 1, 2], "host": "host"}, schema_overrides={"rank": pl.Int32})
+    job = frames("usual", "usual", "waits")
+    found = what_if(*job, excess(20, 20, 40), ranks=ranks, without="rank=2,kind=dispatch", **nobody)
+
+    assert found.select("saving_ns", "less_ns").rows() == [(32, 22)]
 
 
 def test_waits_of_half_the_ranks_or_of_ranks_slow_at_something_else_stay() -> None:

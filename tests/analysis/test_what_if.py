@@ -34,7 +34,7 @@ def test_nothing_changed_saves_nothing_and_the_replay_is_the_recording(slow: Run
     found = slow.analyse("what_if")
 
     row = {"recorded_ns": 35_002_000, "replayed_ns": 35_002_000, "changed_ns": 35_002_000}
-    none = {"saving_ns": 0, "saving_ratio": 0.0, "less_ns": 0, "error_ratio": 0.0}
+    none = {"saving_ns": 0, "saving_ratio": 0.0, "less_ns": 0, "unmatched_ns": 0, "error_ratio": 0.0}
     assert found.to_dicts() == [{"step": step, **row, **none} for step in (1, 2)]
 
 
@@ -53,6 +53,7 @@ def test_the_excess_of_all_of_some_and_of_ranks_that_wait(slow: Run) -> None:
 
 def test_work_that_takes_another_time(slow: Run) -> None:
     assert saved(slow, scale="kind=computing,0.5") == [13 * MS] * 2
+    assert saved(slow, scale="kind=computing,0") == [26 * MS - 2000] * 2  # the launches stay
     assert saved(slow, scale="op=GEMM,50%") == [13 * MS] * 2
     assert saved(slow, scale="rank=1,op=gemm,0.5") == [4 * MS] * 2
     assert saved(slow, scale="rank=3,kind=computing,2x") == [-14 * MS] * 2  # 40 ms, 14 more than rank 1 needs
@@ -107,10 +108,16 @@ def test_an_operator_is_the_kernels_that_it_launched() -> None:
         ({"without": "rank="}, "`rank=` is not understood"),
         ({"without": "rank=1,host=elsewhere"}, "there is no host `elsewhere`. There is host"),
         ({"scale": "op=gemm"}, "give which work and a factor"),
-        ({"scale": "op=gemm,0"}, r"factor, e.g. op=FlashAttention,0.7 \(above 0, from a millionth to a million\)"),
-        ({"scale": "op=gemm,-1"}, "above 0"),
-        ({"scale": "op=gemm,nan"}, "above 0"),
-        ({"scale": "op=gemm,inf"}, "above 0"),
+        ({"scale": "op=gemm,-1"}, "op=FlashAttention,0.7; the factor must be 0 or more, up to a million"),
+        ({"scale": "op=gemm,nan"}, "0 or more"),
+        ({"scale": "op=gemm,inf"}, "up to a million"),
+        ({"scale": "op=gemm,0.5;op=gemm,0.5"}, "the same work has a factor already"),
+        ({"scale": "op=gmm,0.5"}, r"Did you mean gemm\? There are gemm, all_reduce"),
+        ({"scale": "kind=compting,0.5"}, r"Did you mean computing\? There are communication, computing"),
+        (
+            {"ideal": True, "without": "rank=1"},
+            "--ideal takes away the excess of all ranks already, so --without rank=1",
+        ),
         ({"scale": "op=attention,0.5"}, "no kernel, call or operator has this in its name"),
         ({"scale": "0.5"}, "give which work and a factor"),
         ({"bandwidth": "fast"}, "give a factor, e.g. 2x"),

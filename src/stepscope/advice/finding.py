@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import polars as pl
 
+from stepscope.analysis.methods.saving_range import saving_range
 from stepscope.tables.steps import REPETITION, WHOLE_RECORDING
 
 T = TypeVar("T")
@@ -19,9 +20,6 @@ Per = Literal["step", "iteration", "recording", "batch"]
 HIGH_RATIO, MEDIUM_RATIO = 0.05, 0.03
 """Saving as a share of the step from which a finding is of high or medium severity: the limits of the Ascend
 advisor, which engineers know."""
-
-OFF_RATIO = 0.05
-"""How far a saving may be off in any case, as a share of it: more than in nine of ten simulated jobs."""
 
 PYTORCH, MINDSPORE = "pytorch", "mindspore"
 CPU, CUDA, ROCM, NPU = "cpu", "cuda", "rocm", "npu"
@@ -164,11 +162,11 @@ def saved(per: Per, mean_ns: float, count: int) -> int:
 
 
 def widened(saving_ns: float, low_ns: float, high_ns: float) -> dict[str, Any]:
-    """The bounds of a saving as arguments of `Finding`, at least `OFF_RATIO` away from it.
+    """The bounds of a saving (`saving_range`) as arguments of `Finding`.
 
     Examples:
         >>> widened(100, 99, 120)
         {'saving_low_ns': 95, 'saving_high_ns': 120}
     """
-    low, high = (1 - OFF_RATIO) * saving_ns, (1 + OFF_RATIO) * saving_ns
-    return {"saving_low_ns": round(min(low_ns, low)), "saving_high_ns": round(max(high_ns, high))}
+    low, high = saving_range(saving_ns, low_ns, high_ns)
+    return {"saving_low_ns": low, "saving_high_ns": high}

@@ -17,8 +17,23 @@ from stepscope.present import LANGUAGES, Language
 class Command(TyperCommand):
     """A command whose help names its arguments as one types them: without Python types and braces.
 
-    The arguments are hidden from the library, which would show both.
+    The arguments are hidden from the library, which would show both. An option with a value that is given twice is an
+    error: the library would silently take the last.
     """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """See the base class.
+
+        Raises:
+            StepscopeError: If an option that takes one value is given several times.
+        """
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        single = [
+            each for each in order if each.nargs == 1 and not each.multiple and not getattr(each, "is_flag", True)
+        ]
+        if twice := next((each for each in single if single.count(each) > 1), None):
+            raise StepscopeError(f"{twice.opts[0]} is given {single.count(twice)} times; give it once")
+        return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as in the library
         """See the base class."""

@@ -42,7 +42,7 @@ def command_of(page: Page) -> Callable[..., None]:
 @functools.cache  # most options are those of every page
 def _parameter(option: Option) -> inspect.Parameter:
     """An option of a page as the command-line library takes it."""
-    kind: Any = bool if option.kind == "flag" else KINDS[option.kind][0]
+    kind: Any = bool if option.kind == "flag" else list[str] if option.joined else KINDS[option.kind][0]
     if option.default is None:
         kind |= None
     annotation = Annotated[kind, shared.declared(option)]
@@ -67,9 +67,14 @@ def _request(page: Page, words: Mapping[str, Any]) -> Request:
         steps,
         words["table"],
         Listing(*(words[option.name] for option in LISTING)),
-        {option.name: words[option.name] for option in page.options},
+        {option.name: _given(option, words[option.name]) for option in page.options},
         main_only=words["form"] == "csv",
     )
+
+
+def _given(option: Option, value: Any) -> Any:
+    """The value of an option; of one that may be given several times, all of them as one text."""
+    return value if not option.joined else option.joined.join(value) if value else None
 
 
 def _note_rank(page: Page, request: Request, run: Run) -> None:

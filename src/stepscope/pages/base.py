@@ -39,6 +39,7 @@ class Option:
         metavar: Stands for the value in a list of options, e.g. `N`.
         flag: Its name on a command line; by default `--` and the name.
         scale: A given value is multiplied by this before an analysis gets it.
+        joined: A text that may be given several times: what stands between the texts when they become one.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Option:
     minimum: float | None = None
     flag: str = ""
     scale: float | None = None
+    joined: str = ""
 
     @property
     def on_command_line(self) -> str:

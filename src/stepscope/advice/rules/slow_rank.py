@@ -8,10 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, Per, per_of, widened
+from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, Per, per_of
 from stepscope.advice.messages import Choices, Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.slow_rank_reasons import INSTEAD, OF_KIND, parameters_of, with_reasons
+from stepscope.analysis.methods.saving_range import TRUSTED_RATIO
 from stepscope.analysis.methods.units import RANK, RANKS
 
 _MORE = Text(
@@ -224,10 +225,6 @@ ROTATING = Message(
 MESSAGES = {**with_reasons(_OF_KINDS), "rotating": ROTATING}
 """By kind, by kind and recorded reason (`computing/alike`), and `rotating` if it is another rank each time."""
 
-TRUSTED_RATIO = 0.05
-"""Error of a replay up to which savings are believed: from there on, the study that introduced such replays leaves jobs
-out ("Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025)."""
-
 _SHOWN_CHARACTERS = 60
 
 _NOT_EVIDENCE = ("rank", "cost_ns", "cost_ratio", "saving_low_ns", "saving_high_ns", "unrecorded_ranks")
@@ -280,7 +277,8 @@ def slow_rank(
             },
             saving_ns=cost_ns,
             saving_ratio=row["cost_ratio"],
-            **_range(row, unrecorded),
+            saving_low_ns=row["saving_low_ns"],
+            saving_high_ns=row["saving_high_ns"],
             per=per,
             evidence={**{name: row[name] for name in row if name not in _NOT_EVIDENCE}, **_evidence(reason)},
         ).on(ranks)
@@ -302,16 +300,11 @@ def _rotating(row: dict[str, Any], others: int, per: Per) -> Finding:
         },
         saving_ns=row["cost_ns"],
         saving_ratio=row["cost_ratio"],
-        **_range(row, 0),
+        saving_low_ns=row["saving_low_ns"],
+        saving_high_ns=row["saving_high_ns"],
         per=per,
         evidence={name: row[name] for name in row if name not in _NOT_EVIDENCE},
     )
-
-
-def _range(row: dict[str, Any], unrecorded: int) -> dict[str, Any]:
-    """The range of the saving; others that were not recorded may be as late, and the replay may be off."""
-    low = 0 if unrecorded or _error(row) else min(row["alone_ns"], row["saving_low_ns"])
-    return widened(row["cost_ns"], low, row["saving_high_ns"])
 
 
 def _error(row: dict[str, Any]) -> float | None:

@@ -13,6 +13,7 @@ from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.job.suspects import suspects
 from stepscope.analysis.methods.costs import BusyCosts, ReplayCosts, quartiles
 from stepscope.analysis.methods.job_graph import OPERATION, job_graph
+from stepscope.analysis.methods.saving_range import TRUSTED_RATIO, saving_range
 from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.methods.timing import ROTATING
 from stepscope.analysis.methods.units import RANKS
@@ -44,8 +45,21 @@ COLUMNS = columns(
     meaning("kind", "What it is slow at.", values=WORK),
     "cost_ns",
     Column("cost_ratio", "float64", "`cost_ns` over the mean step.", importance=60),
-    Column("saving_low_ns", "int64", "Lower quartile of that over the steps.", importance=21),
-    Column("saving_high_ns", "int64", "Upper quartile of that over the steps.", importance=22),
+    Column(
+        "saving_low_ns",
+        "int64",
+        "What it may be at least: the lower quartile over the steps, or `alone_ns` if less; 0 if ranks are missing or "
+        "the replay is far from the recording.",
+        title="at least",
+        importance=21,
+    ),
+    Column(
+        "saving_high_ns",
+        "int64",
+        "What it may be at most: the upper quartile over the steps.",
+        title="at most",
+        importance=22,
+    ),
     Column("alone_ns", "int64", "What mending this alone would save: less, if another is as late.", importance=20),
     Column(
         "excess_ns",
@@ -134,22 +148,27 @@ def slow_ranks(
     error = sum(costs.step_ns) / recorded_ns - 1 if recorded_ns else 0.0
     enough = limits.cost_ratio * mean_ns
     kept, shared = _shared(costs, found, enough)
+    missing = unrecorded(ranks, arrival)
     rows = []
     for numbers, values in zip(kept, shared, strict=True):
-        cost = sum(values) / count
+        cost, who = sum(values) / count, _one(found[sorted(numbers)])
+        alone = max(0, round(sum(costs.saved(numbers)) / count))
         low, high = quartiles(values)
+        # Others that were not recorded may be as late; but not in turn.
+        unsure = abs(error) > TRUSTED_RATIO or (missing and who["pattern"] != ROTATING)
+        least, most = saving_range(cost, 0 if unsure else max(0, min(alone, low)), high)
         rows.append(
             {
-                **_one(found[sorted(numbers)]),
+                **who,
                 "cost_ns": round(cost),
                 "cost_ratio": cost / mean_ns,
-                "saving_low_ns": max(0, round(low)),
-                "saving_high_ns": round(high),
-                "alone_ns": max(0, round(sum(costs.saved(numbers)) / count)),
+                "saving_low_ns": least,
+                "saving_high_ns": most,
+                "alone_ns": alone,
                 "error_ratio": error,
             }
         )
-    return _described(rows, compared, last_arrivals(arrival), unrecorded(ranks, arrival))
+    return _described(rows, compared, last_arrivals(arrival), missing)
 
 
 def _lengths(steps: pl.LazyFrame) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,13 +13,11 @@ from stepscope.analysis.methods.intervals import END, lengths, starting_in, unio
 from stepscope.analysis.methods.job_graph import ENTRY, JobGraph
 from stepscope.analysis.methods.memberships import STAGE, memberships
 from stepscope.analysis.methods.scenario import PLACES, WHERE, Change, sizes_of
+from stepscope.analysis.methods.unknown_names import few, unknown
 from stepscope.errors import StepscopeError
 from stepscope.present import size
 from stepscope.selection import describe_numbers, parse_selection
 from stepscope.tables import GROUPS, LINKS, OPERATORS, TRANSPORTS
-
-LISTED = 8
-"""Names that a message lists."""
 
 CALL = ["group", "sequence"]
 
@@ -118,7 +115,7 @@ class NamedWork:
             "transport": self._transports["transport"].unique().sort().to_list(),
             "size": [size(one) for one in sizes],
         }
-        found |= {name: (_few(words), len(words)) for name, words in listed.items() if words}
+        found |= {name: (few(words), len(words)) for name, words in listed.items() if words}
         if not self._matched.is_empty():
             members = self._matched["ranks"].explode().unique().sort().to_list()
             found.setdefault(
@@ -147,7 +144,7 @@ class NamedWork:
     def _of_kind(self, value: str, option: str) -> pl.Series:
         kinds = self.graph.nodes["kind"]
         if not (found := kinds == value).any():
-            raise _unknown("kind", value, kinds.drop_nulls().unique().sort().to_list(), option)
+            raise unknown("kind", value, kinds.drop_nulls().unique().sort().to_list(), option)
         return found
 
     def _of_host(self, value: str, option: str) -> pl.Series:
@@ -156,7 +153,7 @@ class NamedWork:
     def _ranks_of_host(self, value: str, option: str) -> list[int]:
         hosts = self._hosts
         if value not in set(hosts["host"]):
-            raise _unknown("host", value, hosts["host"].unique().sort().to_list(), option)
+            raise unknown("host", value, hosts["host"].unique().sort().to_list(), option)
         return self.ranks_of_host(value)
 
     def ranks_of_host(self, host: str) -> list[int]:
@@ -180,7 +177,7 @@ class NamedWork:
         stages = self._units.filter(pl.col("unit_kind") == STAGE)
         ranks = stages.filter(pl.col("unit") == value)["rank"].to_list()
         if not ranks:
-            raise _unknown("stage", value, stages["unit"].unique(maintain_order=True).to_list(), option)
+            raise unknown("stage", value, stages["unit"].unique(maintain_order=True).to_list(), option)
         return self._by_rank(ranks)
 
     @cached_property
@@ -199,7 +196,7 @@ class NamedWork:
         words = [word for word in self._members["word"].unique().sort() if _same(word) == _same(value)]
         rows = self._members.filter(pl.col("word").is_in(words))
         if rows.is_empty():
-            raise _unknown("group", value, self._group_words(), option)
+            raise unknown("group", value, self._group_words(), option)
         ranks = rows["rank"].unique().to_list()
         keys = rows["group"].drop_nulls().unique().to_list()
         is_call = self.graph.nodes["collective"].is_not_null()
@@ -238,7 +235,7 @@ class NamedWork:
         if not (link := found.to_series()).any():
             pairs = self._matched[column].filter(self._matched[column].list.len() == 2).unique().sort()
             known = [f"{a}-{b}" for a, b in pairs.to_list()]
-            calls = f"There are {_few(known)}" if known else "Calls of larger groups link all their members"
+            calls = f"There are {few(known)}" if known else "Calls of larger groups link all their members"
             raise StepscopeError(f"{option}: no call links {one} and {other}. {calls}")
         return link
 
@@ -256,7 +253,7 @@ class NamedWork:
                 if sign in "-," and one in known and other in known and one != other:
                     return column, known[one], known[other]
         there = f"ranks {describe_numbers(ranks.values())}"
-        there += f", hosts {_few(list(hosts))}" if len(hosts) > 1 else ""
+        there += f", hosts {few(list(hosts))}" if len(hosts) > 1 else ""
         raise StepscopeError(f"{option}: give two ranks or hosts, e.g. link=0-1. There are {there}")
 
     def nic_ranks(self, value: str, option: str) -> list[int]:
@@ -283,7 +280,7 @@ class NamedWork:
         used = self._transports
         wanted = used.filter(pl.col("transport").str.to_lowercase() == value.lower())
         if wanted.is_empty():
-            raise _unknown("transport", value, used["transport"].unique().sort().to_list(), option)
+            raise unknown("transport", value, used["transport"].unique().sort().to_list(), option)
         rows = self.calls.select("rank", "step", "group", "operation", "name").with_row_index("node")
         found = [
             rows.join(wanted.drop_nulls(keys), on=keys, how="semi")
@@ -306,7 +303,7 @@ class NamedWork:
         found = sizes.is_between(least, most)
         if not found.any():
             there = [size(one) for one in sizes.drop_nulls().unique().sort(descending=True)]
-            known = f"There are calls of {_few(there)}" if there else "No call's size was recorded"
+            known = f"There are calls of {few(there)}" if there else "No call's size was recorded"
             raise StepscopeError(f"{option}: no call has this size. {known}")
         return found
 
@@ -348,7 +345,7 @@ class NamedWork:
         return found
 
     def _no_operator(self, name: str, option: str) -> StepscopeError:
-        return _unknown("op", name, self._operators(), option, "no kernel, call or operator has this in its name")
+        return unknown("op", name, self._operators(), option, "no kernel, call or operator has this in its name")
 
     def _operators(self) -> list[str]:
         """Names of kernels and calls, or, if there are only calls, of operators: those that take longest first."""
@@ -375,20 +372,3 @@ def _same(name: str) -> str:
 def _contains(names: pl.Series, part: str) -> pl.Series:
     found: pl.Series = names.str.to_lowercase().str.contains(part.lower(), literal=True).fill_null(value=False)
     return found
-
-
-def _unknown(word: str, value: str, known: Sequence[str], option: str, problem: str = "") -> StepscopeError:
-    """An unknown name, with those there are: the closest, then the first."""
-    text = f"{option}: {problem or f'there is no {word} `{value}`'}"
-    if not known:
-        return StepscopeError(f"{text}; no {word} was recorded")
-    close = difflib.get_close_matches(value, known, LISTED)
-    ordered = [*close, *(name for name in known if name not in close)]
-    return StepscopeError(f"{text}. There {'is' if len(known) == 1 else 'are'} {_few(ordered)}")
-
-
-def _few(names: Sequence[str], longest: int = 40) -> str:
-    """The first of some names."""
-    shown = [name if len(name) <= longest else f"{name[: longest - 3]}..." for name in names[:LISTED]]
-    more = len(names) - len(shown)
-    return ("; " if "," in "".join(shown) else ", ").join(shown) + (f" and {more} more" if more else "")

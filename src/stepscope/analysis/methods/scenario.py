@@ -82,8 +82,8 @@ def scaled(text: str) -> list[Change]:
         wanted = f"{named}: give which work and a factor, e.g. op=FlashAttention,0.7"
         if not comma:
             raise StepscopeError(wanted)
-        found.append(Change(named, _where(where, named), factor_of(factor, wanted)))
-    return found
+        found.append(Change(named, _where(where, named), factor_of(factor, wanted, or_none=True)))
+    return _each_once(found)
 
 
 def faster(text: str) -> list[Change]:
@@ -101,11 +101,19 @@ def faster(text: str) -> list[Change]:
         if words.get("kind", "communication") != "communication":
             raise StepscopeError(f"{named}: only communication has a bandwidth. For other work, use --scale")
         found.append(Change(named, {**words, "kind": "communication"}, 1 / value))
-    return found
+    return _each_once(found)
 
 
-def factor_of(text: str, problem: str) -> float:
-    """The factor that a text such as `0.7`, `2x` or `70%` stands for, above 0 and finite.
+def _each_once(changes: list[Change]) -> list[Change]:
+    """The changes, of which no two may be about the same work: which factor is meant would be unclear."""
+    for number, change in enumerate(changes):
+        if any(change.where == other.where for other in changes[:number]):
+            raise StepscopeError(f"{change.text}: the same work has a factor already. Give it one factor")
+    return changes
+
+
+def factor_of(text: str, problem: str, *, or_none: bool = False) -> float:
+    """The factor that a text such as `0.7`, `2x` or `70%` stands for, above 0 and finite; `or_none`: or 0.
 
     Raises:
         StepscopeError: With this text, if it is none.
@@ -115,8 +123,8 @@ def factor_of(text: str, problem: str) -> float:
         value = float(word[:-1]) / 100 if word.endswith("%") else float(word.removesuffix("x"))
     except ValueError:
         raise StepscopeError(problem) from None
-    if not 1e-6 < value < 1e6:
-        raise StepscopeError(f"{problem} (above 0, from a millionth to a million)")
+    if not (1e-6 < value < 1e6 or (or_none and value == 0)):
+        raise StepscopeError(f"{problem}; the factor must be {'0 or more' if or_none else 'above 0'}, up to a million")
     return value
 
 

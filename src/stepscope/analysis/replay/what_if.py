@@ -7,15 +7,16 @@ from collections.abc import Sequence
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
-from stepscope.analysis.methods.excess_places import cuts
-from stepscope.analysis.methods.job_graph import job_graph
+from stepscope.analysis.methods.excess_places import PLACE, cuts
+from stepscope.analysis.methods.extra_waits import extra_waits
+from stepscope.analysis.methods.job_graph import WHOLE, JobGraph, job_graph, without_waits
 from stepscope.analysis.methods.named_work import NamedWork
 from stepscope.analysis.methods.scenario import Change, faster, scaled
 from stepscope.analysis.methods.scenario import without as parsed_without
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.replay import NO_STEPS
 from stepscope.analysis.replay.transmission_cuts import transmission_cuts
-from stepscope.errors import Unavailable
+from stepscope.errors import StepscopeError, Unavailable
 from stepscope.tables.base import Column
 
 COLUMNS = columns(
@@ -35,6 +36,13 @@ COLUMNS = columns(
         "Work that the changes take away in the step, summed over all ranks; negative if they add some.",
         title="work taken away",
         importance=30,
+    ),
+    Column(
+        "unmatched_ns",
+        "int64",
+        "Of `less_ns`, what is taken from calls with members that were not recorded: these may wait for them.",
+        title="of calls with unknown members",
+        importance=10,
     ),
     Column(
         "error_ratio",
@@ -81,28 +89,30 @@ def what_if(
     if recorded.is_empty():
         raise Unavailable(NO_STEPS)
     named = NamedWork(graph, arrival, ranks.collect(), groups, operators, links, transports)
-    now = graph.simulation.duration_ns
-    durations = now
+    now, lag_ns = graph.simulation.duration_ns, graph.simulation.lag_ns
     taken = [] if without is None else parsed_without(without)
-    if ideal or taken:
-        durations = _without(named, excess, taken, ideal=ideal)
-    slower = [] if scale is None else scaled(scale)
-    for change in (*slower, *([] if bandwidth is None else faster(str(bandwidth)))):
+    scales = [] if scale is None else scaled(scale)
+    speeds = [] if bandwidth is None else faster(str(bandwidth))
+    _checked(graph, taken, speeds, ideal=ideal)
+    changed, durations = _without(named, excess, taken, ideal=ideal) if ideal or taken else (graph, now)
+    for change in (*scales, *speeds):
         factor = 1.0 if change.factor is None else change.factor
         durations = (durations * (1 + (factor - 1) * named.shares(change))).round().cast(pl.Int64)
-    less = pl.DataFrame({"step": graph.nodes["step"], "less_ns": now - durations}).group_by("step").agg(pl.all().sum())
+    less = pl.DataFrame({"step": graph.nodes["step"], "less_ns": now - durations}).with_columns(
+        unmatched_ns=pl.when(_unmatched(graph, arrival)).then("less_ns").otherwise(0)
+    )
     found = pl.DataFrame(
         {
             "step": pl.Series(graph.steps, dtype=pl.Int32),
             "recorded_ns": recorded,
             "replayed_ns": replayed,
-            "changed_ns": graph.step_times(durations),
+            "changed_ns": changed.step_times(durations, lag_ns),
         }
     ).with_columns(saving_ns=pl.col("replayed_ns") - pl.col("changed_ns"))
     return (
-        found.join(less, on="step", how="left", maintain_order="left")
+        found.join(less.group_by("step").agg(pl.all().sum()), on="step", how="left", maintain_order="left")
         .with_columns(
-            pl.col("less_ns").fill_null(0),
+            pl.col("less_ns", "unmatched_ns").fill_null(0),
             saving_ratio=_over("saving_ns", "replayed_ns"),
             error_ratio=_over("replayed_ns", "recorded_ns", 1.0),
         )
@@ -114,20 +124,62 @@ def _over(one: str, other: str, less: float = 0.0) -> pl.Expr:
     return pl.when(pl.col(other) > 0).then(pl.col(one) / pl.col(other) - less).otherwise(0.0)
 
 
-def _without(work: NamedWork, excess: pl.DataFrame | None, changes: Sequence[Change], *, ideal: bool) -> pl.Series:
-    """Durations without the excess of what is named: own work and, where calls are named, their transmission."""
-    durations = work.graph.simulation.duration_ns
-    cut = pl.repeat(0, len(durations), dtype=pl.Int64, eager=True)
+def _checked(graph: JobGraph, taken: Sequence[Change], speeds: Sequence[Change], *, ideal: bool) -> None:
+    """Refuse what adds nothing, or is about nothing.
+
+    Raises:
+        StepscopeError: If `ideal` contains what is to be taken away, or the job has no communication to be faster.
+    """
+    for change in taken:
+        if ideal and not change.names_calls:
+            raise StepscopeError(
+                f"--ideal takes away the excess of all ranks already, so {change.text} adds nothing. Leave out one of "
+                "them"
+            )
+    if speeds and not (graph.nodes["kind"] == "communication").any():
+        raise StepscopeError(
+            f"{speeds[0].text}: no communication was recorded, so a faster network changes nothing here. For other "
+            "work, use --scale"
+        )
+
+
+def _unmatched(graph: JobGraph, arrival: pl.DataFrame | None) -> pl.Series:
+    """The nodes that are calls with members that were not recorded."""
+    alone = (pl.col("kind") == "communication") & (pl.col("part") == WHOLE)
+    nodes = graph.nodes.select("rank", "collective", alone=alone)
+    if arrival is None:
+        return nodes["alone"]
+    missing = pl.col("members") < pl.col("group_size")
+    partly = arrival.select("rank", "collective", partly=missing.fill_null(value=False)).unique(["rank", "collective"])
+    found = nodes.join(partly, on=["rank", "collective"], how="left", maintain_order="left")
+    return found.select(pl.col("alone") | pl.col("partly").fill_null(value=False)).to_series()
+
+
+def _without(
+    work: NamedWork, excess: pl.DataFrame | None, changes: Sequence[Change], *, ideal: bool
+) -> tuple[JobGraph, pl.Series]:
+    """The job without the excess of what is named, and the durations of its nodes: own work and, where calls are named,
+    their transmission. Waits for the device that only a slow rank has are left out, as in `slow_ranks`."""
+    graph = work.graph
+    durations = graph.simulation.duration_ns
+    own = pl.repeat(0, len(durations), dtype=pl.Int64, eager=True)
+    cut = own
     for change in changes:
         shares = work.shares(change)
         if not change.must_be_calls:
-            cut = _larger(cut, (_own(work, excess) * shares).round().cast(pl.Int64))
+            own = _larger(own, (_own(work, excess) * shares).round().cast(pl.Int64))
         if change.names_calls:
             cut = _larger(cut, transmission_cuts(work, change, shares))
     if ideal:
-        cut = _larger(cut, _own(work, excess))
-    left: pl.Series = durations - cut
-    return left
+        own = _larger(own, _own(work, excess))
+    left: pl.Series = durations - _larger(cut, own)
+    cells = graph.nodes.filter(own > 0).select(PLACE).unique().with_columns(suspect=0)
+    if excess is None or cells.is_empty():
+        return graph, left
+    waits = extra_waits(graph, cells, excess)["node"]
+    if waits.is_empty():
+        return graph, left
+    return without_waits(graph, waits), left.scatter(waits, 0)
 
 
 def _own(work: NamedWork, excess: pl.DataFrame | None) -> pl.Series:
