@@ -16,7 +16,7 @@ from simulated.faults import Fault, kernels, launches, stops, waits_for_data
 from simulated.frames import run_of
 from simulated.layouts import MS, US, Shape, programs_of
 from simulated.truth import Job
-from stepscope.advice import advise, limits_from
+from stepscope.advice import advise, limits_from, worded
 from stepscope.advice.finding import Finding
 from stepscope.run import Run
 
@@ -182,6 +182,49 @@ def test_waiting_that_the_bubble_of_a_pipeline_hides_is_not_claimed() -> None:
     assert run.analyse("late_ranks").select("rank", "kind").rows() == [(6, "dispatch")]
     assert told(run) == []
     assert claims(run) == []
+
+
+@pytest.mark.parametrize(("steps", "late", "factor"), [(4, [2], 2.0), (4, [1, 3], 1.5), (2, [1], 4.0), (8, [4], 2.0)])
+def test_a_rank_that_is_slow_in_one_or_two_steps_is_named_with_them(steps, late, factor) -> None:
+    fault = Fault("computing", "rank", (5,), kernels(factor), steps=frozenset(late))
+    job = Job("few steps", replace(DATA, steps=steps), [fault])
+    run = run_of(job)
+    [row] = told(run)
+
+    assert (row["ranks"], row["kind"]) == ("5", "computing")
+    assert row["slow_steps"] == [step + FIRST for step in late]
+    assert is_close(row["cost_ns"], job.mean_loss_ns)
+    assert 0 < row["saving_low_ns"] <= row["cost_ns"] <= row["saving_high_ns"]
+    finding = _findings(run)[0]
+    assert finding.severity == ("medium" if steps == 2 else "high")
+    assert worded(finding).summary.startswith(
+        f"Rank 5 computes slowly in step{'s' if late[1:] else ''} {late[0] + FIRST}"
+    )
+    assert finding.parameters["factor"] == pytest.approx(factor, rel=0.01)
+    assert ("Only 2 steps could be compared" in worded(finding).cause) == (steps == 2)
+
+
+def test_a_collection_in_one_step_is_claimed_once() -> None:
+    collection = Fault("gc", "rank", (5,), stops(10 * MS, "python_gc", "gc"), steps=frozenset({2}))
+    job = Job("collection", replace(DATA, steps=4), [collection])
+    found = [one for one in _findings(run_of(job)) if one.saving_ns]
+
+    assert [(one.rule, one.message) for one in found] == [("slow-rank", "garbage_collection/garbage_collection")]
+    assert found[0].where == {"rank": 5}
+    assert is_close(found[0].saving_ns, job.mean_loss_ns)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("dispatch", "rank", (5,), stops(10 * MS), steps=frozenset({2})),
+        Fault("dispatch", "rank", (5,), stops(60 * MS), steps=frozenset({2})),
+        Fault("computing", "rank", (5,), kernels(2.0), steps=frozenset({0})),
+    ],
+    ids=["a stall", "a long stall", "the first step"],
+)
+def test_what_may_strike_any_rank_once_accuses_nobody(fault) -> None:
+    assert told(run_of(Job("once", replace(DATA, steps=4), [fault]))) == []
 
 
 @pytest.mark.parametrize("everyone", [False, True])

@@ -10,7 +10,7 @@ from simulated.faults import Change, Fault, kernels, launches, reads_back, stops
 from simulated.layouts import MS, US, Shape, noisier
 from simulated.on_cpu import cpu_programs
 from simulated.operations import SlowPath
-from simulated.truth import Job
+from simulated.truth import STEP_NUMBER, Job
 
 LAYOUTS: dict[str, Shape] = {
     "dp8": Shape(),
@@ -67,15 +67,49 @@ def _in_steps(which: Callable[[int], bool], steps: int, factor: float = 1.4) -> 
     return family
 
 
+def _in_few(late: tuple[int, ...], steps: int, factor: float) -> Family:
+    """A rank computes slowly in one or two steps of a short recording; a finding names the steps."""
+    family = _in_steps(lambda step: step in late, steps, factor)
+
+    def named(number: int) -> Job:
+        job = family(number)
+        words = f"in step {late[0] + STEP_NUMBER}" if len(late) == 1 else "in steps"
+        return replace(job, faults=[replace(fault, reason=words) for fault in job.faults])
+
+    return named
+
+
+def _beside_a_slow_rank(number: int) -> Job:
+    """A rank computes slowly in one step of four, another one in all."""
+    job = _in_few((2,), 4, 2.0)(number)
+    (once,) = job.faults
+    other = (once.ranks[0] + 3) % job.shape.ranks
+    return replace(job, faults=[once, Fault("computing", "rank", (other,), kernels(1.15))])
+
+
+def _host_in_one_step(number: int) -> Job:
+    job = _node(number)
+    (fault,) = job.faults
+    return replace(job, faults=[replace(fault, change=kernels(1.5), steps=frozenset({3}), reason="in step 6")])
+
+
 def _on_host(
-    kind: str, change: Callable[[Shape], Change], *also: str, everyone: bool = False, reason: str = ""
+    kind: str,
+    change: Callable[[Shape], Change],
+    *also: str,
+    everyone: bool = False,
+    reason: str = "",
+    only: tuple[int, frozenset[int] | None] = (0, None),
 ) -> Family:
-    """A fault of the host of one rank (or of each) of a data-parallel job."""
+    """A fault of the host of one rank (or of each) of a data-parallel job, in some steps only (`only`: how many steps
+    there are, and which)."""
 
     def family(number: int) -> Job:
-        name, shape = _shape(number, "dp8", "dp4", "zero8", "tp2")
+        steps, struck = only
+        name, shape = _shape(number, "dp8", "dp4", "zero8", "tp2", **({"steps": steps} if steps else {}))
         ranks = tuple(range(shape.ranks)) if everyone else (_victim(shape, number),)
-        fault = Fault(kind, "job" if everyone else "rank", ranks, change(shape), also=also, reason=reason)
+        unit = "job" if everyone else "rank"
+        fault = Fault(kind, unit, ranks, change(shape), steps=struck, also=also, reason=reason)
         return Job(name, shape, [fault])
 
     return family
@@ -225,6 +259,13 @@ def _healthy_host_bound(number: int) -> Job:
     return Job("host-bound dp8", noisier(shape, number % 5))
 
 
+def _few_steps(number: int) -> Job:
+    """A short recording with random stalls, of uneven batches every third time."""
+    steps, uneven = (2, 3, 4)[number % 3], (0.0, 0.0, 0.03)[number // 3 % 3]
+    shape = {"stall_ns": 5 * MS, "stalls": (0.02, 0.05, 0.1)[number // 2 % 3], "steps": steps, "work_noise": uneven}
+    return _healthy(**shape)(number)
+
+
 def _expert_library(*factors: float) -> Family:
     """Experts whose tokens a library of its own exchanges, hidden by computing; a rank computes slowly, or none."""
 
@@ -255,6 +296,7 @@ HEALTHY: dict[str, Family] = {
     "healthy, uneven batches": _healthy(work_noise=0.03),
     "healthy, expert library": _expert_library(),
     "healthy, CPU": _cpu(),
+    "healthy, few steps, random stalls": _few_steps,
     "healthy, clocks of hosts differ": _healthy(ranks_per_host=4, clock_spread_ns=5 * MS),
 }
 
@@ -269,6 +311,17 @@ FAULTY: dict[str, Family] = {
     "from step 7 of 10": _in_steps(lambda step: step >= 6, 10),
     "every third step": _in_steps(lambda step: step % 3 == 2, 12),
     "first 6 of 20": _in_steps(lambda step: step < 6, 20),
+    "1 of 4 steps x2": _in_few((2,), 4, 2.0),
+    "2 of 4 steps x2": _in_few((1, 3), 4, 2.0),
+    "1 of 2 steps x4": _in_few((1,), 2, 4.0),
+    "1 of 4 steps x2, beside a slow rank": _beside_a_slow_rank,
+    "1 of 5 steps of a host x1.5": _host_in_one_step,
+    "garbage collection in 1 of 4 steps": _on_host(
+        "garbage_collection",
+        lambda _: stops(10 * MS, "python_gc", "gc"),
+        reason="in step 5",
+        only=(4, frozenset({2})),
+    ),
     "one step of 4.6 s": _outlier,
     "dispatch +20 us, host-bound": _dispatch,
     "hidden in the bubble": _bubble,

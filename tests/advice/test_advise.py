@@ -33,13 +33,14 @@ def test_of_two_ranks_the_slow_one_is_compared_with_the_other() -> None:
     assert "than the median rank" in worded(four).summary and "on the median rank." in worded(four).cause
 
 
-def test_a_comparison_of_one_step_is_called_so() -> None:
-    one, several = (
+def test_a_comparison_of_few_steps_is_called_so() -> None:
+    one, two, several = (
         worded(next(iter(slow_rank(slow_ranks().with_columns(steps=pl.lit(steps)), breakdown())))).cause
-        for steps in (1, 2)
+        for steps in (1, 2, 3)
     )
 
     assert one == f"{several} Only 1 step could be compared: record more to rule out chance."
+    assert two == f"{several} Only 2 steps could be compared: record more to rule out chance."
 
 
 def test_a_healthy_job_gets_no_advice() -> None:

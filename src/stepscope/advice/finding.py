@@ -70,6 +70,7 @@ class Finding:
         evidence: Supporting figures, with units in their names.
         platform: Framework and device of its ranks, which select the texts; set by `advise` if texts depend on it.
         least: Minimum severity, for problems that threaten more than time.
+        most: Maximum severity, for what rests on little.
     """
 
     rule: str
@@ -84,6 +85,7 @@ class Finding:
     evidence: dict[str, Any] = field(default_factory=dict)
     platform: Platform = field(default_factory=Platform)
     least: Severity = "low"
+    most: Severity = "high"
 
     def __post_init__(self) -> None:
         """Use the saving itself if there is no range."""
@@ -94,9 +96,9 @@ class Finding:
     @property
     def severity(self) -> Severity:
         """Severity by its saving."""
-        if self.saving_ratio >= HIGH_RATIO:
-            return "high"
-        return "medium" if self.saving_ratio >= MEDIUM_RATIO else self.least
+        ratio = self.saving_ratio
+        found: Severity = "high" if ratio >= HIGH_RATIO else "medium" if ratio >= MEDIUM_RATIO else self.least
+        return max(found, self.most, key=SEVERITIES.index)
 
     @property
     def ranks(self) -> list[int]:

@@ -12,24 +12,26 @@ from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, Per, per_
 from stepscope.advice.messages import Choices, Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.slow_rank_reasons import INSTEAD, OF_KIND, parameters_of, with_reasons
+from stepscope.advice.rules.slow_rank_times import highest, is_once, ranged, when
 from stepscope.analysis.methods.saving_range import TRUSTED_RATIO
 from stepscope.analysis.methods.units import RANK, RANKS
 
 _MORE = Text(
     "[ {when:when}][ since {slow_since:steps}][ until {slow_until:steps}]"
-    ": {excess_ns:ms} more {per:each} than {compared:one the other rank|the median rank}[ on rank {worst_rank}]"
+    ": {excess_ns:ms} more[ {every:each}] than {compared:one the other rank|the median rank}[ on rank {worst_rank}]"
     "[ ({excess_ratio:percent} of {per:time})][; it arrives last in {times_last} of {collectives} collectives]"
     "[. Only recorded ranks are compared: {unrecorded:count rank is|ranks are} missing].",
     "[（{when:when}）][（自{slow_since:steps}起）][（直到{slow_until:steps}）]"
-    "：{per:each}比{compared:one 另一个|中位} rank 多 {excess_ns:ms}[（rank {worst_rank}）]"
+    "：[{every:each}]比{compared:one 另一个|中位} rank 多 {excess_ns:ms}[（rank {worst_rank}）]"
     "[（占{per:time}的 {excess_ratio:percent}）]"
     "[；{collectives} 次集合通信中有 {times_last} 次最后到达][。仅比较了已记录的 rank：缺少 {unrecorded} 个]。",
 )
 _AGAINST = Text(
-    " {own_ns:ms} {per:each}, against {typical_ns:ms} on {compared:one the other rank|the median rank}.[ Masked by "
-    "{masked_by:ranks}: fix both to get this saving.][ Only {few:windows} could be compared: record more to rule out "
-    "chance.]",
-    " {own_ns:ms}，{compared:one 另一个|中位} rank 为 {typical_ns:ms}。[被 {masked_by:ranks} 掩盖："
+    " {own_ns:ms}[ {every:each}], against {typical_ns:ms} on {compared:one the other rank|the median rank}."
+    "[ Its other {normal:one step is|steps are} normal.][ Masked by {masked_by:ranks}: fix both to get this saving.]"
+    "[ Only {few:windows} could be compared: record more to rule out chance.]",
+    " {own_ns:ms}，{compared:one 另一个|中位} rank 为 {typical_ns:ms}。"
+    "[其余 {normal:windows}正常。][被 {masked_by:ranks} 掩盖："
     "两者都解决后才能获得这一节省。][只能比较 {few:windows}：多记录几步以排除偶然。]",
 )
 _SHORT = Text(
@@ -38,9 +40,13 @@ _SHORT = Text(
 )
 _BASIS = Text(
     "[less if {others:count other slow rank stays|other slow ranks stay} as late; ]"
-    "from the lower to the upper quartile of what a replay of the job without its extra time saves, and at least 5 % "
-    "either way",
-    "[若另外 {others} 个慢 rank 同样晚则更少；]不含其多用时间的作业重放所节省时间的下四分位到上四分位，且至少上下 5 %",
+    "[{ranged:one |}from the lower to the upper quartile of ]what a replay of the job without its extra time saves"
+    "[ in its {slow_windows:windows}, averaged over {steps:windows}]"
+    "[{ranged:one |}, and at least 5 % either way][{single:one |}, give or take 5 %]",
+    "[若另外 {others} 个慢 rank 同样晚则更少；]不含其多用时间的作业重放所节省的时间"
+    "[（取其变慢的 {slow_windows:windows}，平均到 {steps:windows}）]"
+    "[{ranged:one |}的下四分位到上四分位，且至少上下 5 %]"
+    "[{single:one |}，上下 5 %]",
 ) + Text(
     "[; the replay is {error_ratio:percent} off the recording, so this is uncertain]",
     "[；重放与记录相差 {error_ratio:percent}，因此不确定]",
@@ -67,7 +73,7 @@ _LOGGING = Text("and logging or checkpoints that only this rank does.", "以及�
 _OF_KINDS = {
     "computing": _message(
         Text("{ranks:one computes|compute} slowly", "计算慢"),
-        Text("It computes for", "它的计算耗时{per:each}"),
+        Text("It computes for", "它的计算耗时[{every:each}]"),
         {
             (None, None): Text(
                 "Compare its kernels with another rank's: if all are slower by one factor, check clock, power cap and "
@@ -86,7 +92,7 @@ _OF_KINDS = {
     ),
     "data_loading": _message(
         Text("{ranks:one waits|wait} for data", "在等待数据"),
-        Text("Its training loop waits for the next batch for", "它的训练循环等待下一批数据，{per:each}"),
+        Text("Its training loop waits for the next batch for", "它的训练循环等待下一批数据，[{every:each}]"),
         framed(
             Text(
                 "Check that rank's input: storage, file sizes, and the CPU load of its host. Then raise ",
@@ -112,7 +118,7 @@ _OF_KINDS = {
     ),
     "compile": _message(
         Text("{ranks:one spends|spend} time compiling", "在编译上耗时"),
-        Text("Its compiler runs for", "它的编译器运行{per:each}"),
+        Text("Its compiler runs for", "它的编译器运行[{every:each}]"),
         framed(
             Text(
                 "Check what only that rank compiles: its batches may have other sizes, or its compiler's cache may be "
@@ -137,7 +143,7 @@ _OF_KINDS = {
     ),
     "checkpoint": _message(
         Text("{ranks:one spends|spend} time on checkpoints", "在保存检查点上耗时"),
-        Text("It stops to write checkpoints for", "它为写检查点而停顿{per:each}"),
+        Text("It stops to write checkpoints for", "它为写检查点而停顿[{every:each}]"),
         Text(
             "Let every rank save its own part, save less often or without stopping for it, and to local storage first.",
             "让每个 rank 保存自己的部分，降低保存频率或异步保存，并先写到本地存储。",
@@ -145,7 +151,7 @@ _OF_KINDS = {
     ),
     "garbage_collection": _message(
         Text("{ranks:one spends|spend} time on garbage collection", "在垃圾回收上耗时"),
-        Text("Python collects garbage there for", "该 rank 上 Python 的垃圾回收{per:each}"),
+        Text("Python collects garbage there for", "该 rank 上 Python 的垃圾回收[{every:each}]"),
         Text(
             "Find what only that rank keeps or collects: calls of gc.collect(), lists of results or logs that grow. "
             "Call gc.freeze() after warm-up, or let all ranks collect in the same step.",
@@ -160,9 +166,9 @@ _OF_KINDS = {
         },
         {
             (None, None): Text(
-                "Its host launches work late: it is busy for", "它的主机下发任务过晚：主机忙于{per:each}"
+                "Its host launches work late: it is busy for", "它的主机下发任务过晚：主机忙于[{every:each}]"
             ),
-            (None, CPU): Text("It is outside of the framework's operators for", "它在框架算子之外耗时{per:each}"),
+            (None, CPU): Text("It is outside of the framework's operators for", "它在框架算子之外耗时[{every:each}]"),
         },
         framed(
             Text(
@@ -188,7 +194,7 @@ _OF_KINDS = {
     ),
     "memory": _message(
         Text("{ranks:one copies|copy} memory slowly", "内存拷贝慢"),
-        Text("Its memory copies take", "它的内存拷贝耗时{per:each}"),
+        Text("Its memory copies take", "它的内存拷贝耗时[{every:each}]"),
         {
             (None, None): Text(
                 "Check host memory (pinned or pageable), the PCIe link and the NUMA placement of that rank.",
@@ -261,17 +267,16 @@ def slow_rank(
             message=message,
             parameters={
                 **words,
-                **_when(row, per),
+                **when(row, per),
                 **{name: row[name] for name in ("excess_ns", "typical_ns")},
                 "unit": f"{row['unit_kind']} {row['unit']}" if row["unit_kind"] not in (RANK, RANKS) else None,
                 "collectives": row["calls"],
-                "excess_ratio": row["excess_ns"] / ratio if ratio else None,
+                "excess_ratio": row["excess_ns"] / ratio if ratio and not is_once(row) else None,
                 "own_ns": row["typical_ns"] + row["excess_ns"],
                 "times_last": row["times_last"] if row["calls"] else None,
                 "masked_by": worst if hidden else None,
                 "others": others or None,
                 "compared": compared,
-                "few": 1 if row["steps"] == 1 and per != "recording" else None,
                 "unrecorded": unrecorded or None,
                 "error_ratio": _error(row),
             },
@@ -281,6 +286,7 @@ def slow_rank(
             saving_high_ns=row["saving_high_ns"],
             per=per,
             evidence={**{name: row[name] for name in row if name not in _NOT_EVIDENCE}, **_evidence(reason)},
+            most=highest(row),
         ).on(ranks)
 
 
@@ -291,11 +297,11 @@ def _rotating(row: dict[str, Any], others: int, per: Per) -> Finding:
         message="rotating",
         parameters={
             "slow_count": row["steps_late"],
-            "steps": row["steps"],
             "ranks": [int(one) for one in row["ranks"].split(", ")],
             "kind": row["kind"],
             "excess_ns": row["excess_ns"],
             "others": others or None,
+            **ranged(row),
             "error_ratio": _error(row),
         },
         saving_ns=row["cost_ns"],
@@ -311,21 +317,6 @@ def _error(row: dict[str, Any]) -> float | None:
     """How far the replay is off, if that is too far to be certain."""
     error = abs(row["error_ratio"])
     return error if error > TRUSTED_RATIO else None
-
-
-def _when(row: dict[str, Any], per: Per) -> dict[str, Any]:
-    """When the ranks are slow, for the summary; nothing if always."""
-    steps, pattern = row["slow_steps"], row["pattern"]
-    known: dict[str, Any] = {"when": None, "slow_since": None, "slow_until": None}
-    if not steps or per == "recording":
-        return known
-    if pattern == "since":
-        known["slow_since"] = [steps[0]]
-    elif pattern == "until":
-        known["slow_until"] = [steps[-1]]
-    elif pattern != "steady":
-        known["when"] = {"period": row["period"], "steps": steps, "of": row["steps"]}
-    return known
 
 
 def _causes(rows: pl.DataFrame) -> dict[tuple[int, str], dict[str, Any]]:

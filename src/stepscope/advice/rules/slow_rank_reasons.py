@@ -45,18 +45,18 @@ _KERNELS: dict[str, tuple[Text | Choices, Text | Choices]] = {
                     "检查该设备的频率、功耗上限、温度以及其他进程",
                 ),
                 {
-                    GENERAL: Text(", or replace it.", "，或更换该设备。"),
+                    GENERAL: Text("; replace it if it stays slow.", "；若仍然慢，则更换该设备。"),
                     (None, CUDA): Text(
-                        " (`nvidia-smi -q -d CLOCK,POWER,TEMPERATURE,PERFORMANCE`), or replace it.",
-                        "（`nvidia-smi -q -d CLOCK,POWER,TEMPERATURE,PERFORMANCE`），或更换该设备。",
+                        " (`nvidia-smi -q -d CLOCK,POWER,TEMPERATURE,PERFORMANCE`); replace it if it stays slow.",
+                        "（`nvidia-smi -q -d CLOCK,POWER,TEMPERATURE,PERFORMANCE`）；若仍然慢，则更换该设备。",
                     ),
                     (None, ROCM): Text(
-                        " (`rocm-smi --showclocks --showpower --showtemp`), or replace it.",
-                        "（`rocm-smi --showclocks --showpower --showtemp`），或更换该设备。",
+                        " (`rocm-smi --showclocks --showpower --showtemp`); replace it if it stays slow.",
+                        "（`rocm-smi --showclocks --showpower --showtemp`）；若仍然慢，则更换该设备。",
                     ),
                     (None, NPU): Text(
-                        " (`npu-smi info -t common -i ID`), or replace it.",
-                        "（`npu-smi info -t common -i ID`），或更换该设备。",
+                        " (`npu-smi info -t common -i ID`); replace it if it stays slow.",
+                        "（`npu-smi info -t common -i ID`）；若仍然慢，则更换该设备。",
                     ),
                 },
             ),

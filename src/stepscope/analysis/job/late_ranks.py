@@ -8,6 +8,8 @@ from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.job.comparable import comparable
 from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.methods.patterns import LIMITS, Limits, patterns
+from stepscope.analysis.methods.pauses import pauses
+from stepscope.analysis.methods.sudden import sudden
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column
 
@@ -34,6 +36,7 @@ COLUMNS = columns(
     Column(
         "chance", "float64", "Probability that some rank is late so often by chance; null if unknown.", importance=20
     ),
+    Column("is_stall", "bool", "True if it is one long stall of its host, which may strike any rank.", importance=11),
     nulls="rank since_step until_step period score chance typical_ns",
 )
 
@@ -45,26 +48,35 @@ def late_ranks(
     arrival: pl.DataFrame | None,
     ranks: pl.LazyFrame,
     steps: pl.LazyFrame,
+    work: pl.DataFrame,
+    outer_steps: pl.DataFrame | None = None,
+    all_steps: pl.DataFrame | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Judge each rank's excess (`excess`) against noise and chance: one row per late rank and kind of work, largest
-    loss first (see `patterns`).
+    loss first (see `patterns`). Single steps that no random stall explains count as well (see `sudden`), unless
+    something starts up in them.
 
     Raises:
         Unavailable: If there are fewer than two ranks, or the ranks do not belong together.
     """
     compared = compared_excess(excess, arrival, ranks, steps)
-    found = patterns(
-        compared.rename({"program": "peers"}).with_columns(pl.col("peers").cast(pl.String)),
-        typical_step(compared),
-        limits,
-    )
+    step_ns, starts = typical_step(compared), _starts(outer_steps, all_steps)
+    listed = compared.rename({"program": "peers"}).with_columns(pl.col("peers").cast(pl.String))
+    found = patterns(listed, step_ns, limits, sudden(listed, work, step_ns, starts), starts)
     return (
         found.rename({"steps": "listed", "ranks": "late_ranks", "compared_steps": "steps"})
         .with_columns(slow_steps="listed")
         .with_columns(pl.col("period", "steps").cast(pl.Int64))
         .select(names(COLUMNS))
     )
+
+
+def _starts(outer_steps: pl.DataFrame | None, all_steps: pl.DataFrame | None) -> list[int]:
+    """The first step of the recording, and those after a pause of it."""
+    firsts = [] if outer_steps is None else outer_steps["first_step"].to_list()
+    resumed = [] if all_steps is None else pauses(all_steps)["step"].to_list()
+    return sorted({*firsts, *resumed})
 
 
 def compared_excess(
@@ -81,4 +93,6 @@ def compared_excess(
 def typical_step(excess: pl.DataFrame) -> float:
     """About how long a step is: the longest time that a rank is busy in it, ns."""
     busy = excess.group_by("rank", "step").agg(pl.col("own_ns").sum()).group_by("step").agg(pl.col("own_ns").max())
-    return float(busy.select(pl.col("own_ns").median()).item() or 0)
+    # of two steps the shorter one: the other may be the odd one
+    middle = pl.when(pl.len() == 2).then(pl.col("own_ns").min()).otherwise(pl.col("own_ns").median())
+    return float(busy.select(middle).item() or 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -48,15 +49,15 @@ COLUMNS = columns(
     Column(
         "saving_low_ns",
         "int64",
-        "What it may be at least: the lower quartile over the steps, or `alone_ns` if less; 0 if ranks are missing or "
-        "the replay is far from the recording.",
+        "What it may be at least: the lower quartile over the slow steps, averaged over all, or `alone_ns` if less; 0 "
+        "if ranks are missing or the replay is far from the recording.",
         title="at least",
         importance=21,
     ),
     Column(
         "saving_high_ns",
         "int64",
-        "What it may be at most: the upper quartile over the steps.",
+        "What it may be at most: the upper quartile over the slow steps, averaged over all.",
         title="at most",
         importance=22,
     ),
@@ -72,7 +73,7 @@ COLUMNS = columns(
     Column(
         "pattern",
         "string",
-        "When it is slow: `steady`, `since`, `until`, `periodic`, `sometimes`, `rotating`.",
+        "When it is slow: `steady`, `since`, `until`, `periodic`, `sometimes`, `once`, `rotating`.",
         importance=40,
     ),
     meaning("steps", "Number of compared steps."),
@@ -153,7 +154,7 @@ def slow_ranks(
     for numbers, values in zip(kept, shared, strict=True):
         cost, who = sum(values) / count, _one(found[sorted(numbers)])
         alone = max(0, round(sum(costs.saved(numbers)) / count))
-        low, high = quartiles(values)
+        low, high = quartiles(values, [step in who["slow_steps"] for step in costs.steps])
         # Others that were not recorded may be as late; but not in turn.
         unsure = abs(error) > TRUSTED_RATIO or (missing and who["pattern"] != ROTATING)
         least, most = saving_range(cost, 0 if unsure else max(0, min(alone, low)), high)
@@ -234,7 +235,7 @@ def _together(found: pl.DataFrame, small: list[frozenset[int]]) -> list[frozense
     return list(alike.values())
 
 
-def _one(rows: pl.DataFrame) -> dict[str, object]:
+def _one(rows: pl.DataFrame) -> dict[str, Any]:
     """Suspects as one."""
     first = rows.row(0, named=True)
     if rows.height == 1:

@@ -43,10 +43,11 @@ def suspects(
         One row per unit, kind of work and pattern with the columns of `SUSPECTS`, those that lose most first.
     """
     typical = pl.max_horizontal(pl.col("typical_ns").fill_null(1), pl.lit(1))
-    # Steps that are long for all ranks are no excess of any of them.
+    # Steps that are long for all ranks are no excess of any of them, and one stall shows no slow rank.
     of_ranks = pl.col("rank").is_not_null() | (pl.col("pattern") == ROTATING)
-    slow = late_ranks.filter(of_ranks, pl.col("pattern") != ONCE).with_columns(
-        factor=(typical + pl.col("excess_ns")) / typical
+    slow = late_ranks.filter(of_ranks, ~pl.col("is_stall")).with_columns(
+        factor=(typical + pl.col("excess_ns")) / typical,
+        once=pl.when(pl.col("pattern") == ONCE).then(pl.col("slow_steps").list.first()),
     )
     everyone = excess["rank"].unique().sort().to_list()
     found = units(slow, memberships(ranks, groups), everyone)
@@ -59,7 +60,8 @@ def suspects(
 def _suspected(unit: dict[str, Any], slow: pl.DataFrame, compared: int) -> Iterator[dict[str, Any]]:
     """A unit as one suspect; ranks that form none as one each, unless they are many or most of all: of many that are
     slow alike the share of each is small, however much they cost together."""
-    same = slow.filter((pl.col("kind") == unit["kind"]) & (pl.col("pattern") == unit["pattern"]))
+    alike = [pl.col(name).eq_missing(unit[name]) for name in ("kind", "pattern", "once")]
+    same = slow.filter(*alike)
     if unit["unit_kind"] == JOB:
         rows = same.filter(pl.col("rank").is_null())
         yield _suspect(unit, rows, rows["late_ranks"].explode().unique().sort().to_list())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb, exp, lgamma, log
+from math import atan2, comb, exp, lgamma, log, pi, sqrt
 
 USUAL, UNUSUAL = 0.5, 9.5
 """What is assumed of the rate at which healthy ranks are late before any was seen: about one step in twenty."""
@@ -80,6 +80,30 @@ def chance_of_evenness(counts: Sequence[int], ranks: int) -> float:
         ways = after
     found = sum(number for (so_far, _), number in ways.items() if so_far == total)
     return found / comb(ranks * len(counts), total)
+
+
+def chance_of_score(score: float, freedom: int) -> float:
+    """Probability that noise alone is at least so many standard deviations above its mean, if these are known from so
+    many deviations only (Student's t distribution).
+
+    Examples:
+        >>> [round(chance_of_score(*given), 3) for given in ((6.314, 1), (2.015, 5), (1.812, 10))]
+        [0.05, 0.05, 0.05]
+    """
+    if score <= 0:
+        return 0.5
+    # of the angle, the probability of deviations to both sides is a finite sum
+    angle, cosine = atan2(score, sqrt(freedom)), freedom / (freedom + score**2)
+    term = total = 1.0
+    for k in range(2 + freedom % 2, freedom - 1, 2):
+        term *= cosine * (k - 1) / k
+        total += term
+    if freedom % 2:
+        part = sqrt(cosine) * score / sqrt(freedom + score**2) * total if freedom > 1 else 0.0
+        inside = 2 / pi * (angle + part)
+    else:
+        inside = score / sqrt(freedom + score**2) * total
+    return max(0.0, (1 - inside) / 2)
 
 
 def _log_ways(late: int, steps: int) -> float:

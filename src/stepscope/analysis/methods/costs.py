@@ -130,13 +130,25 @@ class BusyCosts:
         return busy.group_by("step").agg(pl.col("own_ns").max()).sort("step")
 
 
-def quartiles(values: Sequence[float]) -> tuple[float, float]:
+def quartiles(values: Sequence[float], slow: Sequence[bool] | None = None) -> tuple[float, float]:
     """The lower and upper quartile of savings over the steps, or their mean where that lies outside.
+
+    Args:
+        values: The saving in each step.
+        slow: Whether each is one of those that the savings are about; the quartiles are those of these steps, averaged
+            over all. Default: all.
 
     Examples:
         >>> quartiles([0.0, 0.0, 0.0, 0.0, 100.0])
         (0.0, 20.0)
+        >>> quartiles([0.0, 60.0, 0.0, 100.0], [False, True, False, True])
+        (30.0, 50.0)
     """
+    if slow is not None and any(slow) and not all(slow):
+        share = sum(slow) / len(values)
+        rest = sum(value for value, is_slow in zip(values, slow, strict=True) if not is_slow) / len(values)
+        low, high = quartiles([value for value, is_slow in zip(values, slow, strict=True) if is_slow])
+        return share * low + rest, share * high + rest
     column, mean = pl.Series(values), sum(values) / len(values)
     low, high = column.quantile(0.25, "lower") or 0, column.quantile(0.75, "higher") or 0
     return float(min(low, mean)), float(max(high, mean))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, median, pvariance
@@ -13,7 +13,8 @@ import polars as pl
 from stepscope.analysis.methods.chance import chance_at_rate, chance_of_evenness
 from stepscope.analysis.methods.lateness import lateness
 from stepscope.analysis.methods.references import BY_RANK, WORK
-from stepscope.analysis.methods.timing import ROTATING, Timing, chance_of, timing
+from stepscope.analysis.methods.sudden import MARKED
+from stepscope.analysis.methods.timing import ONCE, ROTATING, Timing, chance_of, timing
 from stepscope.limits import limit
 
 PATTERNS: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -33,6 +34,7 @@ PATTERNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "typical_ns": pl.Int64,
     "score": pl.Float64,
     "chance": pl.Float64,
+    "is_stall": pl.Boolean,
 }
 
 LEVELS = (0.5, 0.75)
@@ -81,25 +83,37 @@ class _Rank:
     typical_ns: int
     steps: list[int]
     late: dict[int, int]
+    sure: frozenset[int] = frozenset()
+    """Its steps that are no chance, however few they are."""
 
     def above(self, level: float) -> dict[int, int]:
         """The steps in which it is later than that."""
         return {step: excess for step, excess in self.late.items() if excess > level}
 
 
-def patterns(excess: pl.DataFrame, step_ns: float, limits: Limits = LIMITS) -> pl.DataFrame:
+def patterns(
+    excess: pl.DataFrame,
+    step_ns: float,
+    limits: Limits = LIMITS,
+    sure: pl.DataFrame | None = None,
+    starts: Collection[int] = (),
+) -> pl.DataFrame:
     """When which ranks are late.
 
     A rank is named if it is slower than normal throughout (`lateness`), or if it is late in more steps, or in more
     consecutive steps, than chance explains at the rate at which other ranks are late by as much. Ranks that are late in
     the same steps share a cause and do not count as others. So random stalls name nobody.
 
-    A rank's step, or a step of all ranks, that costs several typical steps is reported by its length alone.
+    A rank's step, or a step of all ranks, that costs several typical steps is reported by its length alone. So is a
+    rank with few late steps, even one, that no random stall explains (`sure`), if hardly any other rank is as late in
+    other steps.
 
     Args:
         excess: Result of `references`.
         step_ns: Length of a typical step.
         limits: What is late, and what is more than chance.
+        sure: Result of `sudden`.
+        starts: Steps in which something starts up, so that a single long one shows nothing.
 
     Returns:
         One row per rank and kind, largest loss first, with the columns of `PATTERNS`. `rank` is null for `rotating` (in
@@ -109,14 +123,15 @@ def patterns(excess: pl.DataFrame, step_ns: float, limits: Limits = LIMITS) -> p
         how many, of `compared_steps`. `ranks`: those that were late. `excess_ns`: mean in the slow steps (for
         `rotating`, of the latest rank); `loss_ns`: the same in the mean step; `typical_ns`: median of what is typical.
         `score`: of the mean excess, in standard errors; `chance`: that some rank is late so often by chance; both null
-        if unknown.
+        if unknown. `is_stall`: a single long stall, which may strike any rank.
     """
     rows: list[tuple[object, ...]] = []
     cells = excess.filter(pl.col("excess_ns").is_not_null())
     for work in _listed(cells, lateness(excess, step_ns), step_ns, limits).partition_by(WORK, maintain_order=True):
         kind, peers = work.select(WORK).row(0)
-        ranks = [_Rank(*row) for row in _ranks(work)]
-        rows.extend((kind, peers, *row) for row in _found(ranks, step_ns, limits))
+        ranks = [_Rank(*row) for row in _ranks(work, _sure(sure, kind, peers))]
+        given = _Given(step_ns, frozenset(starts), is_marked=kind in MARKED)
+        rows.extend((kind, peers, *row) for row in _found(ranks, given, limits))
     rows.extend(_long_for_all(cells, step_ns, limits))
     found = pl.DataFrame(rows, schema=PATTERNS, orient="row")
     return found.sort("loss_ns", "kind", "peers", "rank", "pattern", descending=[True, *[False] * 4], nulls_last=True)
@@ -143,18 +158,38 @@ def _listed(cells: pl.DataFrame, late: pl.DataFrame, step_ns: float, limits: Lim
     return lists.join(late, on=BY_RANK, nulls_equal=True).sort(BY_RANK, nulls_last=True)
 
 
+@dataclass(frozen=True)
+class _Given:
+    """What is known of a kind of work besides its times."""
+
+    step_ns: float
+    starts: frozenset[int]
+    is_marked: bool
+
+
+def _sure(sure: pl.DataFrame | None, kind: str, peers: str | None) -> dict[int, frozenset[int]]:
+    """The steps of each rank that are no chance."""
+    if sure is None:
+        return {}
+    rows = sure.filter((pl.col("kind") == kind) & pl.col("peers").eq_missing(peers))
+    listed = rows.group_by("rank").agg("step").iter_rows()
+    return {rank: frozenset(steps) for rank, steps in listed}
+
+
 def _ranks(
-    work: pl.DataFrame,
-) -> Iterator[tuple[int, bool, float | None, float | None, int, list[int], dict[int, int]]]:
+    work: pl.DataFrame, sure: dict[int, frozenset[int]]
+) -> Iterator[tuple[int, bool, float | None, float | None, int, list[int], dict[int, int], frozenset[int]]]:
     """The fields of `_Rank`."""
     names = ("rank", "slow", "chance", "sigma_ns", "typical_ns", "step", "late_step", "late_excess")
     for *facts, late_step, late_excess in work.select(names).iter_rows():
         rank, slow, chance, sigma_ns, typical_ns, steps = facts
-        yield rank, slow, chance, sigma_ns, typical_ns, steps, dict(zip(late_step, late_excess, strict=True))
+        late = dict(zip(late_step, late_excess, strict=True))
+        yield rank, slow, chance, sigma_ns, typical_ns, steps, late, sure.get(rank, frozenset()) & late.keys()
 
 
-def _found(ranks: Sequence[_Rank], step_ns: float, limits: Limits) -> Iterator[tuple[object, ...]]:
+def _found(ranks: Sequence[_Rank], given: _Given, limits: Limits) -> Iterator[tuple[object, ...]]:
     """Rows of one kind of work, without kind and peers."""
+    step_ns = given.step_ns
     named = {one.rank: (one, one.late, one.chance) for one in ranks if _is_steady(one, limits)}
     rotating = list(_rotating([one for one in ranks if one.rank not in named], step_ns, limits))
     if not rotating:
@@ -163,10 +198,11 @@ def _found(ranks: Sequence[_Rank], step_ns: float, limits: Limits) -> Iterator[t
         for _ in range(2):
             rest = [one for one in ranks if one.rank not in named]
             worth = [one for one in rest if sum(one.late.values()) >= limits.loss_ratio * step_ns * len(one.steps)]
-            found = [judged for one in worth if (judged := _judged(one, rest, len(ranks), step_ns, limits)) is not None]
+            found = [judged for one in worth if (judged := _judged(one, rest, len(ranks), given, limits)) is not None]
             named |= {judged[0].rank: judged for judged in found}
     for one, late, chance in named.values():
-        yield _row(one, timing(one.steps, late), late, chance)
+        when = timing(one.steps, late)
+        yield _row(one, when, late, chance, is_stall=when.pattern == ONCE and not late.keys() & one.sure)
     yield from rotating
 
 
@@ -175,20 +211,32 @@ def _is_steady(one: _Rank, limits: Limits) -> bool:
 
 
 def _judged(
-    one: _Rank, rest: Sequence[_Rank], tests: int, step_ns: float, limits: Limits
+    one: _Rank, rest: Sequence[_Rank], tests: int, given: _Given, limits: Limits
 ) -> tuple[_Rank, dict[int, int], float | None] | None:
     """A rank with its late steps and their chance, if they are more than that; else None."""
     longest = max(one.late.values())
-    if longest >= limits.once_steps * step_ns and _is_alone(one, rest, longest, limits):
-        return one, one.above(longest / 2), None
+    long = one.above(longest / 2)
+    if longest >= limits.once_steps * given.step_ns and _is_alone(one, rest, longest, limits):
+        return None if long.keys() <= given.starts else (one, long, None)
     late = one.above(fmean(one.late.values()) / 2)
-    if len(late) < 2:
-        return None
-    # late by half or by three quarters of its mean: of stalls of all lengths, few are as long as a slow rank's
-    levels = [share * fmean(late.values()) for share in LEVELS]
-    chance = min(_chance(one, one.above(level), rest, level) for level in levels)
-    together = min(1.0, tests * chance)
-    return (one, late, together) if together <= limits.chance else None
+    if len(late) > 1:
+        # late by half or by three quarters of its mean: of stalls of all lengths, few are as long as a slow rank's
+        levels = [share * fmean(late.values()) for share in LEVELS]
+        chance = min(_chance(one, one.above(level), rest, level) for level in levels)
+        together = min(1.0, tests * chance)
+        if together <= limits.chance:
+            return one, late, together
+    few = one.above(min(one.late[step] for step in one.sure) / 2) if one.sure else {}
+    if few and (given.is_marked or _others(few, one, rest) <= limits.once_others):
+        return one, few, None
+    return None
+
+
+def _others(late: dict[int, int], one: _Rank, rest: Sequence[_Rank]) -> int:
+    """How many other steps of other ranks are at least half as late; those that are late in the same ones share the
+    cause."""
+    level = min(late.values()) / 2
+    return sum(len(other.above(level).keys() - late.keys()) for other in rest if other is not one)
 
 
 def _chance(one: _Rank, late: dict[int, int], rest: Sequence[_Rank], level: float) -> float:
@@ -208,10 +256,11 @@ def _is_alone(one: _Rank, rest: Sequence[_Rank], longest: int, limits: Limits) -
     return stalls - len(one.above(longest / 2)) <= limits.once_others and len(one.above(longest / 2)) == 1
 
 
-def _row(one: _Rank, when: Timing, late: dict[int, int], chance: float | None) -> tuple[object, ...]:
+def _row(one: _Rank, when: Timing, late: dict[int, int], chance: float | None, *, is_stall: bool) -> tuple[object, ...]:
     total, count = sum(late.values()), len(late)
     score = total / count / (one.sigma_ns / sqrt(count)) if one.sigma_ns and count else None
-    return _line(one.rank, when, [one.rank], late, len(one.steps), one.typical_ns, score, chance)
+    line = _line(one.rank, when, [one.rank], late, len(one.steps), one.typical_ns, score, chance)
+    return *line[:-1], is_stall
 
 
 def _line(
@@ -228,7 +277,7 @@ def _line(
     total, steps = sum(late.values()), sorted(late)
     means = round(total / len(late)) if late else 0, round(total / compared)
     times = when.pattern, when.since_step, when.until_step, when.period
-    return rank, *times, steps, len(steps), compared, ranks, *means, typical_ns, score, chance
+    return rank, *times, steps, len(steps), compared, ranks, *means, typical_ns, score, chance, False
 
 
 def _rotating(ranks: Sequence[_Rank], step_ns: float, limits: Limits) -> Iterator[tuple[object, ...]]:

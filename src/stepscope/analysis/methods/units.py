@@ -51,6 +51,7 @@ UNITS: dict[str, pl.DataType | type[pl.DataType]] = {
     "since_step": pl.Int32,
     "until_step": pl.Int32,
     "period": pl.Int32,
+    "once": pl.Int32,
     "also": pl.List(pl.String),
 }
 
@@ -87,7 +88,7 @@ def units(suspects: pl.DataFrame, members: pl.DataFrame, ranks: Sequence[int], l
 
     Args:
         suspects: One row per slow `rank` (null: the whole job), `kind` and `pattern`; if known `factor` (own time over
-            typical time), `since_step`, `until_step` and `period`.
+            typical time), `since_step`, `until_step`, `period` and `once`, the step of those that are slow in one.
         members: Result of `memberships`.
         ranks: All ranks that were compared.
         limits: What is alike, and how much of a unit must be slow.
@@ -96,7 +97,7 @@ def units(suspects: pl.DataFrame, members: pl.DataFrame, ranks: Sequence[int], l
         One row per accused unit with the columns of `UNITS`, those of most ranks first: `unit_kind` and `unit` as in
         `memberships`, or `rank`, `ranks` (that form no unit) and `job` (`unit` null); `ranks` (the slow ones),
         `members` (how many of the unit were compared), `factor` (median), first `since_step`, last `until_step`,
-        `period`, `also` (other units with the same members, e.g. `host a`).
+        `period`, `once`, `also` (other units with the same members, e.g. `host a`).
     """
     everyone = frozenset(ranks)
     known = _units(members, everyone, limits)
@@ -118,7 +119,7 @@ def _units(members: pl.DataFrame, everyone: frozenset[int], limits: Limits) -> l
 
 def _alike(suspects: pl.DataFrame, limits: Limits) -> Iterator[list[dict[str, Any]]]:
     """Rows of ranks that are slow alike."""
-    optional = {name: UNITS[name] for name in ("factor", "since_step", "until_step", "period")}
+    optional = {name: UNITS[name] for name in ("factor", "since_step", "until_step", "period", "once")}
     rows = suspects.select(
         "rank",
         "kind",
@@ -127,11 +128,11 @@ def _alike(suspects: pl.DataFrame, limits: Limits) -> Iterator[list[dict[str, An
             (pl.col(name) if name in suspects.columns else pl.lit(None)).cast(dtype).alias(name)
             for name, dtype in optional.items()
         ),
-    ).sort("kind", "pattern", "period", "rank")
+    ).sort("kind", "pattern", "period", "once", "rank")
     for whole in rows.filter(pl.col("rank").is_null()).iter_rows(named=True):
         yield [whole]
     single = rows.filter(pl.col("rank").is_not_null())
-    for same in single.partition_by("kind", "pattern", "period", maintain_order=True):
+    for same in single.partition_by("kind", "pattern", "period", "once", maintain_order=True):
         chains = [list(same.iter_rows(named=True))]
         for name in ("since_step", "until_step"):
             chains = [part for chain in chains for part in _parts(chain, name, limits)]
@@ -201,7 +202,7 @@ def _rejoined(
         others = (n for n in range(len(parts)) if n != number and not units_of[n])
         for other in others:
             stray = [row for row in parts[other] if row["rank"] in members and _is_stray(row, part, limits)]
-            facts = {name: part[0][name] for name in ("pattern", "period")}
+            facts = {name: part[0][name] for name in ("pattern", "period", "once")}
             moved.setdefault(number, []).extend(
                 {**row, **facts, "since_step": None, "until_step": None} for row in stray
             )
@@ -251,5 +252,6 @@ def _row(
         min(since, default=None),
         max(until, default=None),
         first["period"],
+        first["once"],
         also,
     )
