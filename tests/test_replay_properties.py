@@ -90,9 +90,9 @@ def test_of_any_traces_no_answer_contradicts_another(job: Traces) -> None:
     assert path.select(pl.min_horizontal("duration_ns", "gap_ns") >= 0).to_series().all()
     assert (spare["slack_ns"] >= 0).all()
     assert spare["path_ratio"].is_between(0, 1).all()
-    on_path = path.group_by("rank", "step").agg(pl.col("duration_ns").sum())
+    on_path = path.group_by("rank", "step").agg(length=(pl.col("duration_ns") + pl.col("gap_ns")).sum())
     shared = spare.join(on_path, on=["rank", "step"])
-    assert shared["path_ns"].equals(shared["duration_ns"].alias("path_ns"))
+    assert shared["path_ns"].equals(shared["length"].alias("path_ns"))
     if replay is not None:
         assert replay["replayed_ns"].equals(same["replayed_ns"])
     if slow is not None and slow.height and replay is not None:

@@ -34,7 +34,7 @@ def cell(column: str, value: Any) -> str:
     for suffix, text in TEXTS.items():
         if column.endswith(suffix):
             return text(value)
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
+    return f"{value:.2f}".replace("-0.00", "0.00") if isinstance(value, float) else str(value)
 
 
 def duration(ns: float) -> str:

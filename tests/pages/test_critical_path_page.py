@@ -30,7 +30,7 @@ def slow() -> Run:
 def test_shares_of_the_path_come_first_and_sum_to_all_of_it() -> None:
     totals = shown(slow())[0].tables[0]
 
-    assert totals.heading == "What decides the length of a step, mean of 3 steps"
+    assert totals.heading == "What decides the length of a step, mean of 3 steps (35.00 ms)"
     first = totals.rows.row(0, named=True)
     assert (first["rank"], first["kind"], first["name"], first["duration_ns"]) == (1, "computing", "gemm", 26 * MS)
     assert first["share_ratio"] == pytest.approx(26 / 35.002, abs=1e-3)
@@ -40,8 +40,17 @@ def test_shares_of_the_path_come_first_and_sum_to_all_of_it() -> None:
 def test_the_chain_is_put_into_words() -> None:
     assert shown(slow())[0].sentences == [
         "The chain of step 2, the median (35.00 ms): "
-        "rank 1 for 35.00 ms (computing 26.00 ms and communication 8.00 ms)."
+        "rank 1 for 35.00 ms (26.00 ms computing, 8.00 ms communication and 1.00 ms other work)."
     ]
+
+
+def test_the_parts_of_ranks_sum_to_the_step() -> None:
+    ranks = shown(job(ranks=4, steps=3, gap_ns={1: MS}, jitter=0.01))[1]
+
+    rows = ranks.tables[0].rows
+    assert ranks.tables[0].heading == "Ranks on the critical path, mean of 3 steps"
+    assert rows["path_ratio"].sum() == pytest.approx(1)
+    assert ranks.sentences[0].startswith("Slack is by how much a rank could be later with its own work")
 
 
 def test_each_step_has_its_own_path() -> None:

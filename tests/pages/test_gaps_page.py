@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from stepscope import open_run
 from stepscope.cli.output import Output
 from stepscope.pages.answering import Request, answer
-from stepscope.pages.gaps import PAGE
+from stepscope.pages.gaps import PAGE, _host
 from stepscope.pages.showing import shown_sections
 from stepscope.pages.shown_table import ShownTable
+from stepscope.run import Run
+from tests.analysis.jobs import job
 from tests.cli.calling import EXAMPLE, document, printed
 
 
@@ -43,3 +46,24 @@ def test_a_narrow_screen_shows_what_the_host_did_and_what_ended_it(
     assert max(map(len, lines)) <= 80
     assert sum("what the host did" in line and "ended by" in line for line in lines) == 2
     assert {"layer", "during", "next_name"} <= set(document(capsys, "gaps", EXAMPLE)["tables"]["gaps"][0])
+
+
+def test_where_there_are_no_gaps_it_is_said() -> None:
+    rank = job(ranks=1, steps=1, calls=1, jitter=0).ranks[0]
+    frames = {name: rank.table(name).drop("rank").collect() for name in ("kernels", "steps")}
+    frames["kernels"] = frames["kernels"].with_columns(duration_ns=frames["steps"]["end_ns"] - pl.col("start_ns"))
+    said = [
+        sentence
+        for section in shown_sections(answer(Run.from_frames({0: frames}), PAGE, Request()))
+        for sentence in section.sentences
+    ]
+    assert said == [
+        "No gaps: on every rank, work begins as soon as the work before it has ended.",
+        "No gap is between the same work in most steps.",
+    ]
+
+
+def test_a_gap_in_which_only_an_enclosing_range_is_known_says_so() -> None:
+    rows = pl.DataFrame({"layer": ["nothing recorded", "python"], "during": ["## forward ##", "f"]})
+
+    assert rows.select(host=_host())["host"].to_list() == ["unknown, in ## forward ##", "python: f"]

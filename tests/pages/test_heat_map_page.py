@@ -51,6 +51,24 @@ def test_blocks_show_where_and_how_much() -> None:
     assert table.rows["kind"].to_list() == [None, "computing", None, "computing"]
 
 
+def test_figures_count_what_the_blocks_count() -> None:
+    run = job(ranks=8, steps=4, compute={1: 1.3}, jitter=0.02)
+    rows = shown(run).tables[0].rows
+
+    assert rows["excess_ns"].to_list() == [0, *rows["excess_ns"][1:2], *[0] * 6]
+    assert rows["excess_ns"][1] == pytest.approx(run.analyse("slow_ranks")["excess_ns"][0], rel=0.05)
+
+
+def test_marks_of_ranks_that_no_finding_names_are_explained() -> None:
+    once = job(ranks=8, steps=20, once_ns={("data", 9, 7): 4 * MS}, jitter=0.01)
+
+    assert shown(once).sentences[1] == (
+        "Rank 7 is marked but not among the slow ranks of `analyze`: that may be chance, or it costs the job next to "
+        "nothing."
+    )
+    assert not any("marked" in one for one in shown(job(ranks=8, steps=4, compute={1: 1.3})).sentences)
+
+
 def test_healthy_ranks_of_many_share_a_row() -> None:
     table = shown(job(ranks=20, steps=2, compute={7: 1.2}, jitter=0.001)).tables[0]
 

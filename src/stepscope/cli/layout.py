@@ -14,9 +14,6 @@ from stepscope.tables.operators import PLACE
 GAP = 2
 """Spaces between columns."""
 
-NAME_WIDTH = 60
-"""Longest name if the width is not limited; paths are whole then."""
-
 Cut = Literal["end", "start"]
 
 ENOUGH: dict[Cut, int] = {"end": 24, "start": 48}
@@ -70,12 +67,12 @@ class Laid:
 
 
 def lay_out(columns: list[TextColumn], width: int | None) -> Laid:
-    """Lay a table out within `width` cells (None: as wide as it needs, names up to `NAME_WIDTH`).
+    """Lay a table out within `width` cells (None: as wide as it needs, so that programs and files get whole names).
 
     Where not even the columns that must stay fit, each row becomes a record with one line a value.
     """
     if width is None:
-        return _table(columns, [min(c.natural, NAME_WIDTH) if c.cut == "end" else c.natural for c in columns], [])
+        return _table(columns, [c.natural for c in columns], [])
     leaving = sorted((c for c in columns if c.expendable is not None), key=lambda c: c.expendable or 0)
     dropped, least = list[TextColumn](), ENOUGH
     while (widths := _fit(_without(columns, dropped), width, least)) is None:

@@ -99,7 +99,8 @@ def _print(answered: Answered, form: shared.Format, *, wide: bool) -> None:
 
     if not answered.tables:
         more = f". Other tables: --table {', '.join(answered.not_asked)}" if answered.not_asked else ""
-        raise StepscopeError("; ".join(dict.fromkeys(answered.unavailable.values())) + more)
+        instead = answered.page.instead(answered.run) if answered.page.instead else ""
+        raise StepscopeError("; ".join(dict.fromkeys(answered.unavailable.values())) + more + instead)
     try:
         if form == "table":
             _print_tables(answered, wide=wide)
@@ -119,7 +120,7 @@ def _print_tables(answered: Answered, *, wide: bool) -> None:
     """Every table with its heading and units, then why others are missing and what could not be read."""
     from stepscope.cli.output import Output
     from stepscope.cli.warning_lines import show_warnings
-    from stepscope.pages.reasons import by_reason
+    from stepscope.pages.reasons import unanswered
     from stepscope.pages.showing import shown_sections
     from stepscope.report.sentences import counted, spoken
 
@@ -135,6 +136,6 @@ def _print_tables(answered: Answered, *, wide: bool) -> None:
             out.say(sentence)
         if section.sentences:
             out.say("")
-    for reason, questions in by_reason(answered.unavailable).items():
-        out.say(f"{', '.join(questions)}: {reason}", "dim", indent=2)
+    for sentence in unanswered(answered.unavailable):
+        out.say(sentence, "dim", indent=2)
     show_warnings(out, answered.run)

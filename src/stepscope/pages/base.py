@@ -207,6 +207,7 @@ class Page:
         more: Further help, as paragraphs.
         options: Options that other pages do not have.
         scope: Whether it is about one rank or about all ranks of a job.
+        instead: What else to ask about a run of which it shows nothing: sentences, after a full stop.
     """
 
     name: str
@@ -215,6 +216,7 @@ class Page:
     more: str = ""
     options: Sequence[Option] = ()
     scope: Scope = "rank"
+    instead: Callable[[Run], str] | None = None
 
     @property
     def keys(self) -> list[str]:

@@ -20,6 +20,12 @@ LINKS, LEAST = 6, 0.02
 KINDS_NAMED = 3
 """Kinds of work that are named of a rank's part of the chain."""
 
+LITTLE = 0.005
+"""Share of a part of the chain up to which what is not named does not count."""
+
+GAP = "without recorded work"
+"""What is between two pieces of work."""
+
 _NUMBERED = r"__\d+_\d+_\d+$"
 """End of names of HCCL calls, which number them."""
 
@@ -37,7 +43,7 @@ def _totals(run: Run, path: pl.DataFrame) -> Derived:
     shared = summed.with_columns(share_ratio=time / max(total, 1))
     dearest = shared.sort("share_ratio", *keys, descending=[True, *[False] * 4], nulls_last=True)
     means = dearest.with_columns((pl.col("pieces", "duration_ns", "gap_ns") / steps).ceil().cast(pl.Int64))
-    return Derived(means.select("share_ratio", *keys, "duration_ns", "gap_ns", "pieces"), _mean_of(run, path))
+    return Derived(means.select("share_ratio", *keys, "duration_ns", "gap_ns", "pieces"), _mean_of(run, path, total))
 
 
 def _of_all_ranks(run: Run, path: pl.DataFrame) -> pl.DataFrame:
@@ -62,18 +68,28 @@ def _ranks(run: Run, slack: pl.DataFrame) -> Derived:
         path_ratio=pl.col("path_ns").sum() / whole if whole else pl.lit(0.0),
         slack_ns=pl.col("slack_ns").min(),
     )
-    least = "" if slack["step"].n_unique() == 1 else ", least slack of all"
-    return Derived(means.sort(-pl.col("path_ns"), "slack_ns", "rank"), f"{_mean_of(run, slack)}{least}")
+    return Derived(means.sort(-pl.col("path_ns"), "slack_ns", "rank"), _mean_of(run, slack))
 
 
-def _mean_of(run: Run, rows: pl.DataFrame) -> str:
-    """Of how many steps, or what else they are, the figures are means."""
+def _mean_of(run: Run, rows: pl.DataFrame, total_ns: float | None = None) -> str:
+    """Of how many steps, or what else they are, the figures are means, and how long these take."""
     from stepscope.pages.answering import per_of
 
     count, per = rows["step"].n_unique(), per_of(run)
+    length = "" if total_ns is None else f" ({duration(total_ns / count)})"
     if per == "recording":
-        return ", whole recording"
-    return f", {per} {rows['step'][0]}" if count == 1 else f", mean of {plural(count, per)}"
+        return f", whole recording{length}"
+    return f", {per} {rows['step'][0]}{length}" if count == 1 else f", mean of {plural(count, per)}{length}"
+
+
+def _about_slack(slack: pl.DataFrame) -> Iterator[str]:
+    """What slack is."""
+    if slack["rank"].n_unique() > 1:
+        which = "the {step}" if slack["step"].n_unique() == 1 else "any of the {steps}"
+        yield (
+            "Slack is by how much a rank could be later with its own work (communication apart) without making "
+            f"{which} longer. With 0 us, any delay of the rank is one of the job."
+        )
 
 
 def _chain(run: Run, path: pl.DataFrame) -> Iterator[str]:
@@ -118,15 +134,17 @@ def _parts(rows: pl.DataFrame, length: int) -> list[dict[str, Any]]:
 
 
 def _said(part: dict[str, Any]) -> str:
-    """A part of a chain in words."""
-    works = {**part["kinds"], "nothing recorded": part["gap"]}
+    """A part of a chain in words; what is named sums to all of it."""
+    works = {**part["kinds"], GAP: part["gap"]}
     ordered = sorted(works.items(), key=lambda work: (-work[1], work[0]))
-    named = [
-        f"{kind.replace('_', ' ')} {duration(time)}"
-        for kind, time in ordered[:KINDS_NAMED]
-        if time >= 0.05 * part["time"]
-    ]
-    return f"rank {part['rank']} for {duration(part['time'])} ({listed(named)})"
+    named = [(kind.replace("_", " "), time) for kind, time in ordered[:KINDS_NAMED] if time >= 0.05 * part["time"]]
+    rest = part["time"] - sum(time for _, time in named)
+    if rest >= LITTLE * part["time"]:
+        named.append(("other work", rest))
+    if len(named) == 1:
+        return f"rank {part['rank']} for {duration(part['time'])} ({named[0][0]})"
+    words = [f"{duration(time)} {kind}" for kind, time in named]
+    return f"rank {part['rank']} for {duration(part['time'])} ({listed(words)})"
 
 
 def _notes(run: Run, slack: pl.DataFrame) -> Iterator[str]:
@@ -146,12 +164,12 @@ PAGE = Page(
             only_without=("list",),
         ),
         Section("critical_path", "The critical path, piece by piece", name="pieces", only_with=("list",), rows=40),
-        Section("slack", "Ranks on the critical path", derived=_ranks, notes=_notes, rows=16),
+        Section("slack", "Ranks on the critical path", derived=_ranks, sentences=_about_slack, notes=_notes, rows=16),
     ],
     options=[Option("list", "flag", "List the pieces of the path in order of time.", "", default=False)],
     more="The critical path is the chain of work, each piece waiting for the one before it, that ends with the last "
-    "work of a step. Only what lies on it can make the step shorter. Slack is by how much all work of a rank could end "
-    "later without making the step longer: that of its tightest piece. Of waiting for others, most is no slack, since "
-    "they wait for this rank as well. --json has all pieces of the path in order.",
+    "work of a step. Only what lies on it can make the step shorter. Slack is by how much all of a rank's own work "
+    "could end later without making the step longer: that of its tightest piece. Of waiting for others, most is no "
+    "slack, since they wait for this rank as well. --json has all pieces of the path in order.",
     scope="job",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Option, Page, Section
@@ -81,8 +82,18 @@ def _host() -> pl.Expr:
 
     layer, during = pl.col("layer"), pl.col("during")
     unknown = layer == "nothing recorded"
-    named = pl.when(unknown).then(pl.format("? in {}", during)).otherwise(pl.format("{}: {}", layer, during))
+    named = pl.when(unknown).then(pl.format("unknown, in {}", during)).otherwise(pl.format("{}: {}", layer, during))
     return pl.when(during.is_null()).then(layer).otherwise(named)
+
+
+def _none(gaps: pl.DataFrame) -> Iterator[str]:
+    if gaps.is_empty():
+        yield "No gaps: on every rank, work begins as soon as the work before it has ended."
+
+
+def _none_recurs(gaps: pl.DataFrame) -> Iterator[str]:
+    if gaps.is_empty():
+        yield "No gap is between the same work {in_most_steps}."
 
 
 PAGE = Page(
@@ -95,19 +106,21 @@ PAGE = Page(
             takes={"limit": "limit"},
             hidden=(*_IDS, *_IN_HOST, "next_stream", "during_ratio", "mostly_ratio"),
             derived=_longest,
+            sentences=_none,
         ),
         Section(
             "recurring_gaps",
             "Gaps between the same work {in_most_steps}",
             hidden=(*_IDS, *_IN_HOST, "next_stream", "during_ratio", "mostly_ratio", "start_ns", "longest_step"),
             derived=_recurring,
+            sentences=_none_recurs,
         ),
     ],
     options=[Option("limit", "integer", "Gaps to find on each rank. Default: 20.", "N", minimum=1)],
     more="A gap lasts from the end of all work of a device (of all operators in a CPU-only recording) to the next "
     "work. What the host did is the layer (framework, python, runtime, driver...) and the innermost range that covers "
-    "most of the gap; `? in` a range: nothing else was recorded in it. `mostly` is where most of its time goes, and "
-    "`place` the line of the script, if Python's stack was recorded. If the next work was launched before the gap, the "
-    "host did not cause it.",
+    "most of the gap; `unknown, in` a range: nothing else was recorded in it. `mostly` is where most of its time goes, "
+    "and `place` the line of the script, if Python's stack was recorded. If the next work was launched before the gap, "
+    "the host did not cause it.",
     scope="job",
 )

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Page, Section
-from stepscope.pages.replayed import unknowns
-from stepscope.selection import describe_numbers
+from stepscope.pages.replayed import other_pages, unknowns
+from stepscope.selection import describe_numbers, named_numbers
 from stepscope.tables.base import Column
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ ALONE = 16
 _COLUMNS = (
     Column("ranks", "string", ""),
     Column("by_step", "string", "", title="by {step}"),
-    Column("excess_ns", "int64", "", title="mean excess", importance=90),
+    Column("excess_ns", "int64", "", title="excess", importance=90),
     Column("excess_ratio", "float64", "", title="excess %", importance=80),
     Column("kind", "string", "", title="mostly", importance=85),
 )
@@ -79,12 +79,13 @@ def _named(steps: Sequence[int], per: str) -> str:
 
 
 def _row(cells: pl.DataFrame, ranks: Sequence[int], width: int) -> tuple[object, ...]:
-    """A row of the map: of several ranks and steps, the block of the slowest."""
+    """A row of the map: of several ranks and steps, the block of the slowest; figures are what is beyond noise, as the
+    blocks."""
     import polars as pl
 
     levels = dict(cells.group_by("column").agg(pl.col("level").max()).iter_rows())
     blocks = "".join(_block(levels.get(column)) for column in range(width))
-    mean, typical = cells["excess_ns"].mean(), cells["typical_ns"].mean()
+    mean, typical = cells["clear_ns"].mean(), cells["typical_ns"].mean()
     worst = cells.filter(pl.col("level") > 0).group_by("kind").agg(pl.col("clear_ns").sum())
     kinds = worst.sort("clear_ns", "kind", descending=[True, False])["kind"].drop_nulls()
     ratio = mean / typical if isinstance(mean, float) and isinstance(typical, float) and typical > 0 else None
@@ -99,13 +100,39 @@ def _block(level: int | None) -> str:
 
 def _legend(cells: pl.DataFrame) -> Iterator[str]:
     limits = ", ".join(f"{block} from {ratio:.0%}" for block, ratio in zip(BLOCKS[1:], FROM, strict=True))
-    yield f"{BLOCKS[0]} usual, {limits} above what comparable ranks take for their own work, beyond noise."
+    yield (
+        f"{BLOCKS[0]} usual, {limits} above what comparable ranks take for their own work. What is within their noise "
+        "is not counted; the excess is the mean of the {steps}."
+    )
     if (cells["clear_ratio"].fill_null(0.0) < FROM[0]).all():
         yield "No rank is slower than its peers in any {step}."
 
 
-def _notes(run: Run, cells: pl.DataFrame) -> Iterator[str]:  # noqa: ARG001 - one signature for all
+def _notes(run: Run, cells: pl.DataFrame) -> Iterator[str]:
+    yield from _unreported(run, cells)
     yield from unknowns(run)
+
+
+def _unreported(run: Run, cells: pl.DataFrame) -> Iterator[str]:
+    """Which ranks are marked although they are not among the slow ranks, and why that may be."""
+    from stepscope.errors import Unavailable
+
+    marked = set(cells.filter(cells["clear_ratio"] >= FROM[0])["rank"])
+    try:
+        slow = run.whole.analyse("slow_ranks")["ranks"].to_list()
+    except Unavailable:
+        return
+    rest = sorted(marked.difference(int(rank) for ranks in slow for rank in ranks.split(", ")))
+    if not rest:
+        return
+    is_one = len(rest) == 1
+    who = named_numbers("rank", rest)
+    steps = run.whole.analyse("heat_map")["step"].n_unique()
+    why = "one {step} cannot rule out chance" if steps == 1 else "that may be chance"
+    yield (
+        f"{who[0].upper()}{who[1:]} {'is' if is_one else 'are'} marked but not among the slow ranks of `analyze`: "
+        f"{why}, or it costs the job next to nothing."
+    )
 
 
 PAGE = Page(
@@ -125,4 +152,5 @@ PAGE = Page(
     more="Each row is a rank, each block a step, or several if there are many; of many ranks, those that are never "
     "slow share a row. Waiting for other ranks is not counted. --json has each rank and step.",
     scope="job",
+    instead=other_pages,
 )

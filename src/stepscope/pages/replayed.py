@@ -34,9 +34,10 @@ def replay_notes(run: Run, errors: Sequence[float]) -> Iterator[str]:
             "times are not certain."
         )
     else:
-        lasts = "Here, a {step} lasts from the end of the one before to the end of its last work on any rank."
         good = f"Without changes, the replay is within {max(abs(worst), 0.0001):.2%} of the recording."
-        yield good if len(errors) < 2 else f"{good} {lasts}"
+        begin = "its first work" if len(errors) < 2 else "the end of the one before"
+        last = "its last work" if len(run.whole.ranks) == 1 else "its last work on any rank"
+        yield f"{good} Here, {{a_step}} lasts from {begin} to the end of {last}."
     yield from unknowns(run)
 
 
@@ -70,3 +71,10 @@ def _calls(run: Run) -> tuple[bool, float]:
     matched = arrival.filter(arrival["members"] > 1)
     missing = (matched["members"] < matched["group_size"]).mean()
     return matched.height > 0, missing if isinstance(missing, float) else 0.0
+
+
+def other_pages(run: Run) -> str:
+    """What pages about any job show of a run."""
+    several = len(run.whole.ranks) > 1
+    ranks = ", and `stepscope what-if` and `stepscope heat-map` which ranks cost time" if several else ""
+    return f". `stepscope critical-path` shows what decides how long a step takes{ranks}"

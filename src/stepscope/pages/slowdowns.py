@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Page, Section
-from stepscope.pages.replayed import GOOD_ERROR
+from stepscope.pages.replayed import GOOD_ERROR, other_pages
 
 if TYPE_CHECKING:
     import polars as pl
@@ -167,7 +167,14 @@ PAGE = Page(
             sentences=_job,
             rows=40,
         ),
-        Section("step_slowdowns", "Slowdown of each rank {by_step}", name="rank_slowdowns", derived=_ranks, rows=64),
+        Section(
+            "step_slowdowns",
+            "Slowdown of each rank {by_step}",
+            name="rank_slowdowns",
+            derived=_ranks,
+            drawn="by_step",
+            rows=64,
+        ),
         Section("step_slowdowns", "{Steps}", derived=_steps),
     ],
     more="For recordings that state the micro-batch of each operation, such as operation-level traces of large jobs. "
@@ -175,4 +182,5 @@ PAGE = Page(
     "S is the time of a step in a replay without delays over that with ideal operations; the slowdown of a unit is "
     "that with all others ideal. Causes are found by replays without slow ranks, uneven stages and micro-batches.",
     scope="job",
+    instead=other_pages,
 )

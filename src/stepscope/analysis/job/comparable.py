@@ -7,6 +7,8 @@ import polars as pl
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.errors import Unavailable
 
+TOO_FEW = "ranks can only be compared if the recordings of at least two ranks of one job are opened together"
+
 
 def comparable(
     excess: pl.DataFrame, steps: pl.LazyFrame, arrival: pl.DataFrame | None, ranks: pl.LazyFrame
@@ -20,7 +22,7 @@ def comparable(
         Unavailable: If fewer than two ranks are left, or nothing shows that they belong together.
     """
     if excess["rank"].n_unique() < 2:
-        raise Unavailable("slow ranks need the recordings of at least two ranks of one job")
+        raise Unavailable(TOO_FEW)
     marked = steps.select("rank", "step", "window").collect()
     unmarked = marked.filter(is_whole_recording())["rank"]
     if not marked["rank"].is_in(unmarked.implode()).all():
@@ -29,7 +31,9 @@ def comparable(
     if not calls.is_empty():
         excess = excess.join(_incomplete(excess, calls), on="rank", how="anti", maintain_order="left")
     if excess["rank"].n_unique() < 2:
-        raise Unavailable("only one rank has marked steps, so there is none to compare it with")
+        raise Unavailable(
+            "only one rank has a complete recording with marked steps, so there is none to compare it with"
+        )
     if (
         calls.is_empty()
         and (arrival is None or arrival.filter(pl.col("members") > 1).is_empty())

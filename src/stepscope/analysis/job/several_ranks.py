@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns
+from stepscope.analysis.job.comparable import TOO_FEW
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.errors import Unavailable
 
@@ -18,5 +19,5 @@ def several_ranks(ranks: pl.LazyFrame) -> pl.DataFrame:
     """
     found = ranks_of(ranks)
     if len(found) < 2:
-        raise Unavailable("slow ranks need the recordings of at least two ranks of one job")
+        raise Unavailable(TOO_FEW)
     return pl.DataFrame({"rank": found}, schema={"rank": pl.Int32})

@@ -113,12 +113,18 @@ def _of_the_last(path: pl.DataFrame, graph: JobGraph) -> pl.DataFrame:
 
 SLACK_COLUMNS = columns(
     "rank step",
-    Column("path_ns", "int64", "Its part of the critical path in this step.", title="on the path", importance=57),
+    Column(
+        "path_ns",
+        "int64",
+        "Its part of the critical path in this step, with the gaps before its pieces.",
+        title="on the path",
+        importance=57,
+    ),
     Column("path_ratio", "float64", "`path_ns` over the length of the step.", title="share", importance=56),
     Column(
         "slack_ns",
         "int64",
-        "By how much all of its own work could end later without making the step longer.",
+        "By how much all of its own work, communication apart, could end later without making the step longer.",
         title="slack",
         importance=55,
     ),
@@ -139,7 +145,8 @@ def slack(
     """How much of each step's critical path lies on each rank, and how much time the rank has to spare: one row per
     rank and step.
 
-    The slack is the least of the rank's own work (no communication) that ends in the step; a rank on the path has none.
+    The slack is the least of the rank's own work (no communication) that ends in the step; a rank has none if its own
+    work is on the path.
 
     Raises:
         Unavailable: If no work lies in a step.
@@ -148,7 +155,8 @@ def slack(
     if not graph.steps:
         raise Unavailable(NO_STEPS)
     path = _path(graph)
-    own = path.group_by("rank", "step").agg(path_ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+    time = pl.col("end_ns") - pl.col("start_ns") + pl.col("gap_ns")
+    own = path.group_by("rank", "step").agg(path_ns=time.sum())
     recorded_ns, step_ns = graph.recorded_step_times(), graph.step_times()
     spare = graph.simulation.slack(graph.simulation.grouped(graph.nodes["step"]))
     rows = graph.nodes.select("rank", "step", "kind").with_columns(spare["slack_ns"])
