@@ -33,7 +33,8 @@ def test_a_screen_shows_tables_with_units_and_says_what_is_not_there(capfd) -> N
 
     assert out.startswith("Steps by phase: ")
     assert " ms" in out
-    assert "step_reduces, step_reduce_statistics: no device communication" in out  # one reason is told once
+    # one reason is reported once
+    assert "No communication by stream or mean communication by stream: no device communication" in out
 
 
 def test_without_a_rank_the_lowest_is_told_and_that_there_are_others(capfd) -> None:

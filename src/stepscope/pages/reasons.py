@@ -55,6 +55,19 @@ ANSWERS = {
     "kernel_totals": "kernels",
     "operator_summary": "operators",
     "arrival": "arrival times",
+    "step_trace": "phases",
+    "step_statistics": "statistics of phases",
+    "step_reduces": "communication by stream",
+    "step_reduce_statistics": "mean communication by stream",
+    "step_slowdowns": "slowdowns of ranks",
+    "loader": "data loader",
+    "loader_steps": "batches of the data loader",
+    "cpu_summary": "CPU usage",
+    "cpu_utilization": "CPU usage over time",
+    "model_flops": "operations of the model",
+    "flop_tree": "operations by scope",
+    "operator_flops": "operations by operator",
+    "what_if": "replay",
 }
 """What an analysis gives, if its name without underscores does not say it."""
 
