@@ -10,13 +10,17 @@ SAMPLE = 1000
 
 def in_order(rows: pl.DataFrame, *keys: str, nulls_last: bool = False) -> pl.DataFrame:
     """As `rows.sort(keys, nulls_last=nulls_last, maintain_order=True)`: rows are sorted by the first column that
-    varies, and by the others only where that is the same. If that is nearly everywhere, e.g. for ranks, by the others
-    first."""
+    varies, and by the others only where that is the same. If that is nearly everywhere, e.g. for ranks, by both at once
+    as one number, or by the others first."""
     varying = [key for key in keys if not is_alike(rows[key])]
     if not varying:
         return rows
     first = varying[0]
     if len(varying) > 1 and _repeats(rows[first]):
+        both = _as_one(rows[first], rows[varying[1]])
+        if both is not None:
+            numbered = rows.with_columns(both.alias("_both"))
+            return in_order(numbered, "_both", *varying[2:], nulls_last=nulls_last).drop("_both")
         narrow = in_order(rows.select(varying).with_row_index("_row"), *varying[1:], nulls_last=nulls_last)
         return rows[_by(narrow.select("_row", first), first, nulls_last=nulls_last)["_row"]]
     ordered = _by(rows, first, nulls_last=nulls_last)
@@ -31,6 +35,22 @@ def in_order(rows: pl.DataFrame, *keys: str, nulls_last: bool = False) -> pl.Dat
     order = ordered.select(varying)[places].select(by).to_series()
     moved = pl.int_range(rows.height, eager=True).scatter(places, places.gather(order).cast(pl.Int64))
     return ordered[moved]
+
+
+def _as_one(values: pl.Series, others: pl.Series) -> pl.Series | None:
+    """One number for each row, in order of two columns of numbers; None if there is no such number.
+
+    Rows that come rank by rank, each in order of time, are then sorted or nearly so.
+    """
+    both = (values, others)
+    if any(not column.dtype.is_integer() or column.null_count() for column in both):
+        return None
+    (low, high), (least, most) = ((int(column.min()), int(column.max())) for column in both)  # type: ignore[arg-type]
+    room = most - least + 1
+    if max(abs(low), abs(high), abs(least), abs(most)) >= 2**63 or (high - low + 1) * room >= 2**63:
+        return None
+    first, second = (column.cast(pl.Int64) for column in both)
+    return (first - low) * room + (second - least)
 
 
 def _by(rows: pl.DataFrame, key: str, *, nulls_last: bool) -> pl.DataFrame:
