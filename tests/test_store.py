@@ -78,6 +78,8 @@ def test_rows_of_several_entries_come_with_their_numbers(
 
     parts = [SLICES.conform(toy_slices(1)).with_columns(rank=pl.lit(number, pl.Int32)) for number, _ in entries]
     assert_frame_equal(rows.collect(), pl.concat(parts))
+    for column in parts[0].columns:
+        assert_frame_equal(rows.select(column).collect(), pl.concat(parts).select(column))
     assert rows.select(pl.len()).collect().item() == 6
     assert rows.select("rank").head(3).collect()["rank"].to_list() == [3, 3, 1]
     assert rows.filter(pl.col("rank") == 1).select("stream", "name").collect().shape == (2, 2)
@@ -114,6 +116,8 @@ def test_a_table_that_cannot_be_read_names_its_file(tmp_path: Path) -> None:
         entry.scan("slices").collect()
     with pytest.raises(pl.exceptions.PolarsError, match=r"small\.arrow"):
         scan_together([(0, entry), (1, entry)], "slices").collect()
+    with pytest.raises(pl.exceptions.PolarsError, match=r"small\.arrow"):
+        scan_together([(0, entry), (1, entry)], "slices").select("name").collect()
 
 
 def test_an_entry_of_files_whose_names_are_not_utf8_opens_them_and_shows_their_names(tmp_path: Path) -> None:

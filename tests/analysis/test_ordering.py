@@ -30,3 +30,13 @@ def test_ties_are_sorted_by_the_next_column(ranks) -> None:
     rows = pl.DataFrame({"rank": ranks, "start_ns": [2, 1, 1, 2], "name": ["b", "b", "a", "a"]})
 
     assert_frame_equal(in_order(rows, "rank", "start_ns", "name"), rows.sort("rank", "start_ns", "name"))
+
+
+@pytest.mark.parametrize("most", [5, 2**62, 2**63 - 1])
+def test_two_columns_of_numbers_are_sorted_at_once_if_they_fit_into_one(most) -> None:
+    times = [[most, -most, 0, most, 7], [-most - 1, most, -1, 1, most]]
+    rows = pl.DataFrame({"rank": [-1] * 5 + [2] * 5, "start_ns": [*times[0], *times[1]], "name": list("abcdefghij")})
+
+    found = in_order(rows.sort("name", descending=True), "rank", "start_ns")
+
+    assert_frame_equal(found, rows.sort("name", descending=True).sort("rank", "start_ns", maintain_order=True))

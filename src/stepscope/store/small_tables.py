@@ -22,6 +22,9 @@ SMALL_BYTES = 1 << 20
 PIECE_ROWS = 1 << 16
 """Rows are read so many at a time if few of them may be wanted."""
 
+_MARK, _AFTER_SIZE = b"\xff" * 4, 8
+"""How messages of a stream of Arrow begin; their size follows, 0 at the end."""
+
 Place = tuple[Path, StoredPart, int | None]
 """Where rows of a table are: the directory of an entry, the part, and the number of its rank, if it is asked for."""
 
@@ -62,7 +65,7 @@ def scan_small_table(places: Sequence[Place], schema: Mapping[str, pl.DataType])
     ) -> Iterator[pl.DataFrame]:
         wanted = schema if columns is None else {name: schema[name] for name in columns}
         left = most
-        for piece in _pieces(places, most):
+        for piece in _pieces(places, most, columns):
             found = _put_together(*piece, wanted)
             if left is not None:
                 found = found.head(left)
@@ -79,7 +82,9 @@ def read_small_table(places: Sequence[Place], schema: Mapping[str, pl.DataType])
     return _put_together(places, [_stored(directory / part.name, part) for directory, part, _ in places], schema)
 
 
-def _pieces(places: Sequence[Place], most: int | None) -> Iterator[tuple[list[Place], list[pl.DataFrame]]]:
+def _pieces(
+    places: Sequence[Place], most: int | None, columns: Sequence[str] | None
+) -> Iterator[tuple[list[Place], list[pl.DataFrame]]]:
     """Some places after the other with their rows, until there are `most` or nobody asks for more."""
     enough = PIECE_ROWS if most is None else min(most, PIECE_ROWS)
     here: list[Place] = []
@@ -87,7 +92,7 @@ def _pieces(places: Sequence[Place], most: int | None) -> Iterator[tuple[list[Pl
     height = 0
     for place in places:
         here.append(place)
-        frames.append(_stored(place[0] / place[1].name, place[1]))
+        frames.append(_stored(place[0] / place[1].name, place[1], columns))
         height += frames[-1].height
         if height >= enough:
             yield here, frames
@@ -109,12 +114,23 @@ def _put_together(
     return with_schema(rows, schema)
 
 
-def _stored(file: Path, part: StoredPart) -> pl.DataFrame:
+def _stored(file: Path, part: StoredPart, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """The rows of a table in one place, with those of some columns that are there; at least one."""
     try:
         with file.open("rb", buffering=0) as stream:
-            return pl.read_ipc_stream(io.BytesIO(os.pread(stream.fileno(), part.size, part.at)))
+            content = os.pread(stream.fileno(), part.size, part.at)
+        return pl.read_ipc_stream(io.BytesIO(content), columns=None if columns is None else _chosen(content, columns))
     except pl.exceptions.PolarsError as error:
         raise pl.exceptions.ComputeError(f"{file}: {error}") from error
+
+
+def _chosen(content: bytes, columns: Sequence[str]) -> list[str] | None:
+    """Those of some columns that a stream has, else its first one, which shows how many rows there are; what is not
+    asked for is not unpacked. The stream begins with its schema: four bytes of ones, its size, and the schema."""
+    size = int.from_bytes(content[len(_MARK) : _AFTER_SIZE], "little")
+    schema = content[: _AFTER_SIZE + size] + _MARK + bytes(_AFTER_SIZE - len(_MARK))
+    there = pl.read_ipc_stream(io.BytesIO(schema)).columns
+    return [name for name in there if name in columns] or there[:1] or None
 
 
 def _for_owner(path: str, flags: int) -> int:
