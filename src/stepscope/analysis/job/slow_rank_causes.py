@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.columns import columns
+from stepscope.analysis.host.host_calls import COLUMNS as CALL_COLUMNS
 from stepscope.analysis.host.host_calls import WHAT
 from stepscope.analysis.job.kernel_patterns import patterns_of
 from stepscope.analysis.job.rank_counters import compared_counters
@@ -31,6 +32,9 @@ OF_HOST = (
 
 EXPLAINS_RATIO = 0.3
 """Share of a rank's extra time that a reason must have to be reported, chosen by us: less is not the main reason."""
+
+_OF_KERNELS = ("computing", "memory")
+"""Kinds of work for which kernels show the reason; for all others, host calls do."""
 
 _OF_KIND: dict[str, tuple[str, ...]] = {
     kind: (kind,) for kind in ("garbage_collection", "compile", "checkpoint", "data_loading")
@@ -86,11 +90,34 @@ def slow_kinds(slow_ranks: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@analysis("job", columns("rank", Column("kind", "string", "What its host is slow at.")), whole_job=True)
+def slow_hosts(slow_kinds: pl.DataFrame) -> pl.DataFrame:
+    """Which ranks are slow at what their host does, asked first, since to sum up all host calls takes time.
+
+    Raises:
+        Unavailable: If there are none.
+    """
+    found = slow_kinds.filter(~pl.col("kind").is_in(_OF_KERNELS)).select("rank", "kind")
+    if found.is_empty():
+        raise Unavailable("no rank is slow at what its host does")
+    return found
+
+
+@analysis("job", CALL_COLUMNS, whole_job=True)
+def calls_if_slow(slow_hosts: pl.DataFrame, host_calls: pl.DataFrame) -> pl.DataFrame:  # noqa: ARG001 - asked first
+    """Give `host_calls` of all ranks if a rank is slow at what its host does.
+
+    Raises:
+        Unavailable: If no rank is.
+    """
+    return host_calls
+
+
 @analysis("job", COLUMNS, whole_job=True)
 def slow_rank_causes(
     slow_kinds: pl.DataFrame,
     kernel_classes: pl.DataFrame | None,
-    host_calls: pl.DataFrame | None,
+    calls_if_slow: pl.DataFrame | None,
     counter_steps: pl.DataFrame | None,
 ) -> pl.DataFrame:
     """Find what the recording shows as the reason of each row of `slow_ranks`, compared with the ranks that are not.
@@ -105,7 +132,7 @@ def slow_rank_causes(
     """
     found: list[tuple[Any, ...]] = []
     by_kind = {
-        kind: _reasons(kind, sorted(rows["together"].explode().unique()), kernel_classes, host_calls, counter_steps)
+        kind: _reasons(kind, sorted(rows["together"].explode().unique()), kernel_classes, calls_if_slow, counter_steps)
         for (kind,), rows in slow_kinds.partition_by("kind", as_dict=True, maintain_order=True).items()
     }
     for rank, kind, excess, ratio in slow_kinds.select("rank", "kind", "excess_ns", "slow_ratio").iter_rows():
@@ -139,7 +166,7 @@ def _reasons(
     counters: pl.DataFrame | None,
 ) -> Reasons:
     """The reason of each rank that is slow at a kind of work, as columns of the answer."""
-    if kind in ("computing", "memory"):
+    if kind in _OF_KERNELS:
         clocks = {of_memory: _clocks(counters, slow, of_memory=of_memory) for of_memory in (False, True)}
         return {} if kernels is None else _of_kernels(kernels, "compute" if kind == "computing" else kind, slow, clocks)
     if calls is None:
