@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar
 import polars as pl
 
 from stepscope.analysis.parameters import Parameters, check_cycles, parameters_of
+from stepscope.analysis.rank_lists import listed_ranks
 from stepscope.errors import StepscopeError, close_matches
 from stepscope.tables import TABLES
 from stepscope.tables.base import Column, schema_of
@@ -139,8 +140,7 @@ class Analysis:
         """
         named = [pl.col(name).is_in(ranks) for name in ("rank", "rank_a", "rank_b") if name in self.schema]
         if "ranks" in self.schema:
-            members = pl.col("ranks").str.split(", ").cast(pl.List(pl.Int32))
-            named.append(members.list.set_intersection(pl.lit(ranks, pl.List(pl.Int32))).list.len() > 0)
+            named.append(listed_ranks().list.set_intersection(pl.lit(ranks, pl.List(pl.Int32))).list.len() > 0)
         return answer.filter(pl.any_horizontal(named)) if named else answer
 
     @property

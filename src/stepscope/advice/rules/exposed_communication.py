@@ -13,6 +13,7 @@ from stepscope.advice.registry import rule
 from stepscope.advice.rules.slow_link import exposed_share
 from stepscope.analysis.communication.late_ranks import late_ranks
 from stepscope.analysis.methods.statistics import median
+from stepscope.analysis.rank_lists import listed_ranks
 from stepscope.limits import limit
 
 
@@ -182,7 +183,7 @@ def _excess_ns(transmission: pl.DataFrame | None, limits: Limits) -> float:
     if transmission is None:
         return 0.0
     slow = transmission.filter(pl.col("transmit_ns") >= limits.slowdown_factor * pl.col("best_ns"))
-    of_ranks = slow.select("exposed_ns", rank=pl.col("ranks").str.split(", ")).explode("rank")
+    of_ranks = slow.select("exposed_ns", rank=listed_ranks()).explode("rank")
     return float(of_ranks.group_by("rank").agg(pl.col("exposed_ns").sum())["exposed_ns"].max() or 0)  # type: ignore[arg-type]
 
 

@@ -11,6 +11,7 @@ from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
 from stepscope.advice.rules.slow_link import EXPOSED, exposed_share
 from stepscope.analysis.methods.statistics import median
+from stepscope.analysis.rank_lists import listed
 
 _TAKES = Text(
     "roup {group} (ranks {ranks}) takes {slowdown_factor:number .1f}x as long to transmit as comparable groups",
@@ -66,7 +67,7 @@ def slow_group(
             per=per,
             where={
                 **{name: row[name] for name in ("group", "group_name")},
-                "ranks": [int(rank) for rank in row["ranks"].split(", ")],
+                "ranks": listed(row["ranks"]),
             },
             evidence=evidence,
         )

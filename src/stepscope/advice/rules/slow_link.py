@@ -10,6 +10,7 @@ from stepscope.advice.finding import CPU, Finding, per_of, widened
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
 from stepscope.analysis.methods.statistics import median
+from stepscope.analysis.rank_lists import listed
 
 EXPOSED = Text(
     "between what of its extra transmission computing waits for where it waits least, and all of it, and at least 5 % "
@@ -141,7 +142,7 @@ def slow_link(
             saving_ratio=saving / step_ns if step_ns else 0.0,
             **widened(saving, saving, row["cost_ns"]),
             per=per,
-            where={"ranks": [int(rank) for rank in row["ranks"].split(", ")]},
+            where={"ranks": listed(row["ranks"])},
             evidence={name: row[name] for name in slow_links.columns if name not in _ENDS},
         )
 

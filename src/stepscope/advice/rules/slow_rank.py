@@ -15,6 +15,7 @@ from stepscope.advice.rules.slow_rank_reasons import INSTEAD, OF_KIND, parameter
 from stepscope.advice.rules.slow_rank_times import highest, is_once, ranged, when
 from stepscope.analysis.methods.saving_range import TRUSTED_RATIO
 from stepscope.analysis.methods.units import RANK, RANKS
+from stepscope.analysis.rank_lists import listed
 
 _MORE = Text(
     "[ {when:when}][ since {slow_since:steps}][ until {slow_until:steps}]"
@@ -260,7 +261,7 @@ def slow_rank(
             continue
         reason = causes.get((rank, kind), {})
         message, words = _worded(kind, reason)
-        ranks = [rank, *(int(one) for one in row["ranks"].split(", ") if int(one) != rank)]
+        ranks = [rank, *(one for one in listed(row["ranks"]) if one != rank)]
         ratio = cost_ns / row["cost_ratio"] if row["cost_ratio"] else 0.0
         yield Finding(
             rule="slow-rank",
@@ -297,7 +298,7 @@ def _rotating(row: dict[str, Any], others: int, per: Per) -> Finding:
         message="rotating",
         parameters={
             "slow_count": row["steps_late"],
-            "ranks": [int(one) for one in row["ranks"].split(", ")],
+            "ranks": listed(row["ranks"]),
             "kind": row["kind"],
             "excess_ns": row["excess_ns"],
             "others": others or None,

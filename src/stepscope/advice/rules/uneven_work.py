@@ -12,6 +12,7 @@ from stepscope.advice.finding import Finding, Per, per_of, place
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.slow_rank_reasons import parameters_of
+from stepscope.analysis.rank_lists import listed
 from stepscope.limits import limit
 
 _ERROR = Text(
@@ -192,11 +193,11 @@ def uneven_work(
     `slow_ranks` does not list them.
     """
     per, slowdown = per_of(breakdown), slowdown_causes["slowdown_factor"][0]
-    listed = set() if slow_ranks is None else {one for text in slow_ranks["ranks"] for one in text.split(", ")}
+    told = set() if slow_ranks is None else {rank for text in slow_ranks["ranks"] for rank in listed(text)}
     least = {"communication": limits.communication_ratio}
     for row in slowdown_causes.filter(pl.col("cause") != "unknown").iter_rows(named=True):
-        ranks = [] if row["ranks"] is None else row["ranks"].split(", ")
-        known = row["cause"] in ("worker", "replica") and listed.issuperset(ranks)
+        ranks = [] if row["ranks"] is None else listed(row["ranks"])
+        known = row["cause"] in ("worker", "replica") and told.issuperset(ranks)
         saving = max(row["saving_ns"], row["mended_ns"] or 0)
         if saving >= least.get(row["cause"], limits.saving_ratio) * row["replayed_ns"] and not known:
             yield _finding(row, ranks, per, limits)
@@ -212,17 +213,16 @@ def uneven_work(
         )
 
 
-def _finding(row: dict[str, Any], ranks: list[str], per: Per, limits: Limits) -> Finding:
+def _finding(row: dict[str, Any], ranks: list[int], per: Per, limits: Limits) -> Finding:
     message = row["cause"]
     if row["is_alone"]:
         message = "stage_last" if row["is_last"] else "stage_alone"
-    numbers = [int(one) for one in ranks]
     is_off = abs(row["error_ratio"]) >= limits.error_ratio
     known = {
         **row,
         "error_ratio": abs(row["error_ratio"]) if is_off else None,
         "last": row["unit"] if row["is_last"] else None,
-        "ranks": numbers,
+        "ranks": ranks,
     }
     return Finding(
         rule="uneven-work",
@@ -233,6 +233,6 @@ def _finding(row: dict[str, Any], ranks: list[str], per: Per, limits: Limits) ->
         saving_low_ns=0 if is_off else max(0, min(row["saving_low_ns"], row["saving_ns"])),
         saving_high_ns=max(row["saving_high_ns"], row["saving_ns"], row["mended_ns"] or 0),
         per=per,
-        where=place(numbers) if numbers else {},
+        where=place(ranks) if ranks else {},
         evidence={name: row[name] for name in ("cause", "unit", "factor", "correlation", "explained", "error_ratio")},
     )

@@ -9,6 +9,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.communication.comparable_calls import SAME, group_names, sized_calls
 from stepscope.analysis.methods.statistics import log_score, rounded
+from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
 from stepscope.tables.base import Column
@@ -81,7 +82,7 @@ def slow_groups(
         & (pl.col("slowdown_factor") >= limits.slowdown_factor)
     )
     cost = (pl.col("transmit_ns") - pl.col("typical_ns")) * pl.col("calls")
-    members = matched.group_by("group").agg(ranks=pl.col("rank").unique().sort().cast(pl.String).str.join(", "))
+    members = matched.group_by("group").agg(ranks=as_rank_list(pl.col("rank")))
     return (
         slow.join(members, on="group")
         .join(group_names(groups), on="group", how="left")

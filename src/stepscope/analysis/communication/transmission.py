@@ -11,6 +11,7 @@ from stepscope.analysis.communication.comparable_calls import SAME, group_names,
 from stepscope.analysis.communication.exposed_calls import gained_ns
 from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
 from stepscope.tables.base import Column
@@ -83,7 +84,7 @@ def transmission(
         )
     )
     unknown = pl.col("best_ns").is_null()
-    members = matched.group_by("group").agg(ranks=pl.col("rank").unique().sort().cast(pl.String).str.join(", "))
+    members = matched.group_by("group").agg(ranks=as_rank_list(pl.col("rank")))
     return (
         kinds.join(members, on="group")
         .join(group_names(groups), on="group", how="left")

@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.communication.comparable_calls import group_names
 from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.tables.base import Column
@@ -92,11 +93,10 @@ def waits(
 def wait_chains(waits: pl.DataFrame) -> pl.DataFrame:
     """Put the ranks together that waited for the same rank in the same group: one row each, longest wait first."""
     keys = ["for_rank", "root_rank", "group", "group_name"]
-    of_rank = pl.col("rank").sort()
     return (
         waits.group_by(keys)
         .agg(
-            ranks=of_rank.cast(pl.String).str.join(", "),
+            ranks=as_rank_list(pl.col("rank")),
             waited_ns=rounded(pl.col("waited_ns").median()),
             mean_ns=rounded(pl.col("mean_ns").median()),
             longest_ns=pl.col("waited_ns").max(),

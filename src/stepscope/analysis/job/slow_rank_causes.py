@@ -14,6 +14,7 @@ from stepscope.analysis.job.kernel_patterns import patterns_of
 from stepscope.analysis.job.rank_counters import compared_counters
 from stepscope.analysis.job.rank_host_calls import compared_calls, host_patterns_of
 from stepscope.analysis.job.rank_kernels import compared
+from stepscope.analysis.rank_lists import listed_ranks
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.marks import DATA_LOADING
 from stepscope.errors import Unavailable
@@ -83,7 +84,7 @@ def slow_kinds(slow_ranks: pl.DataFrame) -> pl.DataFrame:
     if slow_ranks.is_empty():
         raise Unavailable("no rank is slow")
     several, some = ("ranks" in slow_ranks.columns, "slow_steps" in slow_ranks.columns)
-    members = pl.col("ranks").str.split(", ").cast(pl.List(pl.Int32)) if several else pl.concat_list("rank")
+    members = listed_ranks() if several else pl.concat_list("rank")
     ratio = pl.col("slow_steps").list.len() / pl.col("steps") if some else pl.lit(1.0)
     return slow_ranks.select(
         "rank", members.alias("together"), "kind", "excess_ns", slow_ratio=pl.when(ratio > 0).then(ratio).otherwise(1.0)

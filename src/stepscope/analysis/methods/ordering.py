@@ -50,7 +50,8 @@ def _as_one(values: pl.Series, others: pl.Series) -> pl.Series | None:
     if max(abs(low), abs(high), abs(least), abs(most)) >= 2**63 or (high - low + 1) * room >= 2**63:
         return None
     first, second = (column.cast(pl.Int64) for column in both)
-    return (first - low) * room + (second - least)
+    numbers: pl.Series = (first - low) * room + (second - least)
+    return numbers
 
 
 def _by(rows: pl.DataFrame, key: str, *, nulls_last: bool) -> pl.DataFrame:

@@ -10,6 +10,7 @@ from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.costs import ReplayCosts, quartiles
 from stepscope.analysis.methods.job_graph import JobGraph, job_graph, without_waits
 from stepscope.analysis.methods.shapley import shares
+from stepscope.analysis.rank_lists import listed_ranks
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.replay import NO_STEPS
 from stepscope.analysis.replay.work import HOST, ON_HOST
@@ -101,8 +102,7 @@ def _mended(
     """The job without what slow ranks lose, and the durations of its nodes."""
     if excess is None or slow_ranks is None or slow_ranks.is_empty():
         return graph, graph.simulation.duration_ns
-    ranks = pl.col("ranks").str.split(", ").cast(pl.List(pl.Int32))
-    slow = slow_ranks.with_row_index("suspect").select("suspect", "kind", rank=ranks, step="slow_steps")
+    slow = slow_ranks.with_row_index("suspect").select("suspect", "kind", rank=listed_ranks(), step="slow_steps")
     cells = slow.explode("rank").explode("step")
     return ReplayCosts(graph, excess, cells).mended(frozenset(range(slow_ranks.height)))
 

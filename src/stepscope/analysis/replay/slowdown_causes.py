@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.costs import quartiles
 from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.rank_lists import rank_list
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.operation_graph import CALL, COMPUTING
 from stepscope.analysis.replay.operation_replay import (
@@ -174,8 +174,8 @@ class _Job:
             slow = rows.filter(pl.col(FACTORS[cause]) != 1)
             units = slow["rank" if cause == WORKER else "replica"].unique().sort()
             return {
-                "unit": _listed(units),
-                "ranks": _listed(slow["rank"].unique().sort()),
+                "unit": rank_list(units),
+                "ranks": rank_list(slow["rank"].unique().sort()),
                 "factor": _mean(slow, FACTORS[cause]),
             }
         if cause == STAGE:
@@ -200,7 +200,7 @@ class _Job:
         factor, is_alone = slowest["time"] / others if others else None, len(slowest["ranks"]) == 1
         return {
             "unit": str(slowest["stage"]),
-            "ranks": _listed(slowest["ranks"]),
+            "ranks": rank_list(slowest["ranks"]),
             "factor": factor,
             "is_alone": is_alone,
             "mended_ns": self._mended(slowest["stage"], factor) if factor and is_alone else None,
@@ -233,7 +233,3 @@ def _length(gone: set[str]) -> pl.Expr:
 def _mean(rows: pl.DataFrame, factor: str) -> float | None:
     found = rows[factor].mean()
     return found if isinstance(found, float) else None
-
-
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(str(number) for number in numbers)

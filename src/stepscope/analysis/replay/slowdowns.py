@@ -22,6 +22,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.rank_lists import rank_list
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.operation_graph import CALL
 from stepscope.analysis.replay.operation_replay import (
@@ -127,7 +128,7 @@ def step_slowdowns(
         for rank, replica, stage in at.unique().sort("rank").select("rank", "replica", "stage").rows()
     )
     if slowest := _slowest(pl.concat(parts), limits):
-        parts.append(scenarios.rows("slowest_ranks", ", ".join(map(str, slowest)), at["rank"].is_in(slowest)))
+        parts.append(scenarios.rows("slowest_ranks", rank_list(slowest), at["rank"].is_in(slowest)))
     if stages := _known(at["stage"]):
         parts.append(scenarios.rows("last_stage", str(stages[-1]), at["stage"] == stages[-1], stage=stages[-1]))
     rows = _judged(pl.concat(parts), ["step"])
