@@ -207,7 +207,7 @@ def test_threads_that_ask_one_rank_at_a_time_get_the_answers_of_all_ranks_at_onc
     for run in (RUNS[name] for name in ("phases", "memory", "python", "device")):
         expected = {question: answer_of(run, question) for question in TOGETHER}
         with monkeypatch.context() as changed:
-            changed.setattr("stepscope.run.supply.TOGETHER_ROWS", 0)
+            changed.setattr("stepscope.run.rank_groups.TOGETHER_ROWS", 0)
             other = Run(run.name, run.path, run.ranks, engine=Threads(threads))
             for question, answer in expected.items():
                 again = answer_of(other, question)

@@ -36,7 +36,7 @@ def assert_same(found: list[pl.DataFrame | str], expected: list[pl.DataFrame | s
 
 
 def test_sixteen_threads_get_the_answers_of_one_and_compute_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepscope.run.supply.TOGETHER_ROWS", 100)  # several parts
+    monkeypatch.setattr("stepscope.run.rank_groups.TOGETHER_ROWS", 100)  # several parts
     questions = mixed_questions(400, seed=1, steps=[1, 2, 3])
     expected = asked_by(1, opened(threads=1), questions)
     run = opened()

@@ -7,8 +7,7 @@ that nothing is computed twice.
 from __future__ import annotations
 
 import threading
-import types
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -16,25 +15,24 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.analysis.parameters import CHOSEN, check_options, frozen, identity
+from stepscope.analysis.parameters import CHOSEN, check_options, frozen
 from stepscope.analysis.registry import Analysis, find_analysis, without_rows
-from stepscope.errors import StepscopeError, Unavailable
+from stepscope.errors import Unavailable
 from stepscope.run.answer_cache import AnswerCache
+from stepscope.run.answer_values import collected, copied
 from stepscope.run.engine import Engine, Task
 from stepscope.run.engine.base import PartAnswer, Ranks, by_rank
 from stepscope.run.engine.orders import Orders
 from stepscope.run.iterations import by_iterations, may_have_iterations
 from stepscope.run.kept_answers import KeptAnswers
 from stepscope.run.kept_rows import KeptRows
+from stepscope.run.question_keys import hashable, values
 from stepscope.run.rank import Rank, narrowed, stacked
+from stepscope.run.rank_groups import RankGroups
 from stepscope.run.recorded import Recorded
 from stepscope.run.watching import check_cancelled, report
 from stepscope.selection import Choice, Selection, parse_selection
 from stepscope.tables import ISSUES, TABLES
-
-TOGETHER_ROWS = 1_000_000
-"""Ranks are computed together up to this number of rows: beyond it, a query's fixed cost no longer matters, and memory
-would grow."""
 
 
 class Supplier:
@@ -65,7 +63,7 @@ class Supplier:
         self.kept = kept
         self._kept_keys: dict[Hashable, bytes | None] = {}
         self._orders = Orders(run, cache.most_bytes)
-        self._grouped: dict[frozenset[str], list[Ranks]] = {}
+        self._rank_groups = RankGroups(self._asked)
         self.given: Mapping[str, pl.DataFrame | Unavailable] = {}
         """Answers about the whole job supplied by the calling process."""
 
@@ -73,7 +71,7 @@ class Supplier:
         """See `Run.analyse`."""
         analysis = find_analysis(question)
         with self._keeping():
-            return _copied(self.ask(analysis, self._options(analysis, options)))
+            return copied(self.ask(analysis, self._options(analysis, options)))
 
     def silent(self, question: str | Callable[..., Any], options: Mapping[str, Any]) -> dict[int, Unavailable]:
         """See `Run.silent_ranks`."""
@@ -246,9 +244,9 @@ class Supplier:
         """A key, equal for the same question about the same selection with the same functions and options."""
         used = analysis.closure
         return (
-            tuple(_hashable(one.function) for one in used),
-            _values(options),
-            tuple((one.name, _values(self.run.options[one.name])) for one in used if one.name in self.run.options),
+            tuple(hashable(one.function) for one in used),
+            values(options),
+            tuple((one.name, values(self.run.options[one.name])) for one in used if one.name in self.run.options),
             self._selection,
             ranks,
         )
@@ -339,34 +337,7 @@ class Supplier:
         return given
 
     def _groups(self, analysis: Analysis) -> list[Ranks]:
-        """The ranks in groups about which an analysis is asked at once: neighbours that have the same of the tables on
-        which its answer depends."""
-        if not analysis.together:
-            return [(rank.rank,) for rank in self._asked]
-        if analysis.tables not in self._grouped:
-            groups: list[Ranks] = []
-            for part in self._parts:
-                alike: dict[frozenset[str], list[int]] = {}
-                for rank in part:
-                    alike.setdefault(analysis.tables.intersection(rank.rows), []).append(rank.rank)
-                groups += map(tuple, alike.values())
-            self._grouped[analysis.tables] = groups
-        return self._grouped[analysis.tables]
-
-    @cached_property
-    def _parts(self) -> list[list[Rank]]:
-        """Neighbouring ranks of which all rows may be in memory."""
-        parts: list[list[Rank]] = []
-        total = 0
-        for rank in self._asked:
-            rows = sum(rank.rows.values())
-            total += rows
-            if parts and total <= TOGETHER_ROWS:
-                parts[-1].append(rank)
-            else:
-                parts.append([rank])
-                total = rows
-        return parts
+        return self._rank_groups.of(analysis)
 
     def _call(self, analysis: Analysis, options: Mapping[str, Any], ranks: Ranks | None) -> Any:
         """Call an analysis with the tables and answers that it names, None for missing optional ones."""
@@ -381,12 +352,12 @@ class Supplier:
                     raise self.run.lacks(name, analysis.name).again(ranks or ())
                 continue
             try:
-                supplied[name] = _copied(self._other(name, ranks, passed, required=required))
+                supplied[name] = copied(self._other(name, ranks, passed, required=required))
             except Unavailable as reason:
                 if required or reason.of:
                     raise reason.again(reason.of or ranks or ()) from None
                 supplied[name] = None
-        return analysis.checked(_collected(analysis.name, analysis.function(**supplied, **own)))
+        return analysis.checked(collected(analysis.name, analysis.function(**supplied, **own)))
 
     def _table(self, name: str, ranks: Ranks | None, analysis: Analysis) -> pl.LazyFrame | None:
         among = self.run.ranks if ranks is None else [self._by_number[number] for number in ranks]
@@ -423,48 +394,3 @@ def _both(steps: Selection, chosen: Choice) -> Selection:
     """The selected steps, only those among them that an option names if it names any."""
     named = parse_selection(chosen, "steps")
     return steps if named is None else steps & named
-
-
-def _values(options: Mapping[str, Any]) -> Hashable:
-    return tuple((name, identity(value)) for name, value in sorted(options.items()))
-
-
-def _hashable(function: Callable[..., Any]) -> Hashable:
-    """Equal only for the same function, even if it is a callable object with its own equality or without a hash."""
-    plain = isinstance(function, (types.FunctionType, types.MethodType, types.BuiltinFunctionType))
-    return function if plain else _Same(function)
-
-
-class _Same:
-    """Equal only for the same object, which it keeps alive."""
-
-    def __init__(self, thing: object) -> None:
-        self._thing = thing
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self._thing is other._thing
-
-    def __hash__(self) -> int:
-        return id(self._thing)
-
-
-def _collected(name: str, result: Any) -> Any:
-    """An answer that can be returned repeatedly: lazy frames and generators are collected now."""
-    if isinstance(result, (Coroutine, AsyncIterator)):
-        if isinstance(result, Coroutine):
-            result.close()
-        raise StepscopeError(f"{name} is async, so it gives no answer when it is called. Write it as a plain `def`")
-    if isinstance(result, Iterator):
-        return [_collected(name, part) for part in result]
-    return result.collect() if isinstance(result, pl.LazyFrame) else result
-
-
-def _copied(answer: Any) -> Any:
-    """An answer that its receiver may modify; the kept one stays as it is."""
-    if isinstance(answer, pl.DataFrame):
-        return answer.clone()
-    if isinstance(answer, tuple) and hasattr(answer, "_make"):
-        return answer._make(map(_copied, answer))
-    if type(answer) in (list, tuple, set):
-        return type(answer)(map(_copied, answer))
-    return {key: _copied(value) for key, value in answer.items()} if type(answer) is dict else answer

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.sources.ascend.database_access import Access, bounded, open_access
+from stepscope.sources.ascend.database_texts import Texts
 from stepscope.sources.base import Sink
 from stepscope.sources.csv_files.layout import Field, bare_key, column_key
 from stepscope.sources.native.library import Refused
@@ -49,8 +50,6 @@ CONNECTION = pl.when(pl.col("correlation") != NO_CONNECTION).then("correlation")
 """`correlation` without the number that stands for no connection."""
 _TIMED = ("TASK", "PYTORCH_API", "CANN_API", "COMMUNICATION_OP", "STEP_TIME", "MSTX_EVENTS")
 _SAMPLES = 128
-_MOST_RUNS = 8
-"""Of numbers of texts, that are looked up one by one; beyond, by a join."""
 _VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
 _SCHEMA = """
     SELECT m.type, m.name, m.rootpage, CASE WHEN ifnull(c.cid, 0) = 0 THEN m.sql END, c.name, c.type, c.pk, c.hidden
@@ -92,7 +91,7 @@ class Database:
         """Upper-case names of tables that can be read without SQLite."""
         self._filled: set[str] = set()
         """Upper-case names of tables of which rows were read."""
-        self._strings: _Strings | None = None
+        self._texts: Texts | None = None
         self._enumerations: dict[str, dict[int, str]] = {}
 
     def load_schema(self) -> None:
@@ -333,11 +332,11 @@ class Database:
 
     def _with_texts(self, frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
         """Replace string ids by the strings."""
-        if self._strings is None:
-            self._strings = _Strings(self.read("STRING_IDS", {"id": "id", "text": "value"}, {"text": pl.String}))
-        found = {name: self._strings.at_once(frame[name]) for name in columns}
+        if self._texts is None:
+            self._texts = Texts(self.read("STRING_IDS", {"id": "id", "text": "value"}, {"text": pl.String}))
+        found = {name: self._texts.at_once(frame[name]) for name in columns}
         if rest := [name for name, texts in found.items() if texts is None]:
-            frame = frame.with_columns(map(self._strings.of, rest))
+            frame = frame.with_columns(map(self._texts.of, rest))
         return pl.DataFrame([column if (texts := found.get(column.name)) is None else texts for column in frame])
 
     def texts(self, numbers: Iterable[int]) -> dict[int, str]:
@@ -360,43 +359,6 @@ class Database:
         """Report damage in a table."""
         place = FILLS.get(table.upper(), f"table {table}")
         self.sink.issue("error", self.path, f"table {table} {problem}", remedy, place=place, lost=lost)
-
-
-class _Strings:
-    """The texts of a database by their numbers, which come in a few runs, one for each program that wrote some."""
-
-    def __init__(self, rows: pl.DataFrame) -> None:
-        ids = rows["id"]
-        is_plain = len(ids) > 0 and ids.null_count() == 0 and ids.is_sorted() and ids[-1] - ids[0] + 1 == len(ids)
-        if not (is_plain and ids.n_unique() == len(ids)):
-            rows = rows.drop_nulls("id").sort("id", maintain_order=True).filter(pl.col("id").is_first_distinct())
-            is_plain = False
-        self._ids = rows["id"]
-        self._texts = rows.select(pl.when(~pl.col("text").is_in(["N/A", ""])).then("text")).to_series()
-        bounds = [0] if is_plain else self._ids.diff().ne_missing(1).arg_true().to_list()
-        self._runs = [(begin, self._ids[begin], end - begin) for begin, end in pairwise([*bounds, len(self._ids)])]
-
-    def at_once(self, numbers: pl.Series) -> pl.Series | None:
-        """The texts of a column of numbers of one run, as most are; None for any other."""
-        if not len(numbers) or numbers.null_count():
-            return None
-        least, most = int(numbers.min()), int(numbers.max())  # type: ignore[arg-type]
-        for begin, first, length in self._runs[:_MOST_RUNS]:
-            if first <= least and most < first + length:
-                texts: pl.Series = self._texts[numbers - (first - begin)]
-                return texts.alias(numbers.name)
-        return None
-
-    def of(self, column: str) -> pl.Expr:
-        """The texts of a column with numbers; null for those without."""
-        number = pl.col(column)
-        if not 0 < len(self._runs) <= _MOST_RUNS:
-            return number.replace_strict(self._ids, self._texts, default=None, return_dtype=pl.String)
-        places = [
-            pl.when(number.is_between(first, first + length - 1)).then(number - (first - begin))
-            for begin, first, length in self._runs
-        ]
-        return pl.lit(self._texts).gather(pl.coalesce(*places)).alias(column)
 
 
 @contextmanager
