@@ -91,7 +91,7 @@ def slow_kinds(slow_ranks: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@analysis("job", columns("rank", Column("kind", "string", "What its host is slow at.")), whole_job=True)
+@analysis("job", columns("rank", Column("kind", "string", "What its host is slow at."), nulls=""), whole_job=True)
 def slow_hosts(slow_kinds: pl.DataFrame) -> pl.DataFrame:
     """Which ranks are slow at what their host does, asked first, since to sum up all host calls takes time.
 
