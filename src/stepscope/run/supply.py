@@ -152,7 +152,9 @@ class Supplier:
         """The answers of one of the groups of ranks that an analysis is asked about; see `_groups`."""
 
         def compute() -> PartAnswer:
-            known = None if self.whole is None else self.whole._known(analysis, options)
+            known: PartAnswer | None = self.cache.known(self._key(analysis, options, None))  # since it was looked for
+            if known is None and self.whole is not None:
+                known = self.whole._known(analysis, options)
             if known is not None:
                 return known.narrowed(ranks)
             selected = self._of_all_steps(analysis, options)
