@@ -274,4 +274,4 @@ def test_what_costs_less_than_the_limit_is_not_told() -> None:
     run = run_of(Job("little", DATA, [computing([2], 1.1)]))
 
     assert [row["ranks"] for row in told(run)] == ["2"]
-    assert told(run.with_limits(limits_from({"slow_ranks": {"cost_ratio": 0.09}}))) == []
+    assert told(run.with_limits(limits_from({"suspect_costs": {"cost_ratio": 0.09}}))) == []

@@ -139,6 +139,10 @@ def dataset() -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides=lists)
 
 
+LINKS = {"link": "periodic", "nic": "since", "host": "until", "links": "steady"}
+"""Units of slow links, each with another pattern."""
+
+
 def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
     """Answers to give to a rule, so that it uses each of its texts."""
     steps, shares = breakdown(), {"rank": [0], "step": [0], "wait_ns": [5]}
@@ -146,6 +150,8 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
     late = pl.DataFrame({"rank": [1], "root_rank": [0], "mean_ns": [9]})
     link = {"rank_a": 0, "rank_b": 1, "transport": "net", "bandwidth_bytes_per_s": 1e9, "typical_bytes_per_s": 2e9}
     link |= {"ranks": "0, 1", "host": "a", "links": 3, "bandwidth_ratio": 0.5, "cost_ns": 5, "exposed_ns": 4}
+    link |= {"saving_low_ns": 3, "saving_high_ns": 6, "alone_ns": 4, "error_ratio": 0.06}
+    link |= {"pattern": "periodic", "steps": 9, "slow_steps": [1, 4, 7], "period": 3}
     group = {"group": "g", "group_name": None, "ranks": "0, 1", "cost_ns": 500, "slowdown_factor": 2.0}
     nothing = {"segments": None, "arrival": None}
     given: Mapping[str, list[dict[str, Any]]] = {
@@ -159,7 +165,9 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         ],
         "slow-link": [
             {
-                "slow_links": pl.DataFrame([{**link, "unit": unit} for unit in ("link", "nic", "host")]),
+                "slow_links": pl.DataFrame(
+                    [{**link, "unit": unit, "pattern": pattern} for unit, pattern in LINKS.items()]
+                ),
                 "breakdown": steps,
                 **nothing,
             }

@@ -7,8 +7,13 @@ from itertools import permutations
 import polars as pl
 import pytest
 
-from stepscope.analysis import slow_links
+from stepscope.analysis.communication.slow_links import slow_links as described
+from stepscope.analysis.communication.suspected_links import suspected_links
 from stepscope.tables import LINKS
+
+
+def slow_links(rows: pl.LazyFrame, ranks: pl.LazyFrame | None = None) -> pl.DataFrame:
+    return described(rows, suspected_links(rows, ranks))
 
 
 def links(ranks: int, slow: dict[tuple[int, int], float], *, transport: str | None = "HCCS") -> pl.LazyFrame:
@@ -147,17 +152,41 @@ def test_the_links_of_a_call_work_side_by_side() -> None:
     assert abs(cost - 2 * 1_000_000) < 0.03 * 2_000_000
 
 
-def calls(awaited_ns: int) -> pl.DataFrame:
-    known = {"step": 1, "group": None, "chain": 0, "start_ns": 0, "end_ns": 2_000_000, "sent_ns": 2_000_000}
-    known |= {"collective": 0, "slack_ns": None}
-    schema = {"rank": pl.Int32, "step": pl.Int32, "group": pl.String}
-    rows = [{**known, "rank": rank, "awaited_ns": awaited_ns} for rank in range(4)]
-    return pl.DataFrame(rows, schema_overrides=schema)
+def over_steps(count: int, **slow: float) -> pl.LazyFrame:
+    """Steps in which link 0-1 has a share of its usual bandwidth, e.g. `at_3=0.5`."""
+    each = [
+        links(4, {(0, 1): slow.get(f"at_{step}", 1.0)}).with_columns(step=pl.lit(step, pl.Int32))
+        for step in range(1, count + 1)
+    ]
+    return pl.concat(each)
 
 
-def test_no_more_is_claimed_than_computing_awaits() -> None:
-    rows = links(4, of_nic(4, 0))
+def test_a_link_that_is_slow_in_some_steps_is_named_with_them() -> None:
+    found = slow_links(over_steps(8, at_3=0.5, at_6=0.5))
 
-    assert slow_links(rows, None, calls(300_000))["exposed_ns"].to_list() == [300_000]
-    assert slow_links(rows, None, calls(10**9)).select(pl.col("exposed_ns") == pl.col("cost_ns")).item()
-    assert slow_links(rows)["exposed_ns"].to_list() == [None]
+    assert found.select("ranks", "pattern", "slow_steps", "steps").rows() == [("0, 1", "sometimes", [3, 6], 8)]
+    assert abs(found["bandwidth_ratio"].item() - 0.5) < 0.02
+    assert abs(found["cost_ns"].item() - 2 * 1_000_000 / 8) < 0.03 * 250_000
+    assert slow_links(over_steps(4, at_3=0.5, at_4=0.5)).select("pattern", "slow_steps").row(0)[1] == [3, 4]
+
+
+def test_a_link_that_is_slow_in_one_step_of_many_may_be_chance() -> None:
+    assert slow_links(over_steps(8, at_3=0.5)).is_empty()
+    assert slow_links(over_steps(3, at_3=0.25))["slow_steps"].to_list() == [[3]]
+
+
+def test_links_that_cost_much_only_together_are_one_answer() -> None:
+    rows = links(8, {(0, 1): 0.5, (2, 3): 0.5})
+    costs = pl.DataFrame(
+        {
+            **{"ranks": [[]], "links": [[0, 1]], "cost_ns": [700_000], "cost_ratio": [0.1], "saving_low_ns": [1]},
+            **{"saving_high_ns": [2], "alone_ns": [3], "error_ratio": [0.0]},
+        },
+        schema_overrides={"ranks": pl.List(pl.Int32), "links": pl.List(pl.Int32)},
+    )
+
+    found = described(rows, suspected_links(rows), costs)
+
+    assert found.select("unit", "ranks", "links", "exposed_ns").rows() == [("links", "0, 1, 2, 3", 2, 700_000)]
+    for unknown in (costs.clear(), None):
+        assert described(rows, suspected_links(rows), unknown)["exposed_ns"].to_list() == [None, None]

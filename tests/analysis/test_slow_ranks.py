@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from stepscope.analysis.job.suspects import suspects
+from stepscope.analysis.job.suspects import units_of
 from stepscope.analysis.methods.patterns import patterns
 from stepscope.analysis.methods.references import references
 from stepscope.errors import Unavailable
@@ -95,4 +95,4 @@ def test_steps_that_are_long_for_all_ranks_accuse_nobody() -> None:
 
     listed = late.rename({"ranks": "late_ranks", "slow_steps": "count"}).rename({"steps": "slow_steps"})
     ranks = pl.DataFrame({"rank": [0, 1], "host": ["a", "b"]}, schema_overrides={"rank": pl.Int32})
-    assert suspects(listed, found, ranks, None).is_empty()
+    assert units_of(listed, found, ranks, None).is_empty()

@@ -67,6 +67,7 @@ def told(*parts: tuple[int, int, int], findings: Sequence[Finding] = (), **table
     return verdict(Answers({"breakdown": breakdown(*parts), **tables}, list(findings)))
 
 
+STEADY = {"when": None, "slow_since": None, "slow_until": None}
 COMPUTING, IDLE = (100, 0, 0), (10, 0, 90)
 LONG, SHORT = (80, 20, 9000), (80, 20, 0)
 
@@ -80,7 +81,9 @@ def test_the_greatest_finding_leads_and_culprits_follow() -> None:
 
 
 def test_culprits_come_with_their_cost_the_dearest_first() -> None:
-    link = finding("slow-link", "slow", 3, rank_a=0, rank_b=1, bandwidth_ratio=0.35, transport="", cost_ns=0, **RATES)
+    link = finding(
+        "slow-link", "slow", 3, rank_a=0, rank_b=1, bandwidth_ratio=0.35, transport="", cost_ns=0, **RATES, **STEADY
+    )
     group = finding("slow-group", "slow", 2, group="dp", ranks="0, 1", slowdown_factor=2.0, cost_ns=0)
 
     text = told(COMPUTING, findings=[group, slow_rank(6, 2.5), link, slow_rank(2, 5)])

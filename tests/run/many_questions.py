@@ -40,8 +40,8 @@ class Question:
         if self.ranks is not None or self.steps is not None:
             run = run.select(self.ranks, self.steps)
         if self.cost_ratio is not None:
-            limits = ANALYSES["slow_ranks"].options["limits"]
-            run = run.with_limits({"slow_ranks": replace(limits, cost_ratio=self.cost_ratio)})
+            limits = ANALYSES["suspect_costs"].options["limits"]
+            run = run.with_limits({"suspect_costs": replace(limits, cost_ratio=self.cost_ratio)})
         try:
             return run.analyse(self.name, **dict(self.options))
         except Unavailable as reason:

@@ -137,12 +137,12 @@ def test_selections_and_limits_have_their_own_answers_and_share_one_memory() -> 
 
 def test_limits_are_part_of_the_question_where_they_decide() -> None:
     run = make_run(ranks=4, late={2: 30_000_000})
-    default = registry.ANALYSES["slow_ranks"].options["limits"]
+    default = registry.ANALYSES["suspect_costs"].options["limits"]
     strict = type(default)(cost_ratio=0.9)
 
     assert run.analyse("slow_ranks").height == 1
-    assert run.with_limits({"slow_ranks": strict}).analyse("slow_ranks").height == 0
-    assert run.analyse("slow_ranks", limits=strict).height == 0
+    assert run.with_limits({"suspect_costs": strict}).analyse("slow_ranks").height == 0
+    assert run.analyse("suspect_costs", limits=strict).height == 0
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,13 @@ import polars as pl
 
 from stepscope.advice.finding import Finding
 from stepscope.advice.registry import RULES, Claim, Turn
+from stepscope.analysis.methods.saving_range import TRUSTED_RATIO
 
 REPLAYED = {
     **{kind: kind for kind in ("data_loading", "compile", "garbage_collection", "checkpoint", "dispatch", "memory")},
     **{kind: kind for kind in ("synchronisation", "dependency")},
 }
 """Kinds of time that claims are about, to those of `savings`."""
-
-TRUSTED_RATIO = 0.05
-"""How far a replay may be from the recording for claims to be cut by it: beyond, answers say that it is off."""
 
 NOTHING = 0.1
 """Share of a saving up to which nothing is left of it, chosen by us: the rest is what medians differ by."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from stepscope.advice.finding import Per
 from stepscope.limits import limit
 
 
@@ -46,3 +47,23 @@ def occurrence_facts(row: dict[str, Any]) -> dict[str, Any]:
     """The same steps as evidence."""
     names = ("lost_ns", "recorded_ns", "steps", "stalled_steps", "stalled_ns", "period")
     return {name: row[name] for name in names}
+
+
+def pattern_words(row: dict[str, Any], per: Per) -> dict[str, Any]:
+    """When something is slow, as parameters of messages: `when`, `slow_since`, `slow_until`; all None if always.
+
+    Args:
+        row: `pattern`, `slow_steps`, `period` and `steps` of it.
+        per: What savings are per.
+    """
+    steps, pattern = row["slow_steps"], row["pattern"]
+    known: dict[str, Any] = {"when": None, "slow_since": None, "slow_until": None}
+    if not steps or per == "recording":
+        return known
+    if pattern == "since":
+        known["slow_since"] = [steps[0]]
+    elif pattern == "until":
+        known["slow_until"] = [steps[-1]]
+    elif pattern != "steady":
+        known["when"] = {"period": row["period"], "steps": steps, "of": row["steps"]}
+    return known

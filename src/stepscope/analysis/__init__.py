@@ -11,6 +11,7 @@ from stepscope.analysis.communication.slow_groups import slow_groups as slow_gro
 from stepscope.analysis.communication.slow_links import slow_links as slow_links
 from stepscope.analysis.communication.step_reduces import step_reduce_statistics as step_reduce_statistics
 from stepscope.analysis.communication.step_reduces import step_reduces as step_reduces
+from stepscope.analysis.communication.suspected_links import suspected_links as suspected_links
 from stepscope.analysis.communication.transmission import transmission as transmission
 from stepscope.analysis.communication.waits import wait_chains as wait_chains
 from stepscope.analysis.communication.waits import waits as waits
@@ -52,6 +53,8 @@ from stepscope.analysis.job.slow_rank_causes import slow_hosts as slow_hosts
 from stepscope.analysis.job.slow_rank_causes import slow_kinds as slow_kinds
 from stepscope.analysis.job.slow_rank_causes import slow_rank_causes as slow_rank_causes
 from stepscope.analysis.job.slow_ranks import slow_ranks as slow_ranks
+from stepscope.analysis.job.suspect_costs import suspect_costs as suspect_costs
+from stepscope.analysis.job.suspects import suspects as suspects
 from stepscope.analysis.job.time_by_rank import time_by_rank as time_by_rank
 from stepscope.analysis.memory.memory_breakdown import memory_breakdown as memory_breakdown
 from stepscope.analysis.memory.memory_hints import memory_hints as memory_hints

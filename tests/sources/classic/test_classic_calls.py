@@ -12,6 +12,7 @@ from device_files import cell
 
 from parts import golden, profile, read_part, taken
 from stepscope.analysis.communication.slow_links import slow_links
+from stepscope.analysis.communication.suspected_links import suspected_links
 from stepscope.errors import UnreadableInput
 from stepscope.sources.classic.calls import write_calls
 from stepscope.sources.classic.files import Seat, rank_files

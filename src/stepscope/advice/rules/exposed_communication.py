@@ -188,9 +188,10 @@ def _excess_ns(transmission: pl.DataFrame | None, limits: Limits) -> float:
 
 
 def _claimed_ns(links: pl.DataFrame | None, groups: pl.DataFrame | None, exposed: float) -> float:
-    """What the slow links claim per step, or the slowest group if no link is reported."""
+    """What slow links take longer per step, or the slowest group if no link is reported: even where a rank that is as
+    late hides it, other calls do not."""
     if links is not None and not links.is_empty():
-        return float(links.select(pl.coalesce("exposed_ns", pl.col("cost_ns") * exposed).sum()).item())
+        return float(links.select(pl.max_horizontal(pl.col("cost_ns") * exposed, "exposed_ns").sum()).item())
     if groups is None or groups.is_empty():
         return 0.0
     return float(groups.group_by("group").agg(pl.col("cost_ns").sum())["cost_ns"].max() or 0)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""One link slows every collective that crosses it."""
+"""Links, interfaces or hosts slow every collective that crosses them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import polars as pl
 
 from stepscope.advice.finding import CPU, Finding, per_of, widened
 from stepscope.advice.messages import Message, Text
+from stepscope.advice.occurrence import pattern_words
 from stepscope.advice.registry import rule
+from stepscope.advice.replayed import OFF, replay_error
 from stepscope.analysis.methods.statistics import median
 from stepscope.analysis.rank_lists import listed
 
@@ -16,6 +18,22 @@ EXPOSED = Text(
     "between what of its extra transmission computing waits for where it waits least, and all of it, and at least 5 % "
     "either way",
     "下限为计算等待最少的 rank 所等待的那部分多余传输，上限为全部多余传输，且至少上下 5 %",
+)
+
+_BASIS = (
+    Text(
+        "{replayed:one from the lower to the upper quartile of what a replay of the job saves if these links are as "
+        "fast as typical ones|an upper bound, as it is unknown what waits for these transfers}, and at least 5 % "
+        "either way",
+        "{replayed:one 这些链路与典型链路一样快时，作业重放所节省时间的下四分位到上四分位|"
+        "上限，因为不知道哪些工作在等待这些传输}，且至少上下 5 %",
+    )
+    + OFF
+)
+
+_WHEN = Text(
+    "[ {when:when}][ since {slow_since:steps}][ until {slow_until:steps}]",
+    "[（{when:when}）][（自{slow_since:steps}起）][（直到{slow_until:steps}）]",
 )
 
 _CHECK_LINK = Text(
@@ -29,9 +47,13 @@ _SLOWEST = Text(
     "{per:each} than the others for the same data.",
     "集合通信要等最慢的链路完成才结束：同样的数据，{links:one 这条|这些}链路{per:each}比其他链路多用 {cost_ns:ms}。",
 )
-_RATE = Text(
-    " {bandwidth:giga} GB/s, {bandwidth_ratio:percent} of the typical {typical_bandwidth:giga} GB/s.",
-    " {bandwidth:giga} GB/s，是典型值 {typical_bandwidth:giga} GB/s 的 {bandwidth_ratio:percent}。",
+_RATE = (
+    Text(
+        " {bandwidth:giga} GB/s, {bandwidth_ratio:percent} of the typical {typical_bandwidth:giga} GB/s",
+        " {bandwidth:giga} GB/s，是典型值 {typical_bandwidth:giga} GB/s 的 {bandwidth_ratio:percent}",
+    )
+    + _WHEN
+    + Text(".", "。")
 )
 
 
@@ -48,14 +70,17 @@ MESSAGES = {
     "slow": Message(
         summary=Text(
             "Link {rank_a}-{rank_b} ({transport}) moves {bandwidth:giga} GB/s, {bandwidth_ratio:percent} of the "
-            "typical link's {typical_bandwidth:giga} GB/s.",
+            "typical link's {typical_bandwidth:giga} GB/s",
             "链路 {rank_a}-{rank_b}（{transport}）的带宽为 {bandwidth:giga} GB/s，是典型链路 "
-            "{typical_bandwidth:giga} GB/s 的 {bandwidth_ratio:percent}。",
-        ),
+            "{typical_bandwidth:giga} GB/s 的 {bandwidth_ratio:percent}",
+        )
+        + _WHEN
+        + Text(".", "。"),
         short=Text(
             "link {rank_a}-{rank_b} has {bandwidth_ratio:percent} of the typical bandwidth",
             "链路 {rank_a}-{rank_b} 只有典型带宽的 {bandwidth_ratio:percent}",
-        ),
+        )
+        + _WHEN,
         cause=_SLOWEST,
         action={
             (None, None): _CHECK_LINK,
@@ -66,7 +91,7 @@ MESSAGES = {
                 "以及是否有其他任务共用。若仍然慢，把这些 rank 放到其他主机上。",
             ),
         },
-        basis=EXPOSED,
+        basis=_BASIS,
     ),
     "nic": Message(
         summary=Text(
@@ -77,10 +102,11 @@ MESSAGES = {
         short=Text(
             "the network interface of rank {rank_a} has {bandwidth_ratio:percent} of the typical bandwidth",
             "rank {rank_a} 的网络接口只有典型带宽的 {bandwidth_ratio:percent}",
-        ),
+        )
+        + _WHEN,
         cause=_SLOWEST,
         action={(None, None): _check_nic("lane width, PCIe, "), (None, CPU): _check_nic("")},
-        basis=EXPOSED,
+        basis=_BASIS,
     ),
     "host": Message(
         summary=Text(
@@ -91,7 +117,8 @@ MESSAGES = {
         short=Text(
             "the links of host {host} have {bandwidth_ratio:percent} of the typical bandwidth",
             "主机 {host} 的链路只有典型带宽的 {bandwidth_ratio:percent}",
-        ),
+        )
+        + _WHEN,
         cause=_SLOWEST,
         action=Text(
             "Check what all links of host {host} share: its uplink and switch, settings of the network (packet size, "
@@ -99,15 +126,41 @@ MESSAGES = {
             "检查主机 {host} 的所有链路共用的部分：上行链路和交换机、网络设置（包长、流控、拓扑），"
             "以及是否有其他任务共用。若仍然慢，换用其他主机。",
         ),
-        basis=EXPOSED,
+        basis=_BASIS,
+    ),
+    "links": Message(
+        summary=Text(
+            "{links} {transport} links among ranks {ranks} are slow: they move",
+            "rank {ranks} 之间的 {links} 条 {transport} 链路较慢：带宽为",
+        )
+        + _RATE,
+        short=Text(
+            "{links} links among ranks {ranks} have {bandwidth_ratio:percent} of the typical bandwidth",
+            "rank {ranks} 之间的 {links} 条链路只有典型带宽的 {bandwidth_ratio:percent}",
+        )
+        + _WHEN,
+        cause=_SLOWEST,
+        action=Text(
+            "Each of these links alone costs little, as the others are as slow: check what they share, such as a "
+            "switch, its uplinks and the routes through it, and whether another job uses it.",
+            "单独改善其中一条收效甚微，因为其他几条同样慢：检查它们共用的部分，如交换机、上行链路和路由，"
+            "以及是否有其他任务共用。",
+        ),
+        basis=_BASIS,
     ),
 }
 """By `slow_links.unit`; a link is `slow`."""
 
-_ENDS = ("rank_a", "rank_b")
 _FIGURES = ("transport", "links", "bandwidth_ratio", "cost_ns")
-_NAMED = {"link": ("rank_a", "rank_b", "ranks"), "nic": ("rank_a",), "host": ("host", "ranks")}
+_NAMED = {
+    "link": ("rank_a", "rank_b", "ranks"),
+    "nic": ("rank_a",),
+    "host": ("host", "ranks"),
+    "links": ("ranks",),
+}
 """What says which link, interface or host it is."""
+_SUMMED = ("cost_ns", "saving", "links", "saving_low_ns", "saving_high_ns")
+_NOT_EVIDENCE = ("rank_a", "rank_b", "saving", "saving_low_ns", "saving_high_ns")
 
 
 @rule("slow-link", MESSAGES, accuses=True, whole_job=True)
@@ -119,31 +172,34 @@ def slow_link(
 ) -> Iterator[Finding]:
     """Report each link, interface or host in `slow_links`.
 
-    The saving is the extra time of its transfers compared with typical links, as far as computing cannot have covered
-    it; if that is unknown, times the exposed share of transmission.
+    The saving is its share of what a replay saves with typical links. If there is no replay, it is the extra time of
+    its transfers, times the exposed share of transmission.
     """
     step_ns = median(breakdown, pl.col("window_ns"))
     exposed, per = exposed_share(segments, arrival), per_of(breakdown)
     # One finding about an interface or host, whatever transports it slows down; the one that costs most tells how much.
     units = slow_links.with_columns(
         saving=pl.coalesce("exposed_ns", (pl.col("cost_ns") * exposed).round().cast(pl.Int64))
-    ).with_columns(pl.col("cost_ns", "saving", "links").sum().over(_SAME), transport=_transports())
+    ).with_columns(pl.col(_SUMMED).sum().over(_SAME), transport=_transports())
     for row in units.unique(_SAME, keep="first", maintain_order=True).iter_rows(named=True):
-        saving = row["saving"]
+        saving, replayed = row["saving"], row["exposed_ns"] is not None
         yield Finding(
             rule="slow-link",
             message="slow" if row["unit"] == "link" else row["unit"],
             parameters={
                 **{name: row[name] for name in (*_FIGURES, *_NAMED[row["unit"]])},
+                **pattern_words(row, per),
                 "bandwidth": row["bandwidth_bytes_per_s"],
                 "typical_bandwidth": row["typical_bytes_per_s"],
+                "replayed": 1 if replayed else 2,
+                "error_ratio": replay_error(row),
             },
             saving_ns=saving,
             saving_ratio=saving / step_ns if step_ns else 0.0,
-            **widened(saving, saving, row["cost_ns"]),
+            **widened(saving, *((row["saving_low_ns"], row["saving_high_ns"]) if replayed else (0, row["cost_ns"]))),
             per=per,
             where={"ranks": listed(row["ranks"])},
-            evidence={name: row[name] for name in slow_links.columns if name not in _ENDS},
+            evidence={name: row[name] for name in slow_links.columns if name not in _NOT_EVIDENCE},
         )
 
 

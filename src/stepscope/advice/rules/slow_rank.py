@@ -11,9 +11,9 @@ import polars as pl
 from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, Per, per_of
 from stepscope.advice.messages import Choices, Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
+from stepscope.advice.replayed import OFF, replay_error
 from stepscope.advice.rules.slow_rank_reasons import INSTEAD, OF_KIND, parameters_of, with_reasons
 from stepscope.advice.rules.slow_rank_times import highest, is_once, ranged, when
-from stepscope.analysis.methods.saving_range import TRUSTED_RATIO
 from stepscope.analysis.methods.units import RANK, RANKS
 from stepscope.analysis.rank_lists import listed
 
@@ -39,18 +39,18 @@ _SHORT = Text(
     "[ {when:when}][ since {slow_since:steps}][ until {slow_until:steps}]",
     "[（{when:when}）][（自{slow_since:steps}起）][（直到{slow_until:steps}）]",
 )
-_BASIS = Text(
-    "[less if {others:count other slow rank stays|other slow ranks stay} as late; ]"
-    "[{ranged:one |}from the lower to the upper quartile of ]what a replay of the job without its extra time saves"
-    "[ in its {slow_windows:windows}, averaged over {steps:windows}]"
-    "[{ranged:one |}, and at least 5 % either way][{single:one |}, give or take 5 %]",
-    "[若另外 {others} 个慢 rank 同样晚则更少；]不含其多用时间的作业重放所节省的时间"
-    "[（取其变慢的 {slow_windows:windows}，平均到 {steps:windows}）]"
-    "[{ranged:one |}的下四分位到上四分位，且至少上下 5 %]"
-    "[{single:one |}，上下 5 %]",
-) + Text(
-    "[; the replay is {error_ratio:percent} off the recording, so this is uncertain]",
-    "[；重放与记录相差 {error_ratio:percent}，因此不确定]",
+_BASIS = (
+    Text(
+        "[less if {others:count other slow rank stays|other slow ranks stay} as late; ]"
+        "[{ranged:one |}from the lower to the upper quartile of ]what a replay of the job without its extra time saves"
+        "[ in its {slow_windows:windows}, averaged over {steps:windows}]"
+        "[{ranged:one |}, and at least 5 % either way][{single:one |}, give or take 5 %]",
+        "[若另外 {others} 个慢 rank 同样晚则更少；]不含其多用时间的作业重放所节省的时间"
+        "[（取其变慢的 {slow_windows:windows}，平均到 {steps:windows}）]"
+        "[{ranged:one |}的下四分位到上四分位，且至少上下 5 %]"
+        "[{single:one |}，上下 5 %]",
+    )
+    + OFF
 )
 _MISSING = Text(
     "[nothing if {unrecorded:one the missing rank is|a missing rank is} as late; ]",
@@ -279,7 +279,7 @@ def slow_rank(
                 "others": others or None,
                 "compared": compared,
                 "unrecorded": unrecorded or None,
-                "error_ratio": _error(row),
+                "error_ratio": replay_error(row),
             },
             saving_ns=cost_ns,
             saving_ratio=row["cost_ratio"],
@@ -303,7 +303,7 @@ def _rotating(row: dict[str, Any], others: int, per: Per) -> Finding:
             "excess_ns": row["excess_ns"],
             "others": others or None,
             **ranged(row),
-            "error_ratio": _error(row),
+            "error_ratio": replay_error(row),
         },
         saving_ns=row["cost_ns"],
         saving_ratio=row["cost_ratio"],
@@ -312,12 +312,6 @@ def _rotating(row: dict[str, Any], others: int, per: Per) -> Finding:
         per=per,
         evidence={name: row[name] for name in row if name not in _NOT_EVIDENCE},
     )
-
-
-def _error(row: dict[str, Any]) -> float | None:
-    """How far the replay is off, if that is too far to be certain."""
-    error = abs(row["error_ratio"])
-    return error if error > TRUSTED_RATIO else None
 
 
 def _causes(rows: pl.DataFrame) -> dict[tuple[int, str], dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stepscope.advice.finding import Per, Severity
+from stepscope.advice.occurrence import pattern_words
 from stepscope.analysis.methods.timing import ONCE, ROTATING, STEADY
 
 FEW_STEPS = 2
@@ -24,22 +25,13 @@ def highest(row: dict[str, Any]) -> Severity:
 
 def when(row: dict[str, Any], per: Per) -> dict[str, Any]:
     """When the ranks are slow, as parameters of the texts; None if always."""
-    steps, pattern = row["slow_steps"], row["pattern"]
-    known: dict[str, Any] = {
-        **{"when": None, "slow_since": None, "slow_until": None, "every": None if is_once(row) else 1},
+    return {
+        **pattern_words(row, per),
+        "every": None if is_once(row) else 1,
         "normal": row["steps"] - 1 if is_once(row) else None,
         "few": row["steps"] if row["steps"] <= FEW_STEPS and per != "recording" else None,
         **ranged(row),
     }
-    if not steps or per == "recording":
-        return known
-    if pattern == "since":
-        known["slow_since"] = [steps[0]]
-    elif pattern == "until":
-        known["slow_until"] = [steps[-1]]
-    elif pattern != STEADY:
-        known["when"] = {"period": row["period"], "steps": steps, "of": row["steps"]}
-    return known
 
 
 def ranged(row: dict[str, Any]) -> dict[str, Any]:

@@ -10,30 +10,41 @@ _KIND = ["transport", "operation", "size_class"]
 """Transfers of a kind, which typical links move at one rate."""
 
 
-def pairs_of(rows: pl.DataFrame, enough: int) -> pl.DataFrame:
+def pairs_of(rows: pl.DataFrame, enough: int, *, by_step: bool = False) -> pl.DataFrame:
     """Each pair of ranks that a transport links, with the figures of its slower direction.
 
     Args:
         rows: Rows of `links`: totals between different ranks.
         enough: Number of links that make a kind of data comparable; kinds of fewer links are compared with all.
+        by_step: Whether to tell the steps apart (`step`); what is typical is that of all steps.
 
     Returns:
         `rank_a`, `rank_b` (also as `first` and `second`), `transport`, `size_bytes`, `duration_ns`, `typical_ns` (the
         time that typical links take), `speed` (that over its own), `steps`, `links` (of the transport), `busy_ratio`
         (its bytes over those of the only other link).
     """
+    part = ["step"] if by_step else []
     each = rows.with_columns(size_class=_size_class())
-    kinds = each.group_by(*_DIRECTED, "operation", "size_class").agg(pl.col("size_bytes", "duration_ns").sum())
-    kinds = kinds.with_columns(rate=pl.col("size_bytes") / pl.col("duration_ns"), **_ends())
-    rates = kinds.join(_typical(kinds, _KIND, enough), on=_KIND, how="left", nulls_equal=True)
-    whole = each.group_by(_DIRECTED).agg(pl.col("size_bytes", "duration_ns").sum(), steps=pl.col("step").n_unique())
-    whole = whole.with_columns(rate=pl.col("size_bytes") / pl.col("duration_ns"), **_ends())
-    of_all = _typical(whole, ["transport"], enough).rename({"typical": "typical_of_all"})
+    kinds = _summed(each, [*_DIRECTED, "operation", "size_class"])
+    typical = _typical(kinds, _KIND, enough)
+    of_all = _typical(_summed(each, _DIRECTED), ["transport"], enough).rename({"typical": "typical_of_all"})
+    known = each.join(typical, on=_KIND, how="left", nulls_equal=True).join(of_all, on="transport", how="left")
     time = pl.col("size_bytes") / pl.coalesce("typical", "typical_of_all")
-    expected = rates.join(of_all, on="transport", how="left").group_by(_DIRECTED).agg(typical_ns=time.sum())
-    directed = whole.join(expected, on=_DIRECTED).with_columns(speed=pl.col("typical_ns") / pl.col("duration_ns"))
-    slower = directed.sort(*LINK, "speed", "source").group_by(LINK, maintain_order=True).first()
-    return _of_few(slower, enough).with_columns(first="rank_a", second="rank_b")
+    directed = (
+        known.group_by(*_DIRECTED, *part)
+        .agg(pl.col("size_bytes", "duration_ns").sum(), steps=pl.col("step").n_unique(), typical_ns=time.sum())
+        .with_columns(rate=pl.col("size_bytes") / pl.col("duration_ns"), **_ends())
+        .with_columns(speed=pl.col("typical_ns") / pl.col("duration_ns"))
+    )
+    slower = directed.sort(*LINK, *part, "speed", "source", nulls_last=True)
+    slower = slower.group_by(*LINK, *part, maintain_order=True).first()
+    return _of_few(slower, enough, ["transport", *part]).with_columns(first="rank_a", second="rank_b")
+
+
+def _summed(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Totals over these columns, with their rate and ends."""
+    totals = rows.group_by(keys).agg(pl.col("size_bytes", "duration_ns").sum())
+    return totals.with_columns(rate=pl.col("size_bytes") / pl.col("duration_ns"), **_ends())
 
 
 def _ends() -> dict[str, pl.Expr]:
@@ -61,15 +72,15 @@ def _typical(directed: pl.DataFrame, kind: list[str], enough: int) -> pl.DataFra
     return known.select(*kind, typical=pl.when(pl.col("links") >= enough).then("typical"))
 
 
-def _of_few(pairs: pl.DataFrame, enough: int) -> pl.DataFrame:
+def _of_few(pairs: pl.DataFrame, enough: int, over: list[str]) -> pl.DataFrame:
     """Pairs with `links` and `busy_ratio`; of two links, the other is typical; a single one is compared with itself."""
     size, rate = pl.col("size_bytes"), pl.col("rate")
     # Of two links, the other's value is the sum minus one's own.
-    other_size, other_rate = (value.sum().over("transport") - value for value in (size, rate))
+    other_size, other_rate = (value.sum().over(over) - value for value in (size, rate))
     is_few = pl.col("links") < enough
     typical_rate = pl.when(pl.col("links") == 2).then(other_rate).otherwise(rate)
     return (
-        pairs.with_columns(links=pl.len().over("transport"))
+        pairs.with_columns(links=pl.len().over(over))
         .with_columns(
             typical_ns=pl.when(is_few).then(size / typical_rate).otherwise("typical_ns"), busy_ratio=size / other_size
         )

@@ -4,44 +4,90 @@ form."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.job.late_ranks import compared_excess
+from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.methods.memberships import memberships
 from stepscope.analysis.methods.timing import ONCE, ROTATING
 from stepscope.analysis.methods.units import JOB, RANK, RANKS, units
+from stepscope.analysis.registry import analysis
+from stepscope.analysis.replay.uneven_work import REPLICA, SEQUENCE, WORKER
+from stepscope.limits import limit
+from stepscope.tables.base import Column, schema_of
 
-SUSPECTS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "suspect": pl.Int64,
-    "kind": pl.String,
-    "unit_kind": pl.String,
-    "unit": pl.String,
-    "ranks": pl.List(pl.Int32),
-    "pattern": pl.String,
-    "slow_steps": pl.List(pl.Int32),
-    "period": pl.Int64,
-    "score": pl.Float64,
-}
+COLUMNS = columns(
+    Column("suspect", "int32", "Its number, from 0: those that lose most first."),
+    meaning("kind", "What it is slow at.", values=WORK),
+    Column("unit_kind", "string", "What its ranks are: `rank`, or e.g. `host`, `stage`, `tensor parallel`."),
+    Column("unit", "string", "Which of them."),
+    Column("ranks", "list[int32]", "Its ranks."),
+    Column("pattern", "string", "When it is slow, as in `late_ranks`."),
+    Column("slow_steps", "list[int32]", "The steps in which it is slow."),
+    Column("period", "int64", "Steps between recurrences; null if irregular."),
+    "score",
+    nulls="period unit",
+)
 
 SINGLE = 3
 """Up to so many ranks that form no unit are suspects of their own, chosen by us: more are hardly slow by chance."""
 
 
-def suspects(
-    late_ranks: pl.DataFrame, excess: pl.DataFrame, ranks: pl.DataFrame, groups: pl.DataFrame | None
-) -> pl.DataFrame:
-    """Ranks that are slower than noise explains, as the units that they make up.
+@dataclass(frozen=True)
+class Limits:
+    """How many suspects there can be."""
 
-    Args:
-        late_ranks: The analysis of that name.
-        excess: The analysis of that name, of the same ranks.
-        ranks: The table of that name.
-        groups: The table of that name.
+    most: int = limit(24, "suspects that are replayed", "those with the greatest excess; each costs two dozen replays")
+
+
+@analysis("job", COLUMNS, whole_job=True)
+def suspects(
+    late_ranks: pl.DataFrame,
+    excess: pl.DataFrame,
+    arrival: pl.DataFrame | None,
+    ranks: pl.LazyFrame,
+    groups: pl.LazyFrame | None,
+    steps: pl.LazyFrame,
+    slowdown_causes: pl.DataFrame | None = None,
+    limits: Limits = Limits(),
+) -> pl.DataFrame:
+    """Find the ranks whose own work takes longer than noise explains (`late_ranks`), as the units that they make up.
+
+    Ranks that form a unit, e.g. all ranks of a host, are one suspect. If micro-batches are of uneven length
+    (`slowdown_causes`), only those ranks are suspected of computing slowly that this does not explain. What suspects
+    cost is `suspect_costs`.
 
     Returns:
-        One row per unit, kind of work and pattern with the columns of `SUSPECTS`, those that lose most first.
+        One row per unit, kind of work and pattern, those that lose most first.
+
+    Raises:
+        Unavailable: If there are fewer than two ranks, or the ranks do not belong together.
     """
+    compared = compared_excess(excess, arrival, ranks, steps)
+    found = units_of(late_ranks, compared, ranks.collect(), None if groups is None else groups.collect())
+    if slowdown_causes is not None:
+        found = _of_ranks(found, slowdown_causes)
+    return found.head(limits.most)
+
+
+def _of_ranks(found: pl.DataFrame, causes: pl.DataFrame) -> pl.DataFrame:
+    """The suspects that uneven micro-batches do not explain."""
+    if SEQUENCE not in causes["cause"]:
+        return found
+    slow = causes.filter(pl.col("cause").is_in([WORKER, REPLICA]) & pl.col("ranks").is_not_null())
+    ranks = {int(rank) for text in slow["ranks"] for rank in text.split(", ")}
+    kept = [kind != "computing" or ranks.issuperset(who) for kind, who in found.select("kind", "ranks").rows()]
+    return found.filter(pl.Series(kept, dtype=pl.Boolean)).with_columns(suspect=pl.int_range(pl.len(), dtype=pl.Int32))
+
+
+def units_of(
+    late_ranks: pl.DataFrame, excess: pl.DataFrame, ranks: pl.DataFrame, groups: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Ranks that are slower than noise explains, as the units that they make up."""
     typical = pl.max_horizontal(pl.col("typical_ns").fill_null(1), pl.lit(1))
     # Steps that are long for all ranks are no excess of any of them, and one stall shows no slow rank.
     of_ranks = pl.col("rank").is_not_null() | (pl.col("pattern") == ROTATING)
@@ -54,7 +100,7 @@ def suspects(
     rows = [row for unit in found.iter_rows(named=True) for row in _suspected(unit, slow, len(everyone))]
     ordered = sorted(rows, key=lambda row: (-row["loss"], row["kind"], row["ranks"]))
     listed = [{**row, "suspect": number} for number, row in enumerate(ordered)]
-    return pl.DataFrame(listed, schema={**SUSPECTS, "loss": pl.Float64}).drop("loss")
+    return pl.DataFrame(listed, schema={**schema_of(COLUMNS), "loss": pl.Float64}).drop("loss")
 
 
 def _suspected(unit: dict[str, Any], slow: pl.DataFrame, compared: int) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,7 @@ import polars as pl
 from stepscope.analysis.methods.excess_places import PLACE, cuts
 from stepscope.analysis.methods.extra_waits import extra_waits
 from stepscope.analysis.methods.job_graph import JobGraph, without_waits
+from stepscope.analysis.methods.link_cuts import LinkCuts
 
 GRAPHS = 4
 """Jobs without waits that are kept for further questions; one of a million pieces takes 100 MB."""
@@ -23,10 +24,16 @@ class ReplayCosts:
         excess: As for `cuts`.
         suspects: `suspect` (a number from 0), `rank`, `step`, `kind`: whose excess each one is about.
         known: The steps in which it is known who is slow. Default: all.
+        links: Suspects that are links; their numbers are others.
     """
 
     def __init__(
-        self, graph: JobGraph, excess: pl.DataFrame, suspects: pl.DataFrame, known: Sequence[int] | None = None
+        self,
+        graph: JobGraph,
+        excess: pl.DataFrame,
+        suspects: pl.DataFrame,
+        known: Sequence[int] | None = None,
+        links: LinkCuts | None = None,
     ) -> None:
         self._graph = graph
         self._places = [place for place, step in enumerate(graph.steps) if known is None or step in known]
@@ -50,14 +57,17 @@ class ReplayCosts:
             number: (rows["node"], rows["cut"])
             for (number,), rows in found.partition_by("suspect", as_dict=True, maintain_order=True).items()
         }
+        self._links = links
         waits = extra_waits(graph, suspects, excess)
         self._waits = {number: rows["node"] for (number,), rows in waits.partition_by("suspect", as_dict=True).items()}
+        self.replayed = frozenset((*self._cuts, *self._waits, *(links.suspects if links else ())))
+        """Suspects without whose excess the job can be replayed."""
         self._graphs = {frozenset[int](): graph}
         self._saved: dict[frozenset[int], Sequence[float]] = {}
 
     def saved(self, mended: frozenset[int]) -> Sequence[float]:
         """By how much each step is shorter without the excess of these suspects; each set is replayed once."""
-        effective = frozenset(number for number in mended if number in self._cuts or number in self._waits)
+        effective = mended & self.replayed
         if effective not in self._saved:
             self._saved[effective] = self._replayed(effective)
         return self._saved[effective]
@@ -72,11 +82,13 @@ class ReplayCosts:
     def mended(self, mended: frozenset[int]) -> tuple[JobGraph, pl.Series]:
         """The job without the excess of these suspects, and the durations of its nodes; lags stay as they are.
 
-        Waits for the device that only these suspects have are left out.
+        Waits for the device that only these suspects have are left out, and calls over their links are shorter.
         """
         numbers = sorted(mended)
         durations = self._graph.simulation.duration_ns
         parts = [self._cuts[number] for number in numbers if number in self._cuts]
+        if self._links is not None and not mended.isdisjoint(self._links.suspects):
+            parts.append(self._links.of(mended))
         if parts:
             nodes = pl.concat([nodes for nodes, _ in parts])
             cut = (
@@ -107,6 +119,8 @@ class BusyCosts:
     """
 
     def __init__(self, excess: pl.DataFrame, suspects: pl.DataFrame, lengths: pl.DataFrame | None = None) -> None:
+        self.replayed = frozenset(suspects["suspect"])
+        """As of `ReplayCosts`."""
         self._busy = excess.group_by("rank", "step").agg(pl.col("own_ns").sum())
         self._suspects = suspects.join(excess.select(*PLACE, pl.col("excess_ns").clip(lower_bound=0)), on=PLACE)
         longest = self._longest(self._busy)

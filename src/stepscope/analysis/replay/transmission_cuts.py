@@ -6,7 +6,7 @@ import polars as pl
 
 from stepscope.analysis.communication.comparable_calls import SAME, sized_calls
 from stepscope.analysis.communication.link_rates import pairs_of
-from stepscope.analysis.communication.slow_links import Limits as LinkLimits
+from stepscope.analysis.communication.suspected_links import Limits as LinkLimits
 from stepscope.analysis.methods.job_graph import ENTRY
 from stepscope.analysis.methods.named_work import CALL, NamedWork
 from stepscope.analysis.methods.scenario import Change

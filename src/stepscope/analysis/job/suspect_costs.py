@@ -1,0 +1,244 @@
+"""What slow ranks and slow links cost the job: by replay, and shared out among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.columns import columns, names
+from stepscope.analysis.job.late_ranks import compared_excess
+from stepscope.analysis.methods.costs import BusyCosts, ReplayCosts, quartiles
+from stepscope.analysis.methods.job_graph import OPERATION, JobGraph, job_graph
+from stepscope.analysis.methods.link_cuts import LinkCuts, between_ranks
+from stepscope.analysis.methods.saving_range import TRUSTED_RATIO, saving_range
+from stepscope.analysis.methods.shapley import shares
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+from stepscope.limits import limit
+from stepscope.tables.base import Column, schema_of
+
+
+@dataclass(frozen=True)
+class Limits:
+    """From when on a suspect counts."""
+
+    cost_ratio: float = limit(0.015, "of the mean step, that a rank costs the job", "less is jitter")
+    link_cost_ratio: float = limit(
+        0.002, "of the mean step, that a link costs", "its bandwidth shows that it is slow, so less is no jitter"
+    )
+
+
+COLUMNS = columns(
+    Column("ranks", "list[int32]", "Numbers in `suspects`, of those that count as one."),
+    Column("links", "list[int32]", "Numbers in `suspected_links`, of those that count as one."),
+    "cost_ns",
+    Column("cost_ratio", "float64", "`cost_ns` over the mean step."),
+    Column(
+        "saving_low_ns",
+        "int64",
+        "Lower quartile of that over the slow steps, averaged over all, or `alone_ns` if that is less; 0 if the "
+        "replay is off.",
+    ),
+    Column("saving_high_ns", "int64", "Upper quartile of that, or `alone_ns` if that is more."),
+    Column("alone_ns", "int64", "What mending this alone would save."),
+    Column("error_ratio", "float64", "How far a replay of the recording without changes is from it."),
+    nulls="",
+)
+
+
+@analysis("job", COLUMNS, whole_job=True)
+def suspect_costs(
+    suspects: pl.DataFrame | None,
+    suspected_links: pl.DataFrame | None,
+    work: pl.DataFrame,
+    dependencies: pl.DataFrame,
+    excess: pl.DataFrame | None,
+    arrival: pl.DataFrame | None,
+    clocks: pl.DataFrame | None,
+    ranks: pl.LazyFrame,
+    steps: pl.LazyFrame,
+    links: pl.LazyFrame | None,
+    limits: Limits = Limits(),
+) -> pl.DataFrame:
+    """Find what slow ranks (`suspects`) and slow links (`suspected_links`) cost, by replaying the job without what they
+    take longer than others of their kind.
+
+    Each gets the share that it adds on average over all orders of mending them (Shapley, 1953), so together they claim
+    exactly what mending all of them saves. Those that cost too little each are taken for one if they are alike: mending
+    many ranks that are about as slow saves much, and mending any of them nothing.
+
+    If the ranks share no calls, a step is taken to be as long as the rank that is busy longest; or as it was, if it is
+    unknown how long they compute.
+
+    Returns:
+        One row per suspect, or several that count as one, most expensive first. There is none for ranks that cost too
+        little, and none for links if it is unknown which calls use them.
+
+    Raises:
+        Unavailable: If no work lies in a step.
+    """
+    players = _players(suspects, suspected_links)
+    if players.is_empty():
+        return pl.DataFrame(schema=schema_of(COLUMNS))
+    costs: ReplayCosts | BusyCosts
+    if suspects is None or suspects.is_empty() or excess is None:
+        graph = job_graph(work, dependencies, arrival, clocks)
+        costs = ReplayCosts(graph, _NOBODY, _NOBODY, None, _link_cuts(players, suspected_links, graph, arrival, links))
+    else:
+        compared, cells = compared_excess(excess, arrival, ranks, steps), _cells(suspects)
+        # Operations alone show how far a replay without calls is off.
+        if (arrival is not None and (arrival["members"] > 1).any()) or (dependencies["why"] == OPERATION).any():
+            known = work.join(compared.select("rank").unique(), on="rank", how="semi", maintain_order="left")
+            graph = job_graph(known, dependencies, arrival, clocks)
+            slow = _link_cuts(players, suspected_links, graph, arrival, links)
+            costs = ReplayCosts(graph, compared, cells, _recorded(compared), slow)
+        else:
+            costs = BusyCosts(compared, cells, None if (compared["kind"] == "computing").any() else _lengths(steps))
+    return _shared_out(costs, players, limits)
+
+
+_NOBODY = pl.DataFrame(
+    schema={
+        **{"suspect": pl.Int32, "rank": pl.Int32, "step": pl.Int32, "kind": pl.String, "program": pl.Int32},
+        **{"own_ns": pl.Int64, "excess_ns": pl.Int64},
+    }
+)
+"""No suspected ranks, and no excess."""
+
+
+def _players(suspects: pl.DataFrame | None, links: pl.DataFrame | None) -> pl.DataFrame:
+    """Who takes part: `player` (from 0), `ranks` or `links` (number there, else null), and what makes them alike."""
+    parts = [
+        pl.DataFrame(schema={"ranks": pl.Int32, "links": pl.Int32, "kind": pl.String, "slow_steps": pl.List(pl.Int32)}),
+        None if suspects is None else suspects.select("kind", "pattern", "period", "slow_steps", ranks="suspect"),
+        None
+        if links is None
+        else links.group_by("suspect", maintain_order=True)
+        .agg(
+            pl.col("pattern", "period").first(),
+            slow_steps=pl.col("step").drop_nulls().unique().sort(),
+            links=pl.col("suspect").first(),
+            kind=pl.format("{} {}", pl.col("unit").first(), pl.col("transport").first()),
+        )
+        .drop("suspect"),
+    ]
+    found = pl.concat([part for part in parts if part is not None], how="diagonal")
+    return found.with_row_index("player")
+
+
+def _cells(suspects: pl.DataFrame) -> pl.DataFrame:
+    """The ranks and steps in which each suspect is slow."""
+    return suspects.select("suspect", "kind", rank="ranks", step="slow_steps").explode("rank").explode("step")
+
+
+def _link_cuts(
+    players: pl.DataFrame,
+    suspected: pl.DataFrame | None,
+    graph: JobGraph,
+    arrival: pl.DataFrame | None,
+    links: pl.LazyFrame | None,
+) -> LinkCuts | None:
+    """What calls over suspected links take longer; None if there are none."""
+    if suspected is None or suspected.is_empty() or arrival is None or links is None:
+        return None
+    first = int(players.filter(pl.col("links").is_not_null())["player"][0])
+    return LinkCuts(graph.nodes, arrival, between_ranks(links), suspected.with_columns(pl.col("suspect") + first))
+
+
+def _recorded(compared: pl.DataFrame) -> list[int]:
+    """The steps in which all kinds of work are known of all ranks that have them."""
+    kinds = compared.group_by("rank", "step").agg(kinds=pl.col("kind").n_unique())
+    recorded: list[int] = (
+        kinds.with_columns(pl.col("kinds").max().over("rank").alias("most"))
+        .group_by("step")
+        .agg(complete=(pl.col("kinds") == pl.col("most")).all())
+        .filter("complete")["step"]
+        .sort()
+        .to_list()
+    )
+    return recorded
+
+
+def _lengths(steps: pl.LazyFrame) -> pl.DataFrame:
+    """How long each step took on the rank where it was longest."""
+    length = (pl.col("end_ns") - pl.col("start_ns")).max().alias("own_ns")
+    return steps.group_by("step").agg(length).sort("step").collect()
+
+
+def _shared_out(costs: ReplayCosts | BusyCosts, players: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """The answer."""
+    count = len(costs.steps)
+    if not count:
+        raise Unavailable("no work lies in a step")
+    total_ns, recorded_ns = sum(costs.step_ns), sum(costs.recorded_ns)
+    error = total_ns / recorded_ns - 1 if recorded_ns else 0.0
+    is_link = players["links"].is_not_null()
+    enough = [(limits.link_cost_ratio if link else limits.cost_ratio) * total_ns for link in is_link]
+    rows = []
+    kept, shared = _shares(costs, players, enough)
+    left = frozenset(players.filter(is_link)["player"]).difference(*kept)
+    told = [who for number in sorted(left) if (who := frozenset([number])) <= costs.replayed]
+    for who, values in zip([*kept, *told], [*shared, *([0.0] * count for _ in told)], strict=True):
+        of_players = players.filter(pl.col("player").is_in(sorted(who)))
+        slow = of_players["slow_steps"].explode().to_list()
+        low, high = quartiles(values, [step in slow for step in costs.steps])
+        alone = max(0.0, sum(costs.saved(who)) / count)
+        low = 0.0 if abs(error) > TRUSTED_RATIO else max(0.0, min(alone, low))
+        low_ns, high_ns = saving_range(sum(values) / count, low, max(alone, high))
+        rows.append(
+            {
+                **{name: of_players[name].drop_nulls().to_list() for name in ("ranks", "links")},
+                "cost_ns": round(sum(values) / count),
+                "cost_ratio": sum(values) / total_ns,
+                "saving_low_ns": low_ns,
+                "saving_high_ns": high_ns,
+                "alone_ns": round(alone),
+                "error_ratio": error,
+            }
+        )
+    found = pl.DataFrame(rows, schema=schema_of(COLUMNS))
+    return found.sort("cost_ns", "ranks", "links", descending=[True, False, False]).select(names(COLUMNS))
+
+
+def _shares(
+    costs: ReplayCosts | BusyCosts, players: pl.DataFrame, enough: Sequence[float]
+) -> tuple[list[frozenset[int]], list[list[float]]]:
+    """The players that cost enough in all steps together, with the share of each in each step. Those that are alike and
+    cost too little each are taken for one."""
+    kept = [frozenset([number]) for number in _accepted(costs, enough)]
+    merged = False
+    while True:
+        shared = shares(len(kept), lambda mended: costs.saved(frozenset().union(*(kept[place] for place in mended))))  # noqa: B023
+        worth = [sum(values) >= min(enough[one] for one in who) for who, values in zip(kept, shared, strict=True)]
+        if all(worth):
+            return kept, shared
+        small = [who for who, enough_of_it in zip(kept, worth, strict=True) if not enough_of_it]
+        kept = [who for who in kept if who not in small]
+        if not merged:
+            kept += _together(players, small)
+        merged = True
+
+
+def _accepted(costs: ReplayCosts | BusyCosts, enough: Sequence[float]) -> list[int]:
+    """The players whose mending saves enough, alone or after all the others were mended."""
+    count = len(enough)
+    every = frozenset(range(count))
+    whole = sum(costs.saved(every))
+    kept = []
+    for number in range(count):
+        alone = sum(costs.saved(frozenset([number])))
+        last = whole - sum(costs.saved(every - {number})) if count > 1 else alone
+        if max(alone, last) >= enough[number]:
+            kept.append(number)
+    return kept
+
+
+def _together(players: pl.DataFrame, small: list[frozenset[int]]) -> list[frozenset[int]]:
+    """Players at the same kind of work or link, with the same pattern, as one."""
+    alike: dict[tuple[object, ...], frozenset[int]] = {}
+    for who in small:
+        what = players.select("kind", "pattern", "period").row(min(who))
+        alike[what] = alike.get(what, frozenset()) | who
+    return list(alike.values())

@@ -1,0 +1,114 @@
+"""How much shorter calls are if some of the links that they use are as fast as typical ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from stepscope.analysis.methods.job_graph import ENTRY, HUB
+
+ENDS = ("first", "second", "transport")
+"""What names a link, both directions together: `first` is the lower rank."""
+
+_TRANSFERS = ("send", "recv")
+_CALLS = ["step", "group", "operation", "pair_first", "pair_second"]
+"""Calls whose links are recorded together: of transfers, those of two ranks."""
+
+
+def between_ranks(links: pl.LazyFrame) -> pl.DataFrame:
+    """Rows of `links` that are totals of a link between different ranks, with its ends (`first`, `second`)."""
+    return (
+        links.filter(
+            (pl.col("source") != pl.col("destination"))
+            & (pl.col("transport") != "LOCAL")
+            & (pl.col("duration_ns") > 0)
+            & (pl.col("size_bytes") > 0)
+            & pl.col("name").is_null()
+        )
+        .with_columns(
+            first=pl.min_horizontal("source", "destination"), second=pl.max_horizontal("source", "destination")
+        )
+        .collect()
+    )
+
+
+class LinkCuts:
+    """The calls of a job and the links that they use.
+
+    The links of a call work side by side, so it lasts as long as its slowest link. What recorded links take together in
+    a step, for the calls of a group and operation, is shared among these calls in proportion to their transmission.
+
+    Args:
+        nodes: Nodes of the job's graph.
+        arrival: Its calls, as the analysis of that name.
+        rows: Result of `between_ranks`.
+        mended: `suspect` (a number), `first`, `second`, `transport`, `step`, `ratio`: the share of its time in that
+            step that a link of the suspect needs as a typical link.
+    """
+
+    def __init__(self, nodes: pl.DataFrame, arrival: pl.DataFrame, rows: pl.DataFrame, mended: pl.DataFrame) -> None:
+        used = rows.with_columns(**_pairs("first", "second"), operation=_operation()).with_row_index("row")
+        key = pl.struct(_CALLS).rank("dense").alias("key")
+        used = used.with_columns(key)
+        self._mended = used.join(mended, on=[*ENDS, "step"], nulls_equal=True).select(
+            "suspect", "row", "key", "ratio", "duration_ns"
+        )
+        struck = used.join(self._mended.select("key").unique(), on="key", how="semi")
+        self._used = struck.select("row", "key", "duration_ns")
+        self._nodes = _of_calls(nodes, arrival, struck.select("key", *_CALLS).unique("key"))
+        self.suspects = frozenset(self._mended["suspect"].unique().to_list())
+        """Those whose links are used by any call."""
+
+    def of(self, suspects: Iterable[int]) -> tuple[pl.Series, pl.Series]:
+        """Nodes, and by how many ns each is shorter, if the links of these suspects are as fast as typical ones."""
+        chosen = self._mended.filter(pl.col("suspect").is_in(sorted(suspects)))
+        ratios = chosen.group_by("row").agg(pl.col("ratio").min())
+        then = pl.col("duration_ns") * pl.col("ratio").fill_null(1.0)
+        now = pl.col("duration_ns").max()
+        keys = (
+            self._used.join(chosen.select("key").unique(), on="key", how="semi")
+            .join(ratios, on="row", how="left")
+            .group_by("key")
+            .agg(now_ns=now, lost_ns=now - then.max())
+        )
+        found = self._nodes.join(keys, on="key", maintain_order="left")
+        share = pl.min_horizontal(1.0, pl.col("lost_ns") / pl.max_horizontal("now_ns", "together_ns"))
+        cut = pl.min_horizontal((pl.col("sent_ns") * share).round().cast(pl.Int64), "length_ns")
+        found = found.select("node", cut=cut).filter(pl.col("cut") > 0)
+        return found["node"], found["cut"]
+
+
+def _pairs(first: str, second: str) -> dict[str, pl.Expr]:
+    """The ends of transfers; null for other calls."""
+    is_transfer = pl.col("operation").is_in(_TRANSFERS)
+    return {f"pair_{name}": pl.when(is_transfer).then(end) for name, end in (("first", first), ("second", second))}
+
+
+def _operation() -> pl.Expr:
+    """The operation; the same for both sides of a transfer."""
+    return pl.when(pl.col("operation").is_in(_TRANSFERS)).then(pl.lit("transfer")).otherwise("operation")
+
+
+def _of_calls(nodes: pl.DataFrame, arrival: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
+    """The nodes in which calls transmit: `node`, `key`, `length_ns`, `sent_ns` (of the call), `together_ns` (of all
+    calls of the key)."""
+    alone = pl.when(pl.col("members") < 2).then("rank")  # it matches no other rank's call
+    calls = arrival.with_columns(alone=alone).with_columns(
+        call=pl.struct("group", "sequence", "alone").rank("dense"),
+        sent=pl.coalesce("transmit_ns", pl.col("end_ns") - pl.col("start_ns")),
+    )
+    matched = pl.when(pl.col("members") > 1)
+    calls = calls.with_columns(low=matched.then(pl.col("rank").min().over("call")))
+    calls = calls.with_columns(high=matched.then(pl.col("rank").max().over("call")))
+    calls = calls.with_columns(**_pairs("low", "high"), operation=_operation())
+    rows = calls.join(keys, on=_CALLS, nulls_equal=True, maintain_order="left")
+    sums = rows.group_by("call", "key", "alone").agg(sent_ns=pl.col("sent").min())
+    sums = sums.with_columns(together_ns=pl.col("sent_ns").sum().over("key", "alone"))
+    sent = nodes.with_row_index("node").filter(pl.col("collective").is_not_null() & ~pl.col("part").is_in([ENTRY, HUB]))
+    return (
+        sent.select("node", "rank", "collective", length_ns=pl.col("end_ns") - pl.col("start_ns"))
+        .join(rows.select("rank", "collective", "call", "key"), on=["rank", "collective"], maintain_order="left")
+        .join(sums.select("call", "key", "sent_ns", "together_ns"), on=["call", "key"], maintain_order="left")
+        .select("node", "key", "length_ns", "sent_ns", "together_ns")
+    )
