@@ -214,6 +214,44 @@ def _link(number: int) -> Job:
     return Job(name, shape, [Fault("link", "link", ends, path=SlowPath(3.0, ends))], links=True)
 
 
+def _link_in_steps(number: int) -> Job:
+    """A link is slow in some steps only."""
+    name, shape = _shape(number, "dp8", "zero8", layer_bytes=60_000_000, steps=(6, 10, 12)[number % 3])
+    one = _victim(shape, number)
+    ends = (min(one, (one + 1) % shape.ranks), max(one, (one + 1) % shape.ranks))
+    steps = (frozenset({2, 4}), frozenset(range(5, 10)), frozenset({1, 5, 9}))[number % 3]
+    path = SlowPath(3.0, ends, steps)
+    return Job(name, shape, [Fault("link", "link", ends, path=path, steps=steps)], links=True)
+
+
+def _link_of_stages(number: int) -> Job:
+    """The link between two stages of a pipeline, which only transfers use."""
+    _, shape = _shape(number, "pp4")
+    one = shape.rank_at(number % 3, number % shape.copies, 0)
+    ends = (one, one + shape.copies)
+    return Job("pp4", shape, [Fault("link", "link", ends, path=SlowPath((20.0, 40.0)[number % 2], ends))], links=True)
+
+
+def _link_and_rank(number: int) -> Job:
+    """A slow link and a slow rank, in the same group or in others that wait for each other."""
+    name, shape = _shape(number, "tp4", "dp8", layer_bytes=60_000_000)
+    ends = (shape.ranks - 2, shape.ranks - 1)
+    rank = (1, shape.ranks - 1)[number // 2 % 2]
+    faults = [
+        Fault("computing", "rank", (rank,), kernels(1.3)),
+        Fault("link", "link", ends, path=SlowPath(3.0, ends)),
+    ]
+    return Job(name, shape, faults, links=True)
+
+
+def _two_links(number: int) -> Job:
+    """Two slow links, of one group or of two."""
+    name, shape = _shape(number, "tp4", "dp8", layer_bytes=60_000_000)
+    pairs = ((0, 1), (shape.ranks - 2, shape.ranks - 1))
+    paths = [SlowPath(factor, ends) for factor, ends in zip((3.0, 2.5), pairs, strict=True)]
+    return Job(name, shape, [Fault("link", "link", path.ranks, path=path) for path in paths], links=True)
+
+
 def _group(number: int) -> Job:
     """A slow link inside one tensor-parallel group; links are not recorded."""
     name, shape = _shape(number, "tp4", "tp2", layer_bytes=80_000_000)
@@ -330,6 +368,10 @@ FAULTY: dict[str, Family] = {
     "slow NIC": _nic,
     "slow NIC of a host": _nic_of_host,
     "slow link": _link,
+    "slow link in some steps": _link_in_steps,
+    "slow link between stages": _link_of_stages,
+    "slow link and slow rank": _link_and_rank,
+    "two slow links": _two_links,
     "slow group, no links": _group,
     "two ranks, one loader": _loader_of_two,
     "loader of a rank": _on_host("data_loading", lambda s: waits_for_data(s.kernel_ns * 30)),

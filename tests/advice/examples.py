@@ -182,7 +182,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         "exposed-communication": [
             {
                 "segments": pl.DataFrame({**shares, "transmit_ns": [transmit], "unsplit_ns": [500 - transmit]}),
-                **{"breakdown": steps, "slow_links": None, "slow_groups": None, "arrival": None},
+                **{"breakdown": steps, "slow_links": None, "slow_groups": None},
                 **{"transmission": sent, "waits": late, "ranks": ranks.with_columns(host=pl.lit(host))},
             }
             for transmit, sent, late, host in (

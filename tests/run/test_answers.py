@@ -191,8 +191,8 @@ def test_generators_are_collected_and_what_is_async_is_refused() -> None:
     ("options", "problem"),
     [
         ({"slow_rnks": {}}, "no analysis or rule 'slow_rnks'. Did you mean slow_ranks"),
-        ({"slow_ranks": {"limit": 3}}, "slow_ranks has no option 'limit'. Did you mean limits"),
-        ({"slow_ranks": {"limits": 3}}, r"`limits` is 3, not a .*slow_ranks.Limits. Make it with advice.limits_from"),
+        ({"late_ranks": {"limit": 3}}, "late_ranks has no option 'limit'. Did you mean limits"),
+        ({"late_ranks": {"limits": 3}}, r"`limits` is 3, not a .*patterns.Limits. Make it with advice.limits_from"),
         ({"slow_rnk": {"limits": 3}}, "'slow_rnk'. Did you mean slow_ranks"),
         ({"idle-tim": {"limits": 3}}, "'idle-tim'. Did you mean idle-time"),
         ({"idle-time": {"limits": 3}}, r"idle-time: `limits` is 3"),

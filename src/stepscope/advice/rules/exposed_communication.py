@@ -10,7 +10,6 @@ import polars as pl
 from stepscope.advice.finding import CPU, Finding, per_of, platform_of
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
-from stepscope.advice.rules.slow_link import exposed_share
 from stepscope.analysis.communication.late_ranks import late_ranks
 from stepscope.analysis.methods.statistics import median
 from stepscope.analysis.rank_lists import listed_ranks
@@ -122,7 +121,6 @@ def exposed_communication(
     waits: pl.DataFrame | None,
     slow_links: pl.DataFrame | None,
     slow_groups: pl.DataFrame | None,
-    arrival: pl.DataFrame | None,
     ranks: pl.LazyFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
@@ -153,7 +151,7 @@ def exposed_communication(
     has_waited = waiting >= 1
     parameters |= {"wait_ns": waiting if has_waited else None, "late": late if has_waited and late else None}
     excess = _excess_ns(transmission, limits)
-    claimed = _claimed_ns(slow_links, slow_groups, exposed_share(segments, arrival))
+    claimed = _claimed_ns(slow_links, slow_groups)
     excess = min(max(excess - claimed, 0.0), exposed)
     on_one_host = _on_one_host(ranks)
     saving = round(excess) if excess >= limits.excess_ratio * step_ns and not on_one_host else 0
@@ -187,11 +185,11 @@ def _excess_ns(transmission: pl.DataFrame | None, limits: Limits) -> float:
     return float(of_ranks.group_by("rank").agg(pl.col("exposed_ns").sum())["exposed_ns"].max() or 0)  # type: ignore[arg-type]
 
 
-def _claimed_ns(links: pl.DataFrame | None, groups: pl.DataFrame | None, exposed: float) -> float:
+def _claimed_ns(links: pl.DataFrame | None, groups: pl.DataFrame | None) -> float:
     """What slow links take longer per step, or the slowest group if no link is reported: even where a rank that is as
     late hides it, other calls do not."""
     if links is not None and not links.is_empty():
-        return float(links.select(pl.max_horizontal(pl.col("cost_ns") * exposed, "exposed_ns").sum()).item())
+        return float(links.select(pl.max_horizontal("cost_ns", "exposed_ns").sum()).item())
     if groups is None or groups.is_empty():
         return 0.0
     return float(groups.group_by("group").agg(pl.col("cost_ns").sum())["cost_ns"].max() or 0)  # type: ignore[arg-type]
