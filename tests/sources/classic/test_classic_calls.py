@@ -227,6 +227,7 @@ def test_totals_of_links_count_once_beside_those_of_calls(tmp_path: Path) -> Non
     slow = links.with_columns(duration_ns=pl.col("duration_ns") * 10, destination=pl.lit(9, pl.Int32))
     others = [links.with_columns(destination=pl.lit(k, pl.Int32)) for k in range(2, 6)]
 
-    found = slow_links(pl.concat([links, slow, *others]).lazy())
+    every = pl.concat([links, slow, *others]).lazy()
+    found = slow_links(every, suspected_links(every))
 
     assert found.select("rank_b", "size_bytes").rows() == [(9, 100_000)]
