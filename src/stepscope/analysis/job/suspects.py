@@ -15,6 +15,7 @@ from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.methods.memberships import memberships
 from stepscope.analysis.methods.timing import ONCE, ROTATING
 from stepscope.analysis.methods.units import JOB, RANK, RANKS, units
+from stepscope.analysis.rank_lists import listed
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.uneven_work import REPLICA, SEQUENCE, WORKER
 from stepscope.limits import limit
@@ -79,7 +80,7 @@ def _of_ranks(found: pl.DataFrame, causes: pl.DataFrame) -> pl.DataFrame:
     if SEQUENCE not in causes["cause"]:
         return found
     slow = causes.filter(pl.col("cause").is_in([WORKER, REPLICA]) & pl.col("ranks").is_not_null())
-    ranks = {int(rank) for text in slow["ranks"] for rank in text.split(", ")}
+    ranks = {rank for text in slow["ranks"] for rank in listed(text)}
     kept = [kind != "computing" or ranks.issuperset(who) for kind, who in found.select("kind", "ranks").rows()]
     return found.filter(pl.Series(kept, dtype=pl.Boolean)).with_columns(suspect=pl.int_range(pl.len(), dtype=pl.Int32))
 
