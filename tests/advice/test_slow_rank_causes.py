@@ -46,6 +46,15 @@ def test_a_clock_that_fell_is_told() -> None:
     )
 
 
+def test_the_named_part_is_never_more_than_the_whole() -> None:
+    run = job(compute={1: 1.1}, jitter=0.0)
+    slow = pl.DataFrame({"rank": [1], "ranks": ["1"], "kind": ["computing"], "excess_ns": [MS], "steps": [4]})
+
+    found = causes_of(slow_kinds(slow), run.analyse("kernel_classes"), None, None)
+
+    assert found["named_ns"].to_list() == [MS]
+
+
 def test_a_rank_that_is_slow_in_some_steps_only_has_the_factor_of_these() -> None:
     run = job(compute={1: 1.1}, jitter=0.0)
     slow = {

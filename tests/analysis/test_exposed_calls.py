@@ -71,6 +71,9 @@ def test_a_few_ranks_are_named_if_most_waiting_is_for_them() -> None:
     assert late_ranks(waits, 3) == [2]
     assert late_ranks(waits.with_columns(root_rank="rank", mean_ns=pl.lit(5)), 3) == []
     assert late_ranks(waits.clear(), 3) == []
+    little = pl.DataFrame({"root_rank": [0, 1, 2, 3], "mean_ns": [78, 7, 7, 7]})
+    assert late_ranks(little, 16) == [0]  # which of the others is named would be chance
+    assert late_ranks(little.with_columns(mean_ns=pl.Series([50, 40, 5, 5])), 16) == [0, 1]
 
 
 def test_transmission_is_compared_with_the_best_that_recurs() -> None:

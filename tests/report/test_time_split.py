@@ -61,7 +61,7 @@ def test_the_average_step_has_its_length_and_parts() -> None:
     assert {**sentence.parameters, "split": None} == {
         **{"mean_ns": 100.0, "median_ns": None, "left_out": None, "split": None},
     }
-    assert parts_of(sentence) == {"computing_ns": 0.7, "communication_not_overlapped_ns": 0.1, "free_ns": 0.2}
+    assert parts_of(sentence) == {"computing_ns": 0.7, "unsplit_communication": 0.1, "free_ns": 0.2}
 
 
 def test_a_median_that_reads_differently_is_given() -> None:
@@ -158,7 +158,7 @@ def test_exposed_communication_is_split_where_all_members_are_known() -> None:
         ),
         (Waits(0.75, 0.25), "40% exposed communication (30% waiting, 10% transmission), "),
         (Waits(0.0, 1.0), "40% exposed communication (40% transmission), "),
-        (None, "40% exposed communication, "),
+        (None, "40% exposed communication (waiting for other ranks included), "),
     ],
 )
 def test_the_verdict_says_who_is_waited_for(waits: Waits | None, said: str) -> None:

@@ -107,14 +107,16 @@ def test_a_single_long_step_is_named_with_its_share_of_the_time() -> None:
     assert "Nothing stands out" not in text
     assert "Step 2 takes 9.10 s, 91 times the median step (98% of the time)." in text
     assert text.endswith(
-        "The average step takes 3.10 s (median 100.00 ms): 3% computing, 1% exposed communication, 97% idle."
+        "The average step takes 3.10 s (median 100.00 ms): 3% computing, 1% exposed communication "
+        "(waiting for other ranks included), 97% idle."
     )
 
 
 def test_a_first_step_that_starts_things_up_is_named_and_left_out_of_the_shares() -> None:
     assert told(LONG, SHORT, SHORT) == (
         "Nothing stands out. Step 0 takes 9.10 s, 91 times the median step, as the first one starts things up "
-        "(98% of the time). The average step without step 0 takes 100.00 ms: 80% computing, 20% exposed communication."
+        "(98% of the time). The average step without step 0 takes 100.00 ms: 80% computing, "
+        "20% exposed communication (waiting for other ranks included)."
     )
 
 
@@ -142,7 +144,7 @@ def test_much_idle_time_is_never_nothing() -> None:
 def test_shares_are_told_even_where_every_step_differs() -> None:
     text = told((100, 0, 0), (0, 100, 0), (0, 0, 100))
 
-    assert "33% computing, 33% exposed communication, 33% idle" in text
+    assert "33% computing, 33% exposed communication (waiting for other ranks included), 33% idle" in text
 
 
 def test_without_steps_the_findings_are_told_and_why_no_step_is() -> None:

@@ -57,11 +57,31 @@ def idle_by_cause(run: Run, idle: pl.DataFrame) -> Derived:  # noqa: ARG001 - on
     return Derived(causes.with_columns(share_ratio=_share("idle_ns")))
 
 
-def groups(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
-    """Groups by their name for people, if they have one."""
+def groups(run: Run, found: pl.DataFrame) -> Derived:
+    """Groups by their name for people, if they have one; those of one name with their ranks, or else their keys."""
     import polars as pl
 
-    return Derived(found.with_columns(group_name=pl.coalesce("group_name", "group")).drop("group"))
+    named = found.select("group", name=pl.coalesce("group_name", "group")).unique(maintain_order=True)
+    keys, plain = named["group"].to_list(), named["name"].to_list()
+    names, members = plain, _members(run)
+    for words in (members, dict(zip(keys, keys, strict=True))):
+        names = [
+            f"{name} {words[key]}" if names.count(shown) > 1 and words.get(key, name) != name else shown
+            for key, name, shown in zip(keys, plain, names, strict=True)
+        ]
+    named = named.with_columns(pl.Series("name", names, dtype=pl.String))
+    shown = found.join(named, on="group", how="left", maintain_order="left", nulls_equal=True)
+    return Derived(shown.with_columns(group_name="name").drop("group", "name"))
+
+
+def _members(run: Run) -> dict[str, str]:
+    """The ranks of each group, by its key."""
+    from stepscope.selection import describe_numbers
+
+    if not run.has("groups"):
+        return {}
+    listed = run.table("groups").select("group", "members").drop_nulls().collect().sort("group")
+    return {key: describe_numbers(sorted(set(ranks))) for key, ranks in listed.iter_rows() if len(ranks)}
 
 
 def calls(run: Run, found: pl.DataFrame) -> Derived:

@@ -98,13 +98,15 @@ def shares(averages: pl.DataFrame) -> dict[str, float]:
 def _split(averages: pl.DataFrame, waits: Waits | None = None) -> tuple[Sentence, ...]:
     found = {part: share for part, share in shares(averages).items() if share >= LEAST_SHARE}
     return tuple(
-        _communication(share, waits) if waits and part == COMMUNICATION else Sentence(part, {"ratio": share})
+        _communication(share, waits) if part == COMMUNICATION else Sentence(part, {"ratio": share})
         for part, share in found.items()
     )
 
 
-def _communication(share: float, waits: Waits) -> Sentence:
-    """Exposed communication, as what it is waiting and transmission."""
+def _communication(share: float, waits: Waits | None) -> Sentence:
+    """Exposed communication, as what it is waiting and transmission, or that it may be either."""
+    if waits is None:
+        return Sentence("unsplit_communication", {"ratio": share})
     waiting, transmission = share * waits.wait_ratio, share * waits.transmit_ratio
     parts = (
         Sentence("waiting", {"ratio": waiting, "late": waits.late or None}),

@@ -64,7 +64,10 @@ SENTENCES = {
         "。{steps} 步中有 {split_steps} 步记录了算子，这些步平均耗时 {split_mean_ns:duration}：{split}。",
     ),
     "computing_ns": Text("{ratio:percent} computing", "计算 {ratio:percent}"),
-    "communication_not_overlapped_ns": Text("{ratio:percent} exposed communication", "未掩盖的通信 {ratio:percent}"),
+    "unsplit_communication": Text(
+        "{ratio:percent} exposed communication (waiting for other ranks included)",
+        "未掩盖的通信 {ratio:percent}（包括等待其他 rank）",
+    ),
     "split_communication": Text(
         "{ratio:percent} exposed communication[ ({parts})]", "未掩盖的通信 {ratio:percent}[（{parts}）]"
     ),

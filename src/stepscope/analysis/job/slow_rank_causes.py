@@ -141,6 +141,8 @@ def slow_rank_causes(
         if reason is None:
             continue
         reason = _in_slow_steps(reason, ratio)
+        if reason["reason"] != "synchronisation":  # a mean of steps or of several streams, where the excess is a median
+            reason["named_ns"] = min(reason["named_ns"], excess)
         if reason["named_ns"] >= EXPLAINS_RATIO * excess or reason["reason"] == "synchronisation":
             found.append((rank, kind, *(reason.get(column.name) for column in COLUMNS[2:])))
     return pl.DataFrame(found, schema=schema_of(COLUMNS), orient="row")
