@@ -57,7 +57,7 @@ def plain_finding(finding: Finding, language: Language = "en") -> dict[str, Any]
     """
     words = worded(finding, language)
     plain = {**asdict(finding), "severity": finding.severity, **{name: getattr(words, name) for name in WORDS}}
-    del plain["least"]
+    del plain["least"], plain["most"]  # they are in the severity
     if finding.saving_ns <= 0 and not {"claimed_by", "replayed_ns"} & {*finding.evidence}:
         plain.update(dict.fromkeys(SAVINGS))
     return plain
