@@ -227,6 +227,13 @@ def test_what_may_strike_any_rank_once_accuses_nobody(fault) -> None:
     assert told(run_of(Job("once", replace(DATA, steps=4), [fault]))) == []
 
 
+@pytest.mark.parametrize(("change", "found"), [(stops(5 * MS), []), (launches(20 * US), [("5", "dispatch")])])
+def test_of_two_steps_stalls_in_both_are_chance_and_slow_launches_are_not(change, found) -> None:
+    job = Job("two steps", replace(HOST_BOUND, steps=2), [Fault("dispatch", "rank", (5,), change)])
+
+    assert [(row["ranks"], row["kind"]) for row in told(run_of(job))] == found
+
+
 @pytest.mark.parametrize("everyone", [False, True])
 def test_one_very_long_step_is_what_the_advice_begins_with(everyone: bool) -> None:
     ranks = tuple(range(8)) if everyone else (3,)

@@ -7,9 +7,10 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.job.comparable import comparable
 from stepscope.analysis.job.segments import WORK
+from stepscope.analysis.methods.lateness import LIMITS as CHANCE
 from stepscope.analysis.methods.patterns import LIMITS, Limits, patterns
 from stepscope.analysis.methods.pauses import pauses
-from stepscope.analysis.methods.sudden import sudden
+from stepscope.analysis.methods.sudden import stalled, sudden
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column
 
@@ -63,7 +64,9 @@ def late_ranks(
     compared = compared_excess(excess, arrival, ranks, steps)
     step_ns, starts = typical_step(compared), _starts(outer_steps, all_steps)
     listed = compared.rename({"program": "peers"}).with_columns(pl.col("peers").cast(pl.String))
-    found = patterns(listed, step_ns, limits, sudden(listed, work, step_ns, starts), starts)
+    few = listed.filter(pl.col("step").n_unique().over("kind", "peers") < CHANCE.chance_steps)
+    sure = sudden(listed, work, step_ns, starts)
+    found = patterns(listed, step_ns, limits, sure, starts, stalled(few, work))
     return (
         found.rename({"steps": "listed", "ranks": "late_ranks", "compared_steps": "steps"})
         .with_columns(slow_steps="listed")

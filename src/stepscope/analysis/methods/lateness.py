@@ -21,13 +21,15 @@ class Limits:
     spread_ratio: float = limit(0.01, "of the typical own time", "healthy devices differ by this (standard deviation)")
     spread_ranks: float = limit(10.0, "ranks", "that the assumed spread weighs as much as, beside the observed one")
     chance: float = limit(0.01, "probability, for all ranks together", "our simulation of healthy jobs")
-    chance_steps: int = limit(3, "steps", "with fewer, chance cannot be told: a rank has to be late in all")
+    chance_steps: int = limit(3, "steps", "with fewer, chance cannot be told: a rank is late in all, by no stall")
 
 
 LIMITS = Limits()
 
 
-def lateness(excess: pl.DataFrame, step_ns: float, limits: Limits = LIMITS) -> pl.DataFrame:
+def lateness(
+    excess: pl.DataFrame, step_ns: float, limits: Limits = LIMITS, stalled: pl.DataFrame | None = None
+) -> pl.DataFrame:
     """How far each rank is above normal in its median step, and whether that is more than noise and chance.
 
     Noise is that of the median over steps (`sigma_ns`), or the spread of normal ranks if that is larger. A rank also
@@ -38,6 +40,7 @@ def lateness(excess: pl.DataFrame, step_ns: float, limits: Limits = LIMITS) -> p
         excess: Result of `references`.
         step_ns: Length of a typical step.
         limits: What is more than noise and chance.
+        stalled: Ranks that are late by single stalls: kind, peers and rank. Of these, too few steps show nothing.
 
     Returns:
         One row per `kind`, `peers` and `rank`, in order: `compared_steps`, `typical_ns` and `centre_ns` (medians of
@@ -70,8 +73,11 @@ def lateness(excess: pl.DataFrame, step_ns: float, limits: Limits = LIMITS) -> p
         .sort(BY_RANK)
     )
     counted = _counted(ranks, cells)
+    by_stalls = counted.head(0) if stalled is None else stalled
+    marked = by_stalls.select(BY_RANK).with_columns(by_stalls=pl.lit(value=True))
+    counted = counted.join(marked, on=BY_RANK, how="left", nulls_equal=True, maintain_order="left")
     often = pl.col("compared_steps") >= limits.chance_steps
-    always = pl.col("late_steps") == pl.col("compared_steps")
+    always = (pl.col("late_steps") == pl.col("compared_steps")) & pl.col("by_stalls").is_null()
     return counted.with_columns(
         slow=pl.col("candidate") & pl.when(often).then(pl.col("chance") <= limits.chance).otherwise(always),
         chance=pl.when(often).then("chance"),

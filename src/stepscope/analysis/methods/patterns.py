@@ -97,6 +97,7 @@ def patterns(
     limits: Limits = LIMITS,
     sure: pl.DataFrame | None = None,
     starts: Collection[int] = (),
+    stalled: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """When which ranks are late.
 
@@ -114,6 +115,7 @@ def patterns(
         limits: What is late, and what is more than chance.
         sure: Result of `sudden`.
         starts: Steps in which something starts up, so that a single long one shows nothing.
+        stalled: Ranks that are late by single stalls only (`lateness`).
 
     Returns:
         One row per rank and kind, largest loss first, with the columns of `PATTERNS`. `rank` is null for `rotating` (in
@@ -127,7 +129,9 @@ def patterns(
     """
     rows: list[tuple[object, ...]] = []
     cells = excess.filter(pl.col("excess_ns").is_not_null())
-    for work in _listed(cells, lateness(excess, step_ns), step_ns, limits).partition_by(WORK, maintain_order=True):
+    for work in _listed(cells, lateness(excess, step_ns, stalled=stalled), step_ns, limits).partition_by(
+        WORK, maintain_order=True
+    ):
         kind, peers = work.select(WORK).row(0)
         ranks = [_Rank(*row) for row in _ranks(work, _sure(sure, kind, peers))]
         given = _Given(step_ns, frozenset(starts), is_marked=kind in MARKED)

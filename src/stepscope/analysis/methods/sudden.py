@@ -14,6 +14,9 @@ from stepscope.limits import limit
 MARKED = ("garbage_collection", "checkpoint", "compile")
 """Kinds of work whose cause is recorded, so that one time is enough."""
 
+STALLS = "dispatch"
+"""The kind of work in which a host's stalls appear that nothing marks."""
+
 CELL = [*BY_RANK, "step"]
 
 
@@ -60,6 +63,13 @@ def sudden(
     far = _far(above.filter(~pl.col("kind").is_in(MARKED)), limits)
     whole = _without_stalls(far, excess, work, limits)
     return pl.concat([marked.select(CELL), whole.select(CELL)]).sort(CELL, nulls_last=True)
+
+
+def stalled(excess: pl.DataFrame, work: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
+    """Find the ranks that launch late only because of stalls in a step: kind, peers and rank, in order."""
+    late = excess.filter(pl.col("kind") == STALLS, pl.col("excess_ns") > 0).with_columns(beyond="excess_ns")
+    by_stalls = late.join(_without_stalls(late, excess, work, limits), on=CELL, how="anti", nulls_equal=True)
+    return by_stalls.select(BY_RANK).unique().sort(BY_RANK, nulls_last=True)
 
 
 def _beyond_others(cells: pl.DataFrame) -> pl.DataFrame:
