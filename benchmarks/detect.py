@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simulated.truth import Job
 
 HERE = Path(__file__).parent
-QUICK_JOBS = 54
+QUICK_JOBS = 63
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ from simulated.layouts import MS, US, Shape, noisier
 from simulated.on_cpu import cpu_programs
 from simulated.operations import SlowPath
 from simulated.truth import STEP_NUMBER, Job
+from simulated.uneven import EMBEDDING, METRICS, OUTPUT, UNEVEN, on_rank, on_stage
 
 LAYOUTS: dict[str, Shape] = {
     "dp8": Shape(),
@@ -326,6 +327,39 @@ def _cpu(*faults: tuple[str, Change]) -> Family:
     return family
 
 
+def _output_layer(slow: bool) -> Family:
+    """The last stage has an output layer, with one rank a stage or several; another rank, or the last, is slow."""
+
+    def family(number: int) -> Job:
+        name, shape = _shape(number, "pp4", ranks=(4, 8)[number % 2 and not slow], layers=2 + number % 3)
+        last = tuple(shape.stage_ranks(shape.stages - 1))
+        faults = [Fault(UNEVEN, "stage" if len(last) > 1 else "rank", last)]
+        if slow:
+            faults.append(Fault("computing", "rank", ((last[0], 1)[number % 2],), kernels((1.3, 1.6)[number % 2])))
+        return Job(name, shape, faults, source=on_stage(-1, 3.0), uneven=OUTPUT)
+
+    return family
+
+
+def _metrics(slow: bool) -> Family:
+    """A rank computes metrics that the others wait for; another rank, or the same, is slow."""
+
+    def family(number: int) -> Job:
+        name, shape = _shape(number, "dp8", "tp4", "zero8")
+        faults = [Fault(UNEVEN, "rank", (0,))]
+        if slow:
+            faults.append(Fault("computing", "rank", ((0, 5)[number % 2],), kernels(1.3)))
+        return Job(name, shape, faults, source=on_rank(0, 14.0, (1, 8)[number % 2]), uneven=METRICS)
+
+    return family
+
+
+def _small_embedding(number: int) -> Job:
+    """The first stage has an embedding that hardly costs anything, as another stage is as long."""
+    name, shape = _shape(number, "pp4", ranks=(4, 8)[number % 2], layers=4)
+    return Job(name, shape, source=on_stage(0, 0.3, EMBEDDING))
+
+
 HEALTHY: dict[str, Family] = {
     "healthy": _healthy(),
     "healthy, random 5 ms stalls": _healthy(stall_ns=5 * MS, stalls=0.15),
@@ -335,6 +369,7 @@ HEALTHY: dict[str, Family] = {
     "healthy, expert library": _expert_library(),
     "healthy, CPU": _cpu(),
     "healthy, few steps, random stalls": _few_steps,
+    "healthy, small embedding": _small_embedding,
     "healthy, clocks of hosts differ": _healthy(ranks_per_host=4, clock_spread_ns=5 * MS),
 }
 
@@ -400,6 +435,10 @@ FAULTY: dict[str, Family] = {
     "CPU, rank x1.3": _cpu(("computing", kernels(1.3))),
     "CPU, loader": _cpu(("data_loading", waits_for_data(30 * MS))),
     "CPU, outside of operators": _cpu(("dispatch", stops(30 * MS))),
+    "output layer": _output_layer(slow=False),
+    "output layer and a slow rank": _output_layer(slow=True),
+    "metrics of a rank": _metrics(slow=False),
+    "metrics of a rank and a slow rank": _metrics(slow=True),
     "expert library, rank x1.3": _expert_library(1.3),
 }
 

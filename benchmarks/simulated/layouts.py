@@ -128,10 +128,10 @@ def _factors(chance: Random, spread: float, count: int) -> list[float]:
 
 def programs_of(shape: Shape) -> dict[int, list[list[Operation]]]:
     """What each rank does in each step, with all noise in it."""
-    return {rank: _Writer(shape, rank).program() for rank in range(shape.ranks)}
+    return {rank: Writer(shape, rank).program() for rank in range(shape.ranks)}
 
 
-class _Writer:
+class Writer:
     """Writes the program of one rank."""
 
     def __init__(self, shape: Shape, rank: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from simulated.faults import Fault
 from simulated.truth import Truth
+from simulated.uneven import UNEVEN
 from stepscope.advice import advise, worded
 from stepscope.advice.finding import Finding
 from stepscope.advice.registry import RULES
@@ -143,7 +144,7 @@ def _compare(found: Score, truth: Truth, claims: Sequence[Claim]) -> None:
     found.accusations = len(accusing)
     right = [any(is_about(claim, fault, truth) for fault in faults) for claim in accusing]
     found.right = sum(right)
-    guilty = {rank for fault in faults for rank in fault.ranks}
+    guilty = {rank for fault in faults if fault.kind != UNEVEN for rank in fault.ranks}
     others = [claim for claim, is_right in zip(accusing, right, strict=True) if not is_right]
     found.wrong = sum(not guilty.issuperset(claim.ranks) or not claim.ranks for claim in others)
     found.high = sum(claim.severity == "high" for claim in claims)
@@ -186,6 +187,8 @@ def is_about(claim: Claim, fault: Fault, truth: Truth) -> bool:
         return struck in (set(), everyone) and any(
             word in words for word in ("rotat", "uneven", "changing", "another", "moving")
         )
+    if (fault.kind == UNEVEN) != (UNEVEN in claim.kinds):
+        return False
     return struck == set(fault.ranks) or (
         fault.kind == "group" and fault.path is not None and struck == set(fault.path.ranks)
     )
@@ -194,6 +197,8 @@ def is_about(claim: Claim, fault: Fault, truth: Truth) -> bool:
 def _overlaps(claim: Claim, fault: Fault) -> bool:
     """Whether a claim is about some of the ranks at fault."""
     if fault.unit in ("job", "rotating") or fault.kind == "outlier":
+        return False
+    if UNEVEN in (fault.kind, *claim.kinds) and not _kind_fits(claim, fault):
         return False
     return bool(set(claim.ranks) & set(fault.ranks)) and (claim.accuses or _kind_fits(claim, fault))
 

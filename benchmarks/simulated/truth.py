@@ -10,6 +10,7 @@ from simulated.faults import Fault, faulted, slowed
 from simulated.layouts import Shape, call_noise, network_of, programs_of
 from simulated.operations import Network, Operation
 from simulated.simulate import Times, simulate
+from simulated.uneven import UNEVEN, evened
 
 STEP_NUMBER = 3
 """Number of the first step, as schedules skip some."""
@@ -46,6 +47,7 @@ class Job:
         on_disk: Whether it must be read from traces, as names decide what it does.
         on_cpu: Whether its ranks have no device; `source` makes such programs.
         source: Makes the programs of its ranks.
+        uneven: Kernels that only some ranks run, by design. Without a fault of the kind `uneven`, all divide them.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Job:
     on_disk: bool = False
     on_cpu: bool = False
     source: Callable[[Shape], dict[int, list[list[Operation]]]] = programs_of
+    uneven: str = ""
 
     @cached_property
     def times(self) -> Times:
@@ -91,4 +94,7 @@ class Job:
 
     def _simulated(self, faults: Sequence[Fault]) -> Times:
         shape = self.shape
-        return simulate(faulted(self.source(shape), faults), slowed(network_of(shape), faults), call_noise(shape))
+        programs = self.source(shape)
+        if self.uneven and not any(fault.kind == UNEVEN for fault in faults):
+            programs = evened(programs, self.uneven)
+        return simulate(faulted(programs, faults), slowed(network_of(shape), faults), call_noise(shape))

@@ -35,6 +35,25 @@ def idle(causes: list[str]) -> pl.DataFrame:
     return pl.DataFrame({"rank": [0] * len(causes), "step": [0] * len(causes), "cause": causes, "idle_ns": 500})
 
 
+def extra_work() -> pl.DataFrame:
+    """Extra work of a rank, of the last stage and of another one, which runs kernels more often than others."""
+    common = {
+        "extra_ns": 8 * 10**6,
+        "computing_ns": 40 * 10**6,
+        "others_ns": 32 * 10**6,
+        "steps": 3,
+        "step_ns": 50 * 10**6,
+    }
+    saved = {"saving_ns": 4 * 10**6, "saving_low_ns": 3 * 10**6, "saving_high_ns": 5 * 10**6, "alone_ns": 2 * 10**6}
+    known = {**common, **saved, "gone_ns": 7 * 10**6}
+    rows = [
+        {"stage": None, "last": False, "only": True, "names": ["norm"], "error_ratio": 0.0},
+        {"stage": 3, "last": True, "only": True, "names": ["vocabulary", "loss"], "error_ratio": 0.0},
+        {"stage": 1, "last": False, "only": False, "names": ["gemm"], "error_ratio": 0.1},
+    ]
+    return pl.DataFrame([{"ranks": ranks, **row, **known} for ranks, row in zip(("0", "6, 7", "3"), rows, strict=True)])
+
+
 def slowdown_causes() -> pl.DataFrame:
     row = {"unit": "1", "ranks": "0", "factor": 1.5, "correlation": 0.9, "explained": 0.5, "mended_ns": None}
     row |= {
@@ -272,7 +291,10 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 ).lazy()
             }
         ],
-        "uneven-work": [{"slowdown_causes": slowdown_causes(), "slow_ranks": None, "breakdown": steps}],
+        "uneven-work": [
+            {"slowdown_causes": slowdown_causes(), "slow_ranks": None, "breakdown": steps},
+            {"slowdown_causes": None, "slow_ranks": None, "breakdown": steps, "extra_work": extra_work()},
+        ],
         "memory-capacity": [{"memory_hints": hint(NEAR_CAPACITY)}],
         "memory-leak": [{"memory_hints": hint(GROWTH)}],
         "memory-fragmentation": [{"memory_hints": hint(FRAGMENTATION)}],

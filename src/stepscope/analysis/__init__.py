@@ -36,6 +36,7 @@ from stepscope.analysis.input.input_stages import input_stages as input_stages
 from stepscope.analysis.input.loader import loader as loader
 from stepscope.analysis.input.loader import loader_steps as loader_steps
 from stepscope.analysis.job.counter_steps import counter_steps as counter_steps
+from stepscope.analysis.job.extra_work import extra_work as extra_work
 from stepscope.analysis.job.kernel_classes import kernel_classes as kernel_classes
 from stepscope.analysis.job.kernel_patterns import kernel_patterns as kernel_patterns
 from stepscope.analysis.job.late_ranks import late_ranks as late_ranks
@@ -73,10 +74,12 @@ from stepscope.analysis.registry import ANALYSES as ANALYSES
 from stepscope.analysis.registry import Analysis as Analysis
 from stepscope.analysis.registry import analysis as analysis
 from stepscope.analysis.registry import check_registered
+from stepscope.analysis.replay.alike_ranks import alike_ranks as alike_ranks
 from stepscope.analysis.replay.critical_path import critical_path as critical_path
 from stepscope.analysis.replay.critical_path import slack as slack
 from stepscope.analysis.replay.dependencies import dependencies as dependencies
 from stepscope.analysis.replay.excess import excess as excess
+from stepscope.analysis.replay.extra_pieces import extra_pieces as extra_pieces
 from stepscope.analysis.replay.heat_map import heat_map as heat_map
 from stepscope.analysis.replay.own_times import own_times as own_times
 from stepscope.analysis.replay.replay import replay as replay

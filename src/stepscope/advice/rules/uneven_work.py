@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import Finding, Per, per_of, place
+from stepscope.advice.finding import Finding, Per, per_of, place, widened
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
+from stepscope.advice.rules.idle_gaps import short_name
 from stepscope.advice.rules.slow_rank_reasons import parameters_of
 from stepscope.analysis.rank_lists import listed
 from stepscope.limits import limit
@@ -61,7 +62,57 @@ def _alone(summary: Text) -> Message:
     )
 
 
+_EXTRA = (
+    Text(
+        "[, most of it in {names:list}][, most of it in more calls of {more:list}].",
+        "[，主要是 {names:list}][，主要是更多次调用 {more:list}]。",
+    ),
+    Text(
+        "Others do not[ run {names:list}][ run {more:list} as often], and wait: they compute for {others_ns:ms} "
+        "{per:each}, against {computing_ns:ms}. This is more work, not a slow machine.",
+        "其他 rank 不做[{names:list}][这么多次 {more:list}]，只能等待：它们{per:each}计算 {others_ns:ms}，"
+        "而这里为 {computing_ns:ms}。这是工作量更大，而不是机器慢。",
+    ),
+)
+_EXTRA_BASIS = (
+    Text(
+        "from what a replay with this work divided evenly saves (its lower quartile; or while slow ranks "
+        "stay as slow) to what it saves if nobody does it, and at least 5 % either way",
+        "从重放中均分此工作所节省的时间（下四分位；或慢 rank 未改善时）到完全不做此工作所节省的时间，且至少上下 5 %",
+    )
+    + _ERROR
+)
+
 MESSAGES = {
+    "extra": Message(
+        summary=Text(
+            "{ranks:Ranks} {ranks:one computes|compute} {extra_ns:ms} more {per:each} than others do",
+            "{ranks:ranks} {per:each}比其他 rank 多计算 {extra_ns:ms}",
+        )
+        + _EXTRA[0],
+        cause=_EXTRA[1],
+        action=Text(
+            "Do it less often, outside of the step or on the host, or divide it over all ranks (metrics, logging, "
+            "evaluation, norms of gradients).",
+            "减少执行次数、移出训练步或移到主机上，或分摊到所有 rank（指标、日志、评估、梯度范数）。",
+        ),
+        basis=_EXTRA_BASIS,
+    ),
+    "extra_stage": Message(
+        summary=Text(
+            "Stage imbalance: pipeline stage {stage} ({ranks:ranks}) computes {extra_ns:ms} more {per:each} than other "
+            "stages do",
+            "流水线阶段不均衡：阶段 {stage}（{ranks:ranks}）{per:each}比其他阶段多计算 {extra_ns:ms}",
+        )
+        + _EXTRA[0],
+        cause=_EXTRA[1] + _LAST,
+        action=Text(
+            "Move layers from this stage to the others, or split what only it does (output layer and loss, embedding) "
+            "over several stages.",
+            "把该阶段的部分层移到其他阶段，或把只有它做的部分（输出层和损失、嵌入层）分到多个阶段。",
+        ),
+        basis=_EXTRA_BASIS,
+    ),
     "stage": Message(
         summary=_STAGE,
         cause=Text(
@@ -156,7 +207,8 @@ MESSAGES = {
         basis=Text("it is unknown how much can be saved", "能节省多少未知"),
     ),
 }
-"""By cause; `stage_last` or `stage_alone` if the last or another stage has one recorded rank."""
+"""`extra_stage` or `extra` of what kernels show; else by cause, with `stage_last` or `stage_alone` if the last or
+another stage has one recorded rank."""
 
 
 @dataclass(frozen=True)
@@ -179,20 +231,31 @@ class Limits:
     )
 
 
+_EVIDENCE = ("names", "only", "stage", "extra_ns", "computing_ns", "others_ns", "gone_ns", "error_ratio")
+
+
 @rule("uneven-work", MESSAGES, whole_job=True, claim=Claim(Turn.SEEN_LATE, time="computing"))
 def uneven_work(
-    slowdown_causes: pl.DataFrame,
+    slowdown_causes: pl.DataFrame | None,
     slow_ranks: pl.DataFrame | None,
     breakdown: pl.DataFrame,
+    extra_work: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
-    """Report uneven pipeline stages, micro-batches of uneven length, slow replicas and long calls of jobs whose
-    operations were recorded, and jobs that are slow for an unknown reason.
+    """Report what ranks or pipeline stages compute that others do not (`extra_work`), and uneven pipeline stages,
+    micro-batches of uneven length, slow replicas and long calls of jobs whose operations were recorded, and jobs that
+    are slow for an unknown reason.
 
     The saving is what a replay without the cause saves, its share if there are several. Slow ranks are reported only if
     `slow_ranks` does not list them.
     """
-    per, slowdown = per_of(breakdown), slowdown_causes["slowdown_factor"][0]
+    per = per_of(breakdown)
+    for row in () if extra_work is None else extra_work.iter_rows(named=True):
+        if row["saving_ns"] >= limits.saving_ratio * row["step_ns"]:
+            yield _extra(row, per, limits)
+    if slowdown_causes is None:
+        return
+    slowdown = slowdown_causes["slowdown_factor"][0]
     told = set() if slow_ranks is None else {rank for text in slow_ranks["ranks"] for rank in listed(text)}
     least = {"communication": limits.communication_ratio}
     for row in slowdown_causes.filter(pl.col("cause") != "unknown").iter_rows(named=True):
@@ -211,6 +274,34 @@ def uneven_work(
             per=per,
             evidence={"slowdown_factor": slowdown},
         )
+
+
+def _extra(row: dict[str, Any], per: Per, limits: Limits) -> Finding:
+    """Work that only some ranks do; not a machine that is slow."""
+    ranks = listed(row["ranks"])
+    message = "extra" if row["stage"] is None else "extra_stage"
+    is_off = abs(row["error_ratio"]) >= limits.error_ratio
+    names = [short_name(name) for name in row["names"]]
+    known = {
+        **row,
+        "ranks": ranks,
+        "names": names if row["only"] else None,
+        "more": None if row["only"] else names,
+        "last": row["stage"] if row["last"] else None,
+        "error_ratio": abs(row["error_ratio"]) if is_off else None,
+    }
+    low = 0 if is_off else min(row["saving_low_ns"], row["alone_ns"])
+    return Finding(
+        rule="uneven-work",
+        message=message,
+        parameters={name: known[name] for name in sorted(parameters_of(MESSAGES[message]))},
+        saving_ns=row["saving_ns"],
+        saving_ratio=row["saving_ns"] / row["step_ns"],
+        **widened(row["saving_ns"], low, max(row["saving_high_ns"], row["gone_ns"])),
+        per=per,
+        where=place(ranks),
+        evidence={"kind": "uneven", **{name: row[name] for name in _EVIDENCE}},
+    )
 
 
 def _finding(row: dict[str, Any], ranks: list[int], per: Per, limits: Limits) -> Finding:

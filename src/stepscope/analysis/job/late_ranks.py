@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.job.comparable import comparable
 from stepscope.analysis.job.segments import WORK
+from stepscope.analysis.methods.extra_work import EXTRA
 from stepscope.analysis.methods.lateness import LIMITS as CHANCE
 from stepscope.analysis.methods.patterns import LIMITS, Limits, patterns
 from stepscope.analysis.methods.pauses import pauses
@@ -63,7 +64,11 @@ def late_ranks(
     """
     compared = compared_excess(excess, arrival, ranks, steps)
     step_ns, starts = typical_step(compared), _starts(outer_steps, all_steps)
-    listed = compared.rename({"program": "peers"}).with_columns(pl.col("peers").cast(pl.String))
+    listed = (
+        compared.filter(pl.col("kind") != EXTRA)
+        .rename({"program": "peers"})
+        .with_columns(pl.col("peers").cast(pl.String))
+    )
     few = listed.filter(pl.col("step").n_unique().over("kind", "peers") < CHANCE.chance_steps)
     sure = sudden(listed, work, step_ns, starts)
     found = patterns(listed, step_ns, limits, sure, starts, stalled(few, work))
@@ -90,7 +95,7 @@ def compared_excess(
     Raises:
         Unavailable: If there are fewer than two, or the ranks do not belong together.
     """
-    return comparable(excess, steps, arrival, ranks).filter(pl.col("kind").is_in(WORK))
+    return comparable(excess, steps, arrival, ranks).filter(pl.col("kind").is_in([*WORK, EXTRA]))
 
 
 def typical_step(excess: pl.DataFrame) -> float:

@@ -120,10 +120,12 @@ def slow_rank_causes(
     kernel_classes: pl.DataFrame | None,
     calls_if_slow: pl.DataFrame | None,
     counter_steps: pl.DataFrame | None,
+    extra_pieces: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Find what the recording shows as the reason of each row of `slow_ranks`, compared with the ranks that are not.
 
-    Of a rank that is slow in some steps only, factor and time are those of these steps, as the others count as normal.
+    Work that only some ranks do by design (`extra_pieces`) is no reason. Of a rank that is slow in some steps only,
+    factor and time are those of these steps, as the others count as normal.
 
     Returns:
         One row per slow rank and kind of work for which a reason was recorded, in the order of `slow_ranks`.
@@ -132,6 +134,8 @@ def slow_rank_causes(
         Unavailable: If no rank is slow.
     """
     found: list[tuple[Any, ...]] = []
+    if kernel_classes is not None and extra_pieces is not None:
+        kernel_classes = _without_extra(kernel_classes, extra_pieces)
     by_kind = {
         kind: _reasons(kind, sorted(rows["together"].explode().unique()), kernel_classes, calls_if_slow, counter_steps)
         for (kind,), rows in slow_kinds.partition_by("kind", as_dict=True, maintain_order=True).items()
@@ -146,6 +150,30 @@ def slow_rank_causes(
         if reason["named_ns"] >= EXPLAINS_RATIO * excess or reason["reason"] == "synchronisation":
             found.append((rank, kind, *(reason.get(column.name) for column in COLUMNS[2:])))
     return pl.DataFrame(found, schema=schema_of(COLUMNS), orient="row")
+
+
+def _without_extra(classes: pl.DataFrame, extra: pl.DataFrame) -> pl.DataFrame:
+    """`kernel_classes` without work that only some ranks do."""
+    key = ["rank", "name"]
+    rows = extra.filter("compared").with_columns(name=pl.coalesce("type", "name"))
+    if rows.is_empty():
+        return classes
+    less = rows.group_by(key).agg(less_calls=pl.len(), less_ns=pl.col("duration_ns").sum())
+    less = less.join(rows.group_by("rank").agg(of=pl.col("step").n_unique()), on="rank")
+    whole = (
+        classes.filter(kind="compute")
+        .group_by(key)
+        .agg(all_calls=pl.col("calls").sum(), all_ns=pl.col("total_ns").sum())
+    )
+    shares = less.join(whole, on=key).with_columns(kind=pl.lit("compute"))
+    marked = classes.join(shares, on=[*key, "kind"], how="left", maintain_order="left")
+
+    def left(value: str, gone: str, of: str) -> pl.Expr:
+        share = (pl.col(gone) * pl.col("steps") / pl.col("of") / pl.col(of)).clip(upper_bound=1.0).fill_null(0.0)
+        return (pl.col(value) * (1 - share)).round().cast(pl.Int64).alias(value)
+
+    found = marked.with_columns(left("calls", "less_calls", "all_calls"), left("total_ns", "less_ns", "all_ns"))
+    return found.filter(pl.col("calls") > 0).select(classes.columns)
 
 
 def _in_slow_steps(reason: dict[str, Any], ratio: float) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.job.late_ranks import compared_excess
 from stepscope.analysis.methods.costs import BusyCosts, ReplayCosts, quartiles
+from stepscope.analysis.methods.extra_work import with_extra
 from stepscope.analysis.methods.job_graph import OPERATION, JobGraph, job_graph
 from stepscope.analysis.methods.link_cuts import LinkCuts, between_ranks
 from stepscope.analysis.methods.saving_range import TRUSTED_RATIO, saving_range
@@ -60,6 +61,7 @@ def suspect_costs(
     ranks: pl.LazyFrame,
     steps: pl.LazyFrame,
     links: pl.LazyFrame | None,
+    extra_pieces: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Find what slow ranks (`suspects`) and slow links (`suspected_links`) cost, by replaying the job without what they
@@ -93,7 +95,7 @@ def suspect_costs(
             known = work.join(compared.select("rank").unique(), on="rank", how="semi", maintain_order="left")
             graph = job_graph(known, dependencies, arrival, clocks)
             slow = _link_cuts(players, suspected_links, graph, arrival, links)
-            costs = ReplayCosts(graph, compared, cells, _recorded(compared), slow)
+            costs = ReplayCosts(graph, *with_extra(compared, cells), _recorded(compared), slow, extra_pieces)
         else:
             costs = BusyCosts(compared, cells, None if (compared["kind"] == "computing").any() else _lengths(steps))
     return _shared_out(costs, players, limits)

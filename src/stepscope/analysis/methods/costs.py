@@ -9,6 +9,7 @@ import polars as pl
 
 from stepscope.analysis.methods.excess_places import PLACE, cuts
 from stepscope.analysis.methods.extra_waits import extra_waits
+from stepscope.analysis.methods.extra_work import apart
 from stepscope.analysis.methods.job_graph import JobGraph, without_waits
 from stepscope.analysis.methods.link_cuts import LinkCuts
 
@@ -25,6 +26,7 @@ class ReplayCosts:
         suspects: `suspect` (a number from 0), `rank`, `step`, `kind`: whose excess each one is about.
         known: The steps in which it is known who is slow. Default: all.
         links: Suspects that are links; their numbers are others.
+        extra: Pieces of work that are not compared (`apart`).
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class ReplayCosts:
         suspects: pl.DataFrame,
         known: Sequence[int] | None = None,
         links: LinkCuts | None = None,
+        extra: pl.DataFrame | None = None,
     ) -> None:
         self._graph = graph
         self._places = [place for place, step in enumerate(graph.steps) if known is None or step in known]
@@ -50,8 +53,9 @@ class ReplayCosts:
             .join(suspected.select(*PLACE, slow="excess_ns"), on=PLACE, how="left", maintain_order="left")
             .with_columns(excess_ns=pl.col("slow").fill_null(0))
         )
-        cut = cuts(graph.nodes, marked).alias("cut")
-        places = graph.nodes.select(PLACE).with_columns(cut).with_row_index("node")
+        nodes = apart(graph.nodes, extra)
+        cut = cuts(nodes, marked).alias("cut")
+        places = nodes.select(PLACE).with_columns(cut).with_row_index("node")
         found = places.filter(pl.col("cut") > 0).join(suspects, on=PLACE, maintain_order="left")
         self._cuts = {
             number: (rows["node"], rows["cut"])

@@ -81,6 +81,16 @@ def memberships(ranks: pl.DataFrame, groups: pl.DataFrame | None = None) -> pl.D
     return units.filter(shared).sort("unit_kind", "unit", "rank")
 
 
+def stages(ranks: pl.DataFrame, groups: pl.DataFrame | None = None) -> dict[int, int]:
+    """The pipeline stage of each rank, recorded or not; nothing if the job has no pipeline or it is unknown.
+
+    Args:
+        ranks, groups: As for `memberships`.
+    """
+    lists = {**_sized(ranks), **_group_lists(groups)}
+    return {rank: int(stage) for _, stage, rank in _positions(STAGE, _pipelines(lists.get(PIPELINE, [])))}
+
+
 def ranks_text(ranks: Sequence[int]) -> str:
     """Ranks as people write them.
 

@@ -46,7 +46,7 @@ def programs(counts: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     own = ordered.join(sets.filter(pl.col("rank") == pl.col("first")).select("rank"), on="rank", how="semi")
     totals = own.group_by("rank").agg(pl.col("count").sum())
     common = (
-        pl.concat(_common(own))
+        pl.concat(common_counts(own))
         .join(totals, on="rank")
         .join(totals.rename({"rank": "other", "count": "others"}), on="other")
     )
@@ -55,7 +55,7 @@ def programs(counts: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     nearest = alike.sort(-pl.col("ratio"), "rank", "other").select("rank", "other")
     sizes = sets.group_by("first").len().sort("first")
     several = set(sizes.filter(pl.col("len") > 1)["first"])
-    found = _united(sizes["first"].to_list(), several, list(nearest.iter_rows()))
+    found = united(sizes["first"].to_list(), several, list(nearest.iter_rows()))
     named = pl.DataFrame(
         {"first": list(found), "program": list(found.values())},
         schema_overrides={"first": sets.schema["first"], "program": sets.schema["first"]},
@@ -63,8 +63,9 @@ def programs(counts: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     return sets.join(named, on="first").select("rank", "program").sort("rank")
 
 
-def _common(own: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """What pairs of ranks have in common, for some ranks at a time: `rank`, `other` (higher), `common`."""
+def common_counts(own: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """What pairs of ranks have in common, for some ranks at a time: `rank`, `other` (higher), `common` and `names`
+    (how many)."""
     others = own.rename({"rank": "other", "count": "others"})
     ranks = own["rank"].n_unique()
     rows_at_once = max(1, PAIRS_AT_ONCE // max(1, ranks))
@@ -72,11 +73,11 @@ def _common(own: pl.DataFrame) -> Iterator[pl.DataFrame]:
     for some in turns.partition_by("turn", maintain_order=True):
         mine = own.join(some.select("rank"), on="rank", how="semi")
         pairs = mine.join(others, on="what").filter(pl.col("rank") < pl.col("other"))
-        yield pairs.group_by("rank", "other").agg(common=pl.min_horizontal("count", "others").sum())
-    yield own.clear().select("rank", other="rank", common="count")
+        yield pairs.group_by("rank", "other").agg(common=pl.min_horizontal("count", "others").sum(), names=pl.len())
+    yield own.clear().select("rank", other="rank", common="count", names=pl.col("count").cast(pl.get_index_type()))
 
 
-def _united(ranks: list[int], several: set[int], pairs: list[tuple[int, int]]) -> dict[int, int]:
+def united(ranks: list[int], several: set[int], pairs: list[tuple[int, int]]) -> dict[int, int]:
     """The lowest rank of each rank's connected set; no two of `several` get into one."""
     parent = {rank: rank for rank in ranks}
     firm = set(several)

@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.references import LIMITS, Limits, references
 from stepscope.analysis.registry import analysis
-from stepscope.analysis.replay.work import KINDS
+from stepscope.analysis.replay.own_times import KINDS
 from stepscope.tables.base import Column
 
 COLUMNS = columns(

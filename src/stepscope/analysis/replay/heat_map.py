@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.registry import analysis
-from stepscope.analysis.replay.work import KINDS
+from stepscope.analysis.replay.own_times import KINDS
 from stepscope.limits import limit
 from stepscope.tables.base import Column
 

@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.excess_places import cuts
+from stepscope.analysis.methods.extra_work import apart
 from stepscope.analysis.methods.job_graph import JobGraph, job_graph
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
@@ -37,6 +38,7 @@ def replay(
     work: pl.DataFrame,
     dependencies: pl.DataFrame,
     excess: pl.DataFrame,
+    extra_pieces: pl.DataFrame | None,
     arrival: pl.DataFrame | None,
     clocks: pl.DataFrame | None,
 ) -> pl.DataFrame:
@@ -49,7 +51,7 @@ def replay(
     recorded, replayed = graph.recorded_step_times(), graph.step_times()
     if recorded.is_empty():
         raise Unavailable(NO_STEPS)
-    ideal = graph.step_times(without_excess(graph, excess))
+    ideal = graph.step_times(without_excess(graph, excess, extra_pieces))
     found = pl.DataFrame(
         {
             "step": pl.Series(graph.steps, dtype=pl.Int32),
@@ -64,7 +66,7 @@ def replay(
     )
 
 
-def without_excess(graph: JobGraph, excess: pl.DataFrame) -> pl.Series:
+def without_excess(graph: JobGraph, excess: pl.DataFrame, extra_pieces: pl.DataFrame | None = None) -> pl.Series:
     """Durations of all nodes if no rank took longer than comparable ones."""
-    left: pl.Series = graph.simulation.duration_ns - cuts(graph.nodes, excess)
+    left: pl.Series = graph.simulation.duration_ns - cuts(apart(graph.nodes, extra_pieces), excess)
     return left

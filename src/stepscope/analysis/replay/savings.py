@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.costs import ReplayCosts, quartiles
+from stepscope.analysis.methods.extra_work import with_extra
 from stepscope.analysis.methods.job_graph import JobGraph, job_graph, without_waits
 from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.rank_lists import listed_ranks
@@ -54,6 +55,7 @@ def savings(
     clocks: pl.DataFrame | None,
     excess: pl.DataFrame | None,
     slow_ranks: pl.DataFrame | None,
+    extra_pieces: pl.DataFrame | None = None,
     kinds: str = ",".join(TIMES),
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
@@ -76,7 +78,7 @@ def savings(
     recorded = graph.recorded_step_times()
     if recorded.is_empty():
         raise Unavailable(NO_STEPS)
-    without = _Without(graph, *_mended(graph, excess, slow_ranks), asked, limits)
+    without = _Without(graph, *without_slow_ranks(graph, excess, slow_ranks, extra_pieces), asked, limits)
     count, whole = len(recorded), sum(recorded)
     error = sum(graph.step_times()) / whole - 1 if whole else 0.0
     rows = []
@@ -96,15 +98,19 @@ def savings(
     return pl.DataFrame(rows).select(names(COLUMNS))
 
 
-def _mended(
-    graph: JobGraph, excess: pl.DataFrame | None, slow_ranks: pl.DataFrame | None
+def without_slow_ranks(
+    graph: JobGraph,
+    excess: pl.DataFrame | None,
+    slow_ranks: pl.DataFrame | None,
+    extra_pieces: pl.DataFrame | None = None,
 ) -> tuple[JobGraph, pl.Series]:
     """The job without what slow ranks lose, and the durations of its nodes."""
     if excess is None or slow_ranks is None or slow_ranks.is_empty():
         return graph, graph.simulation.duration_ns
     slow = slow_ranks.with_row_index("suspect").select("suspect", "kind", rank=listed_ranks(), step="slow_steps")
     cells = slow.explode("rank").explode("step")
-    return ReplayCosts(graph, excess, cells).mended(frozenset(range(slow_ranks.height)))
+    excess, cells = with_extra(excess, cells)
+    return ReplayCosts(graph, excess, cells, extra=extra_pieces).mended(frozenset(range(slow_ranks.height)))
 
 
 class _Without:

@@ -9,6 +9,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.excess_places import PLACE, cuts
 from stepscope.analysis.methods.extra_waits import extra_waits
+from stepscope.analysis.methods.extra_work import apart
 from stepscope.analysis.methods.job_graph import WHOLE, JobGraph, job_graph, without_waits
 from stepscope.analysis.methods.named_work import NamedWork
 from stepscope.analysis.methods.scenario import Change, faster, scaled
@@ -58,6 +59,7 @@ def what_if(
     work: pl.DataFrame,
     dependencies: pl.DataFrame,
     excess: pl.DataFrame | None,
+    extra_pieces: pl.DataFrame | None,
     arrival: pl.DataFrame | None,
     clocks: pl.DataFrame | None,
     ranks: pl.LazyFrame,
@@ -94,7 +96,7 @@ def what_if(
     scales = [] if scale is None else scaled(scale)
     speeds = [] if bandwidth is None else faster(str(bandwidth))
     _checked(graph, taken, speeds, ideal=ideal)
-    changed, durations = _without(named, excess, taken, ideal=ideal) if ideal or taken else (graph, now)
+    changed, durations = _without(named, excess, extra_pieces, taken, ideal=ideal) if ideal or taken else (graph, now)
     for change in (*scales, *speeds):
         factor = 1.0 if change.factor is None else change.factor
         durations = (durations * (1 + (factor - 1) * named.shares(change))).round().cast(pl.Int64)
@@ -156,7 +158,7 @@ def _unmatched(graph: JobGraph, arrival: pl.DataFrame | None) -> pl.Series:
 
 
 def _without(
-    work: NamedWork, excess: pl.DataFrame | None, changes: Sequence[Change], *, ideal: bool
+    work: NamedWork, excess: pl.DataFrame | None, extra: pl.DataFrame | None, changes: Sequence[Change], *, ideal: bool
 ) -> tuple[JobGraph, pl.Series]:
     """The job without the excess of what is named, and the durations of its nodes: own work and, where calls are named,
     their transmission. Waits for the device that only a slow rank has are left out, as in `slow_ranks`."""
@@ -167,11 +169,11 @@ def _without(
     for change in changes:
         shares = work.shares(change)
         if not change.must_be_calls:
-            own = _larger(own, (_own(work, excess) * shares).round().cast(pl.Int64))
+            own = _larger(own, (_own(work, excess, extra) * shares).round().cast(pl.Int64))
         if change.names_calls:
             cut = _larger(cut, transmission_cuts(work, change, shares))
     if ideal:
-        own = _larger(own, _own(work, excess))
+        own = _larger(own, _own(work, excess, extra))
     left: pl.Series = durations - _larger(cut, own)
     cells = graph.nodes.filter(own > 0).select(PLACE).unique().with_columns(suspect=0)
     if excess is None or cells.is_empty():
@@ -182,14 +184,14 @@ def _without(
     return without_waits(graph, waits), left.scatter(waits, 0)
 
 
-def _own(work: NamedWork, excess: pl.DataFrame | None) -> pl.Series:
+def _own(work: NamedWork, excess: pl.DataFrame | None, extra: pl.DataFrame | None) -> pl.Series:
     """What each node takes longer than on comparable ranks, calls apart."""
     if excess is None or excess["excess_ns"].null_count() == excess.height:
         raise Unavailable(
             "there is no other rank to compare with, so it is unknown which work takes longer than usual; use --scale "
             "or --bandwidth"
         )
-    return cuts(work.graph.nodes, excess)
+    return cuts(apart(work.graph.nodes, extra), excess)
 
 
 def _larger(one: pl.Series, other: pl.Series) -> pl.Series:
