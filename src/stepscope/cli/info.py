@@ -10,6 +10,7 @@ from stepscope.cli.notes import note_warnings
 from stepscope.cli.options import Format, NoStore, OneRun, Paths, one_table
 from stepscope.cli.progress import ProgressBar
 from stepscope.errors import StepscopeError
+from stepscope.text_columns import filled_in
 
 if TYPE_CHECKING:
     import polars as pl
@@ -124,7 +125,7 @@ def _ranks(run: Run) -> pl.DataFrame:
     from stepscope.tables.steps import WHOLE_RECORDING
 
     rows = run.table("steps") if run.has("steps") else pl.LazyFrame(schema=STEPS.schema)
-    marked = pl.format("{}-{} ({})", pl.col("step").min(), pl.col("step").max(), pl.len())
+    marked = filled_in("{}-{} ({})", pl.col("step").min(), pl.col("step").max(), pl.len())
     is_one = pl.col("window").first() == WHOLE_RECORDING
     steps = rows.group_by("rank").agg(steps=pl.when(is_one).then(pl.lit(_unmarked(run))).otherwise(marked))
     span = ((pl.col("end_ns") - pl.col("start_ns")) / 1e6).round(2)

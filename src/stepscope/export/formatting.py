@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from stepscope.recording_format.rows import row_lines
+from stepscope.text_columns import filled_in
 
 TICK_NS = 10
 """Step traces count in ticks of a 100 MHz clock."""
@@ -50,7 +51,7 @@ def microseconds(column: str | pl.Expr) -> pl.Expr:
     ns = pl.col(column) if isinstance(column, str) else column
     size = ns.abs()
     sign = pl.when(ns < 0).then(pl.lit("-")).otherwise(pl.lit(""))
-    return pl.format("{}{}.{}", sign, size // 1000, (size % 1000).cast(pl.String).str.zfill(3))
+    return filled_in("{}{}.{}", sign, size // 1000, (size % 1000).cast(pl.String).str.zfill(3))
 
 
 def instants(column: str) -> pl.Expr:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stepscope.pages.base import Derived, Option, Page, Section
 from stepscope.selection import describe_numbers
 from stepscope.tables.base import Column
+from stepscope.text_columns import filled_in
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,7 +83,7 @@ def _host() -> pl.Expr:
 
     layer, during = pl.col("layer"), pl.col("during")
     unknown = layer == "nothing recorded"
-    named = pl.when(unknown).then(pl.format("unknown, in {}", during)).otherwise(pl.format("{}: {}", layer, during))
+    named = pl.when(unknown).then(filled_in("unknown, in {}", during)).otherwise(filled_in("{}: {}", layer, during))
     return pl.when(during.is_null()).then(layer).otherwise(named)
 
 

@@ -13,6 +13,7 @@ from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Sink
 from stepscope.tables import COMMUNICATION_TASKS, FLOWS, ISSUES, RANKS, Table
 from stepscope.tables.issues import Severity
+from stepscope.text_columns import filled_in
 
 
 class _ForwardingSink:
@@ -63,7 +64,7 @@ class WindowSink(_ForwardingSink):
         if table is not FLOWS:
             raise ValueError(f"{table.name} is written after all windows")
         times = pl.col("from_ns", "to_ns") + self._shift_ns
-        self._sink.write(table, frame.with_columns(times, flow=pl.format("{}.{}", pl.lit(self._number), "flow")))
+        self._sink.write(table, frame.with_columns(times, flow=filled_in("{}.{}", pl.lit(self._number), "flow")))
 
 
 class CountingSink(_ForwardingSink):

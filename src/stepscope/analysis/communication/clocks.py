@@ -19,6 +19,7 @@ from stepscope.limits import limit
 from stepscope.tables import GROUPS
 from stepscope.tables.base import Column
 from stepscope.tables.communication import POINT_TO_POINT
+from stepscope.text_columns import filled_in
 
 MOST = 0.5
 """Share of the calls of a host from which they show something, chosen by us: most of them."""
@@ -77,7 +78,7 @@ def clocks(
     first = pl.col("end_ns").min().over(CALL)
     calls = calls.with_columns(pl.col("start_ns") - first, pl.col("end_ns") - first)
     hosts = ranks.select("rank", "host").collect().unique("rank", keep="first")
-    alone = pl.format("rank {}", pl.col("rank"))
+    alone = filled_in("rank {}", pl.col("rank"))
     shared = (
         pl.when(pl.col("host").is_in(_of_several(calls.join(hosts, on="rank"), limits))).then(None).otherwise("host")
     )

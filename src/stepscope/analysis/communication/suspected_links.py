@@ -16,6 +16,7 @@ from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
 from stepscope.tables import RANKS
 from stepscope.tables.base import Column, schema_of
+from stepscope.text_columns import filled_in
 
 UNITS = ("link", "nic", "host")
 """What may be slow: the link between two ranks, all links of a rank, or all of a host, over one transport."""
@@ -234,7 +235,7 @@ def _alone(pairs: pl.DataFrame, ends: pl.DataFrame, limits: Limits) -> pl.DataFr
         .filter(of_many | of_two)
         .with_columns(
             unit=pl.lit("link"),
-            ranks=pl.format("{}, {}", "rank_a", "rank_b"),
+            ranks=filled_in("{}, {}", "rank_a", "rank_b"),
             host=pl.lit(None, pl.String),
         )
         .select(_SLOW)

@@ -11,6 +11,7 @@ from stepscope.analysis.registry import analysis, without_rows
 from stepscope.errors import Unavailable
 from stepscope.tables import RANKS, SLICES
 from stepscope.tables.base import Column
+from stepscope.text_columns import filled_in
 
 NO_FUNCTIONS = "no Python functions were recorded: record with `--stacks` (with_stack=True)"
 
@@ -191,7 +192,7 @@ def _placed(called: pl.DataFrame, swept: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
     placed = calls.join(places, on="name", maintain_order="left")
     callers = placed.filter(pl.col("file").is_not_null()).select(
-        caller="call", called_by=pl.format("{} ({}:{})", "function", "file", "line")
+        caller="call", called_by=filled_in("{} ({}:{})", "function", "file", "line")
     )
     made = swept.group_by("call").agg(pl.col("caller").max()).join(callers, on="caller", how="left")
     found = placed.join(made.select("call", "called_by"), on="call", how="left", maintain_order="left")

@@ -19,6 +19,7 @@ from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
 from stepscope.tables.base import Column, schema_of
+from stepscope.text_columns import filled_in
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def _players(suspects: pl.DataFrame | None, links: pl.DataFrame | None) -> pl.Da
             pl.col("pattern", "period").first(),
             slow_steps=pl.col("step").drop_nulls().unique().sort(),
             links=pl.col("suspect").first(),
-            kind=pl.format("{} {}", pl.col("unit").first(), pl.col("transport").first()),
+            kind=filled_in("{} {}", pl.col("unit").first(), pl.col("transport").first()),
         )
         .drop("suspect"),
     ]

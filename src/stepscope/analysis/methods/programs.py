@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.limits import limit
+from stepscope.text_columns import filled_in
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def programs(counts: pl.DataFrame, limits: Limits = LIMITS) -> pl.DataFrame:
     """
     ordered = counts.sort("rank", "what")
     signature = ordered.group_by("rank", maintain_order=True).agg(
-        does=pl.format("{}*{}", pl.col("what"), pl.col("count")).str.join("\n")
+        does=filled_in("{}*{}", pl.col("what"), pl.col("count")).str.join("\n")
     )
     sets = signature.with_columns(first=pl.col("rank").min().over("does"))
     own = ordered.join(sets.filter(pl.col("rank") == pl.col("first")).select("rank"), on="rank", how="semi")

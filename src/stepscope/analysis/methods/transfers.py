@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.methods.call_positions import CALL
+from stepscope.text_columns import filled_in
 
 
 def as_pairs(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
@@ -33,8 +34,8 @@ def as_pairs(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     other = pl.when(by_place).then(pl.col("members").list.get(pl.col("peer"), null_on_oob=True)).otherwise("peer")
     rows = rows.with_columns(other=other)
     sends = pl.col("operation") == "send"
-    ends = pl.when(sends).then(pl.format("{}>{}", "rank", "other")).otherwise(pl.format("{}>{}", "other", "rank"))
-    paired = rows.with_columns(pair=pl.format("{} {}", "group", ends)).sort("start_ns", "row")
+    ends = pl.when(sends).then(filled_in("{}>{}", "rank", "other")).otherwise(filled_in("{}>{}", "other", "rank"))
+    paired = rows.with_columns(pair=filled_in("{} {}", "group", ends)).sort("start_ns", "row")
     numbers = paired.select(
         "row", "pair", position=pl.int_range(pl.len(), dtype=pl.Int64).over("pair", "rank"), within="group"
     )

@@ -15,6 +15,7 @@ from stepscope.analysis.replay.work import HOST
 from stepscope.limits import limit
 from stepscope.tables import COLLECTIVES, KERNELS, SLICES
 from stepscope.tables.base import Column
+from stepscope.text_columns import filled_in
 
 WHY = ("lane", "launch", "synchronisation", "stream_wait", "order", "time", OPERATION, MICRO_BATCH)
 """Reasons: the piece before it on its stream or thread; the host piece that launched it; what the host waited for; a
@@ -192,7 +193,7 @@ def _recorded(
 
 def _lane(column: str) -> pl.Expr:
     """The lane of a stream, as `work` names it."""
-    return pl.format("stream {}", pl.col(column).cast(pl.String))
+    return filled_in("stream {}", pl.col(column).cast(pl.String))
 
 
 def _orders(device: pl.DataFrame, collectives: pl.LazyFrame, limits: Limits) -> pl.DataFrame:

@@ -22,6 +22,7 @@ from stepscope.analysis.replay.operation_graph import (
 )
 from stepscope.tables import COLLECTIVES, KERNELS, SLICES
 from stepscope.tables.communication import POINT_TO_POINT
+from stepscope.text_columns import filled_in
 
 _JOINED = ["group", "sequence"]
 _COLUMNS = {**OPERATIONS, "group": pl.String, "sequence": pl.Int64, "group_size": pl.Int32}
@@ -178,7 +179,7 @@ def _edges(rows: pl.DataFrame, calls: pl.DataFrame, roots: pl.DataFrame) -> pl.D
 def typed(operations: pl.DataFrame) -> pl.DataFrame:
     """Operations with the `type` by which they are judged: both ends of transfers together."""
     way = pl.col("name").str.extract(f"^({FORWARD}|{BACKWARD})")
-    both = pl.format("{}-pp-comm", way)
+    both = filled_in("{}-pp-comm", way)
     is_transfer = pl.col("operation").is_in(POINT_TO_POINT).fill_null(value=False) & way.is_not_null()
     return operations.with_columns(type=pl.when(is_transfer).then(both).otherwise("name"))
 

@@ -16,6 +16,7 @@ from stepscope.analysis.step.activity import is_on_device, split
 from stepscope.limits import limit
 from stepscope.tables import COLLECTIVES, KERNELS, OPERATORS
 from stepscope.tables.base import Column, schema_of, with_schema
+from stepscope.text_columns import filled_in
 
 HOST = "host"
 """Lane of what the host did."""
@@ -125,7 +126,7 @@ def _limited(
 
 def _device(kernels: pl.LazyFrame, collectives: pl.LazyFrame, ranks: list[int]) -> pl.DataFrame:
     """Kernels and device calls, which have the times of their kernel."""
-    lane = pl.format("stream {}", pl.col("stream").cast(pl.String).fill_null(pl.lit("?")))
+    lane = filled_in("stream {}", pl.col("stream").cast(pl.String).fill_null(pl.lit("?")))
     # A launch may return after its kernel has begun.
     known = pl.col("launch_start_ns") <= pl.col("start_ns")
     launch = pl.when(known).then(pl.min_horizontal("launch_end_ns", "start_ns"))
@@ -136,7 +137,7 @@ def _device(kernels: pl.LazyFrame, collectives: pl.LazyFrame, ranks: list[int]) 
         launch_ns=launch,
         call_ns="launch_start_ns",
         kind=pl.col("kind").replace_strict(_DEVICE_KINDS, default="computing"),
-    ).collect(engine="in-memory")  # Polars' streaming engine panics at some of this where a filter leaves nothing
+    ).collect()
     calls = (
         collectives.filter(pl.col("on_device") & pl.col("rank").is_in(ranks))
         .select("rank", "step", "name", "start_ns", "collective", "group", "stream", end_ns=END)
@@ -152,7 +153,7 @@ def _device(kernels: pl.LazyFrame, collectives: pl.LazyFrame, ranks: list[int]) 
     ).with_columns(
         lane=pl.when(pl.col("stream").is_not_null())
         .then(lane)
-        .otherwise(pl.coalesce("own_lane", pl.format("group {}", pl.col("group").fill_null(pl.lit("?"))))),
+        .otherwise(pl.coalesce("own_lane", filled_in("group {}", pl.col("group").fill_null(pl.lit("?"))))),
         kind=pl.lit("communication"),
     )
     others = found.filter(is_call).join(calls, on=same, how="anti")

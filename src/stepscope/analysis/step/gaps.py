@@ -15,6 +15,7 @@ from stepscope.analysis.step.marks import ANNOTATIONS
 from stepscope.sources.nesting import enclosing
 from stepscope.tables import SLICES, SYNCHRONIZATIONS
 from stepscope.tables.base import Column
+from stepscope.text_columns import filled_in
 
 LAYERS = (
     "framework",
@@ -259,7 +260,7 @@ def _waits(gaps: pl.DataFrame, synchronizations: pl.LazyFrame | None) -> pl.Data
     found = waits.join(spans, on=["rank", "stream"]).with_columns(inside_ns=inside)
     order = found.filter(pl.col("inside_ns") >= MOST * pl.col("duration_ns")).sort("gap", -pl.col("inside_ns"), "name")
     first = order.unique("gap", keep="first", maintain_order=True)
-    on_stream = pl.format("{} (stream {})", "name", "waited_stream")
+    on_stream = filled_in("{} (stream {})", "name", "waited_stream")
     return first.select(
         "gap", waits_for=pl.when(pl.col("waited_stream").is_not_null()).then(on_stream).otherwise("name")
     )

@@ -13,6 +13,7 @@ from stepscope.export.communication_calls import WORDS, transport
 from stepscope.export.rank_export import RankExport
 from stepscope.sources.ascend.groups import group_key
 from stepscope.tables.communication import POINT_TO_POINT
+from stepscope.text_columns import filled_in
 
 _WORDS = {operation: word[0].lower() + word[1:] for operation, word in WORDS.items()}
 _WORDS |= {"all_to_all": "alltoall", "send_recv": "batchSendRecv"}
@@ -170,7 +171,7 @@ def named_calls(export: RankExport) -> pl.DataFrame:
     tag = key.str.tail(3).cast(pl.Int64).cast(pl.String).fill_null("0")
     word = pl.col("operation").replace_strict(words, default=None, return_dtype=pl.String)
     return rows.with_columns(
-        call=pl.format("hcom_{}__{}_{}_1", word, tag, pl.col("sequence")),
+        call=filled_in("hcom_{}__{}_{}_1", word, tag, pl.col("sequence")),
         word=word,
         key=key,
         transport=transport(export),

@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.errors import Unavailable
 from stepscope.export.formatting import instants, microseconds
 from stepscope.export.rank_export import RankExport
+from stepscope.text_columns import filled_in
 
 KIB, MIB = 1 << 10, 1 << 20
 _LEVELS = {"Allocated": "allocated_bytes", "Reserved": "reserved_bytes", "Active": "active_bytes"}
@@ -57,7 +58,7 @@ def memory_record(export: RankExport) -> str:
 def _device(export: RankExport) -> pl.Expr:
     """`CPU`, or the kind of device with its index: `CUDA:0`."""
     kind = str(export.facts.get("device_kind") or "device").upper()
-    named = pl.format("{}:{}", pl.lit("DEVICE" if kind == "CPU" else kind), pl.col("device"))
+    named = filled_in("{}:{}", pl.lit("DEVICE" if kind == "CPU" else kind), pl.col("device"))
     return pl.when(pl.col("device").is_null()).then(pl.lit("CPU")).otherwise(named)
 
 

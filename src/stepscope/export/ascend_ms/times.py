@@ -13,6 +13,7 @@ from stepscope.export.ascend_ms.communication import named_calls
 from stepscope.export.formatting import instants, largest_first, microseconds
 from stepscope.export.rank_export import RankExport
 from stepscope.tables.steps import WHOLE_RECORDING
+from stepscope.text_columns import filled_in
 
 _STEP_COLUMNS = {
     "Computing": "computing_ns",
@@ -97,7 +98,7 @@ def _with_totals(thread: pl.DataFrame) -> pl.DataFrame:
 
 def kernel_details(export: RankExport) -> str:
     """Compute kernels and communication calls of the device, in order of start."""
-    names = {"name": pl.col("call"), "type": pl.format("hcom_{}_", "word"), "core": pl.lit("COMMUNICATION")}
+    names = {"name": pl.col("call"), "type": filled_in("hcom_{}_", "word"), "core": pl.lit("COMMUNICATION")}
     calls = named_calls(export).filter("on_device").with_columns(**names)
     rows = pl.concat([_compute(export), calls], how="diagonal")
     if rows.is_empty():

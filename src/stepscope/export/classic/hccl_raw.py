@@ -18,6 +18,7 @@ from stepscope.export.classic.step_trace import named_reduces
 from stepscope.export.communication_calls import transport, with_waits
 from stepscope.export.formatting import csv_text, ms
 from stepscope.export.rank_export import RankExport
+from stepscope.text_columns import filled_in
 
 HEADER = "step_num,communication_cost,wait_cost,link_info,communication_operator_cost"
 AVERAGE = "-"
@@ -104,4 +105,4 @@ def _fitting(entries: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
 def _link() -> pl.Expr:
     """From whom to whom a call moved data, in ranks of the job; null if that is not recorded."""
     known = (pl.col("operation") == "recv") & pl.col("peer").is_not_null() & pl.col("size_bytes").is_not_null()
-    return pl.when(known).then(pl.format("{}-{}", "peer", "rank"))
+    return pl.when(known).then(filled_in("{}-{}", "peer", "rank"))

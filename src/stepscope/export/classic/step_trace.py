@@ -19,6 +19,7 @@ from stepscope.export.classic.operator_names import named_operators
 from stepscope.export.communication_calls import WORDS
 from stepscope.export.formatting import TICK_NS, csv_text
 from stepscope.export.rank_export import RankExport
+from stepscope.text_columns import filled_in
 
 Row = tuple[int, ...]
 Call = dict[int, tuple[int, int]]
@@ -145,7 +146,7 @@ def named_reduces(export: RankExport, collectives: pl.DataFrame) -> pl.DataFrame
         return collectives.clear().with_columns(reduce=pl.lit(None, pl.String))
     word = pl.col("operation").replace(WORDS)
     calls = layout.filter((pl.col("segment") == "call") & (pl.col("step") > 0)).select(
-        "collective", "call", reduce=pl.format("stream_{}_{}_{}", pl.col("stream").fill_null(0), "call", word)
+        "collective", "call", reduce=filled_in("stream_{}_{}_{}", pl.col("stream").fill_null(0), "call", word)
     )
     named = collectives.join(calls, on="collective", maintain_order="left").sort("call", "start_ns")
     return named.select(*collectives.columns, "reduce")

@@ -18,6 +18,7 @@ from stepscope.sources.ascend.trace_view import MEMORY_TASK
 from stepscope.sources.csv_files.layout import column_key
 from stepscope.sources.spool import Spool, quantiles, share_out
 from stepscope.tables import COMMUNICATION_TASKS
+from stepscope.text_columns import filled_in
 
 _TASK = {
     "device": "deviceId",
@@ -183,7 +184,7 @@ def read_other_tasks(database: Database, tasks: pl.DataFrame, kernels: pl.Series
             pl.when(is_mark).then(pl.lit("MSTX")),
             pl.lit("Ascend Hardware"),
         ),
-        thread=pl.coalesce(pl.format("Group Plane {}", "plane"), pl.col("stream").cast(pl.String)),
+        thread=pl.coalesce(filled_in("Group Plane {}", "plane"), pl.col("stream").cast(pl.String)),
     )
     return shaped(rest, TASKS)
 

@@ -26,6 +26,7 @@ from stepscope.sources.plausible import Times, sort_out
 from stepscope.sources.trace_events.base import Arg, EventClass, Layout
 from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.tables import COLLECTIVES
+from stepscope.text_columns import filled_in
 
 _LAYOUT = FileLayout(
     fields=(
@@ -210,4 +211,4 @@ def _marked_calls(marks: pl.DataFrame) -> pl.DataFrame:
     """The calls: the k-th of each iteration has the same name."""
     number = pl.col("name").str.extract(_REDUCE, 2)
     found = marks.with_columns(number=number).drop_nulls("number")
-    return found.select("start_ns", "duration_ns", name=pl.format("Reduce_{}", "number"))
+    return found.select("start_ns", "duration_ns", name=filled_in("Reduce_{}", "number"))

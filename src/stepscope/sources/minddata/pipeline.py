@@ -22,6 +22,7 @@ from stepscope.sources.csv_files.values import whole
 from stepscope.sources.side_files import AGAIN, read_object
 from stepscope.tables import OPERATOR_TOTALS, PIPELINE_OPERATORS
 from stepscope.tables.base import with_schema
+from stepscope.text_columns import filled_in
 
 _MS = 1_000_000
 _LONGEST_INTERVAL_MS = 10**9
@@ -249,5 +250,5 @@ def read_stages(file: Path, sink: Sink) -> pl.DataFrame:
     if lost := rows.height - sound.height:
         sink.issue("error", file, f"{lost} rows have impossible numbers and are left out", "Copy it again.", lost=lost)
     totals = sound.select("name", "type", "count", total_ns=whole(total_us * 1000))
-    named = totals.with_columns(full_name=pl.format("{}::{}", "type", "name"))
+    named = totals.with_columns(full_name=filled_in("{}::{}", "type", "name"))
     return OPERATOR_TOTALS.shaped(named.with_columns(unit=pl.lit("DATASET"), level=pl.lit("stage")))

@@ -9,6 +9,7 @@ import polars as pl
 from stepscope.sources.base import Sink
 from stepscope.sources.side_files import AGAIN, report_unreadable
 from stepscope.tables.base import with_schema
+from stepscope.text_columns import filled_in
 
 EXECUTIONS = {
     "name": pl.String,
@@ -68,7 +69,7 @@ def _with_shapes(rows: pl.DataFrame, launches: Path, sink: Sink) -> pl.DataFrame
     launched = (
         lines.filter(is_launch)
         .to_frame()
-        .select(short=parts.list.get(1, null_on_oob=True), input_shapes=pl.format("[{}]", shapes))
+        .select(short=parts.list.get(1, null_on_oob=True), input_shapes=filled_in("[{}]", shapes))
         .filter(pl.col("short") != "")
         .with_columns(**counted)
     )

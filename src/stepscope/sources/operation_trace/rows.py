@@ -9,6 +9,7 @@ from stepscope.sources.operation_trace.kinds import GARBAGE_COLLECTION, STREAMS,
 from stepscope.sources.operation_trace.layout import CHUNK, MICRO_BATCH, Layout
 from stepscope.sources.operation_trace.meta import Sizes
 from stepscope.tables import COLLECTIVES, GROUPS, KERNELS, SLICES, STEPS
+from stepscope.text_columns import filled_in
 
 _THREAD = "host"
 _PLACE = ["step", "way", "micro_batch", "model_chunk"]
@@ -53,7 +54,7 @@ def placed(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
 def _served(computing: pl.DataFrame) -> pl.DataFrame:
     """The micro-batch of each position, which transfers share with computing where ranks have one chunk."""
     found = computing.select("step", "way", "seq_id", "micro_batch", "model_chunk")
-    both = [found.with_columns(optype=pl.format("{}-{}", "way", pl.lit(end))) for end in ("send", "recv")]
+    both = [found.with_columns(optype=filled_in("{}-{}", "way", pl.lit(end))) for end in ("send", "recv")]
     return pl.concat(both).drop("way")
 
 

@@ -15,6 +15,7 @@ from stepscope.sources.plausible import FIRST_EPOCH_NS
 from stepscope.sources.recording.windows import Window
 from stepscope.sources.spool import Spool
 from stepscope.sources.trace_events.reader import TraceEvents
+from stepscope.text_columns import filled_in
 
 _IDS = ("external_id", "correlation")
 _MAY_BE_STEPS = ("annotation", "operator", "device_annotation")
@@ -87,5 +88,5 @@ class KinetoWindows:
             if column in frame.columns
         ]
         if name == "flow":
-            ids.append(pl.format("{}.{}", pl.lit(number), "id").alias("id"))
+            ids.append(filled_in("{}.{}", pl.lit(number), "id").alias("id"))
         return frame.with_columns(pl.col("start_ns") + shift_ns, *ids)

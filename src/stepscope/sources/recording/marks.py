@@ -19,6 +19,7 @@ from stepscope.sources.kineto.steps import STEP_PREFIX, Steps
 from stepscope.sources.plausible import WEEK_NS
 from stepscope.sources.recording.lines import read_rows
 from stepscope.sources.recording.phases import whole_steps, with_purposes
+from stepscope.text_columns import filled_in
 
 _SHOWN = {"start_ns": pl.Int64, "duration_ns": pl.Int64}
 _PHASES = {"kind": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
@@ -131,7 +132,7 @@ class _Steps:
         schema = {"row": pl.UInt32, "step_name": pl.String, "step_start_ns": pl.Int64}
         steps = pl.DataFrame(made, schema=schema, orient="row")
         own = pl.col("name").str.replace(f"^{STEP_PREFIX}", "ProfilerStep ")  # a user's range makes no step
-        kind = pl.when(pl.col("name").is_null()).then("kind").otherwise(pl.format("{}: {}", "kind", "name"))
+        kind = pl.when(pl.col("name").is_null()).then("kind").otherwise(filled_in("{}: {}", "kind", "name"))
         return (
             rows.with_row_index("row")
             .join(steps, on="row", how="left", maintain_order="left")

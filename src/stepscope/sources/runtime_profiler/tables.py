@@ -12,6 +12,7 @@ from stepscope.sources.nesting import nest
 from stepscope.sources.plausible import FIRST_EPOCH_NS, STRAY_REMEDY, Times, lost_rows, sort_out
 from stepscope.sources.windows import around, span_of
 from stepscope.tables import HOST_EVENTS, OPERATORS, SLICES, STEPS
+from stepscope.text_columns import filled_in
 
 _LAUNCH = "KernelLaunch"
 """Event whose operator is a kernel that ran."""
@@ -69,7 +70,7 @@ class RuntimeTables:
         first = self._next
         self._next += rows.height
         is_launch = pl.col("event") == _LAUNCH
-        whole = pl.format("{}::{}::{}", "module", "event", pl.col("operator").fill_null(""))
+        whole = filled_in("{}::{}::{}", "module", "event", pl.col("operator").fill_null(""))
         nested = nest(rows.select("start_ns", "duration_ns", "thread"))
         named = rows.with_columns(
             nested["self_ns"],
