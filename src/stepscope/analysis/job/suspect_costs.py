@@ -209,32 +209,39 @@ def _shares(
     costs: ReplayCosts | BusyCosts, players: pl.DataFrame, enough: Sequence[float]
 ) -> tuple[list[frozenset[int]], list[list[float]]]:
     """The players that cost enough in all steps together, with the share of each in each step. Those that are alike and
-    cost too little each are taken for one."""
-    kept = [frozenset([number]) for number in _accepted(costs, enough)]
-    merged = False
-    while True:
-        shared = shares(len(kept), lambda mended: costs.saved(frozenset().union(*(kept[place] for place in mended))))  # noqa: B023
-        worth = [sum(values) >= min(enough[one] for one in who) for who, values in zip(kept, shared, strict=True)]
-        if all(worth):
-            return kept, shared
-        small = [who for who, enough_of_it in zip(kept, worth, strict=True) if not enough_of_it]
-        kept = [who for who in kept if who not in small]
-        if not merged:
-            kept += _together(players, small)
-        merged = True
+    get too small a share each are taken for one."""
+    kept = _worth([frozenset([number]) for number in range(len(enough))], costs, enough)
+    shared = _shared(kept, costs)
+    small = [who for who, values in zip(kept, shared, strict=True) if sum(values) < _least(who, enough)]
+    together = _together(players, small)
+    if len(together) < len(small):
+        kept = _worth([who for who in kept if who not in small] + together, costs, enough)
+        shared = _shared(kept, costs)
+    return kept, shared
 
 
-def _accepted(costs: ReplayCosts | BusyCosts, enough: Sequence[float]) -> list[int]:
-    """The players whose mending saves enough, alone or after all the others were mended."""
-    count = len(enough)
-    every = frozenset(range(count))
+def _shared(kept: Sequence[frozenset[int]], costs: ReplayCosts | BusyCosts) -> list[list[float]]:
+    return shares(len(kept), lambda mended: costs.saved(frozenset().union(*(kept[place] for place in mended))))
+
+
+def _least(who: frozenset[int], enough: Sequence[float]) -> float:
+    """What some players have to cost."""
+    return min(enough[one] for one in who)
+
+
+def _worth(
+    given: Sequence[frozenset[int]], costs: ReplayCosts | BusyCosts, enough: Sequence[float]
+) -> list[frozenset[int]]:
+    """The players whose mending saves enough, alone or after all the others were mended: that of one that is hidden
+    behind another one shows only then."""
+    every = frozenset[int]().union(*given)
     whole = sum(costs.saved(every))
     kept = []
-    for number in range(count):
-        alone = sum(costs.saved(frozenset([number])))
-        last = whole - sum(costs.saved(every - {number})) if count > 1 else alone
-        if max(alone, last) >= enough[number]:
-            kept.append(number)
+    for who in given:
+        alone = sum(costs.saved(who))
+        last = whole - sum(costs.saved(every - who)) if len(given) > 1 else alone
+        if max(alone, last) >= _least(who, enough):
+            kept.append(who)
     return kept
 
 

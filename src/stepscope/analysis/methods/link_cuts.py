@@ -12,8 +12,8 @@ ENDS = ("first", "second", "transport")
 """What names a link, both directions together: `first` is the lower rank."""
 
 _TRANSFERS = ("send", "recv")
-_CALLS = ["step", "group", "operation", "pair_first", "pair_second"]
-"""Calls whose links are recorded together: of transfers, those of two ranks."""
+_CALLS = ["step", "group", "operation", "sender", "receiver"]
+"""Calls whose links are recorded together: of transfers, those from one rank to another."""
 
 
 def between_ranks(links: pl.LazyFrame) -> pl.DataFrame:
@@ -48,7 +48,7 @@ class LinkCuts:
     """
 
     def __init__(self, nodes: pl.DataFrame, arrival: pl.DataFrame, rows: pl.DataFrame, mended: pl.DataFrame) -> None:
-        used = rows.with_columns(**_pairs("first", "second"), operation=_operation()).with_row_index("row")
+        used = rows.with_columns(**_ends("source", "destination"), operation=_operation()).with_row_index("row")
         key = pl.struct(_CALLS).rank("dense").alias("key")
         used = used.with_columns(key)
         self._mended = used.join(mended, on=[*ENDS, "step"], nulls_equal=True).select(
@@ -79,10 +79,10 @@ class LinkCuts:
         return found["node"], found["cut"]
 
 
-def _pairs(first: str, second: str) -> dict[str, pl.Expr]:
-    """The ends of transfers; null for other calls."""
-    is_transfer = pl.col("operation").is_in(_TRANSFERS)
-    return {f"pair_{name}": pl.when(is_transfer).then(end) for name, end in (("first", first), ("second", second))}
+def _ends(source: str, destination: str) -> dict[str, pl.Expr]:
+    """The two ranks of transfers; null for other calls."""
+    transfer = pl.when(pl.col("operation").is_in(_TRANSFERS))
+    return {name: transfer.then(end) for name, end in (("sender", source), ("receiver", destination))}
 
 
 def _operation() -> pl.Expr:
@@ -98,10 +98,9 @@ def _of_calls(nodes: pl.DataFrame, arrival: pl.DataFrame, keys: pl.DataFrame) ->
         call=pl.struct("group", "sequence", "alone").rank("dense"),
         sent=pl.coalesce("transmit_ns", pl.col("end_ns") - pl.col("start_ns")),
     )
-    matched = pl.when(pl.col("members") > 1)
-    calls = calls.with_columns(low=matched.then(pl.col("rank").min().over("call")))
-    calls = calls.with_columns(high=matched.then(pl.col("rank").max().over("call")))
-    calls = calls.with_columns(**_pairs("low", "high"), operation=_operation())
+    sends, receives = (pl.col("rank").filter(pl.col("operation") == side).first().over("call") for side in _TRANSFERS)
+    calls = calls.with_columns(source=sends, destination=receives)
+    calls = calls.with_columns(**_ends("source", "destination"), operation=_operation())
     rows = calls.join(keys, on=_CALLS, nulls_equal=True, maintain_order="left")
     sums = rows.group_by("call", "key", "alone").agg(sent_ns=pl.col("sent").min())
     sums = sums.with_columns(together_ns=pl.col("sent_ns").sum().over("key", "alone"))
