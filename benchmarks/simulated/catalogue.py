@@ -206,6 +206,15 @@ def _nic_of_host(number: int) -> Job:
     return Job("dp24 on 3 hosts", shape, [Fault("link", "host", ranks, path=SlowPath(3.0, ranks))], links=True)
 
 
+def _between_hosts(number: int) -> Job:
+    """All links between two of four hosts, e.g. by one cable of the switch."""
+    _, shape = _shape(number, "dp4", ranks=16, ranks_per_host=4, layers=2, layer_bytes=60_000_000, steps=5)
+    one, other = ((0, 1), (0, 2), (1, 3))[number % 3]
+    ends, others = tuple(shape.host_ranks(one)), tuple(shape.host_ranks(other))
+    path = SlowPath(3.0, ends, others=others)
+    return Job("dp16 on 4 hosts", shape, [Fault("link", "hosts", ends + others, path=path)], links=True)
+
+
 def _link(number: int) -> Job:
     name, shape = _shape(number, "dp8", "tp4", layer_bytes=60_000_000)
     one = _victim(shape, number)
@@ -402,6 +411,7 @@ FAULTY: dict[str, Family] = {
     "two kinds": _two_kinds,
     "slow NIC": _nic,
     "slow NIC of a host": _nic_of_host,
+    "slow links between two hosts": _between_hosts,
     "slow link": _link,
     "slow link in some steps": _link_in_steps,
     "slow link between stages": _link_of_stages,

@@ -44,11 +44,20 @@ class SlowPath:
         ranks: One rank: all its links to other hosts (its NIC). Two: the link between them. More: the links of these
             to other hosts.
         steps: In which steps; None for all.
+        others: If there are some, only the links between these ranks and the first ones.
     """
 
     factor: float
     ranks: tuple[int, ...]
     steps: frozenset[int] | None = None
+    others: tuple[int, ...] = ()
+
+    def strikes(self, one: int, other: int, *, inside: bool) -> bool:
+        """Whether the link between two ranks is slow, in the same host or not."""
+        if self.others:
+            return (one in self.ranks and other in self.others) or (other in self.ranks and one in self.others)
+        is_nic = len(self.ranks) != 2 and not inside and (one in self.ranks or other in self.ranks)
+        return is_nic or set(self.ranks) == {one, other}
 
 
 TRAFFIC = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_all": 1.0, "broadcast": 1.0}
@@ -84,8 +93,7 @@ class Network:
         for path in self.slow:
             if path.steps is not None and step not in path.steps:
                 continue
-            is_nic = len(path.ranks) != 2 and not is_inside and (one in path.ranks or other in path.ranks)
-            if is_nic or set(path.ranks) == {one, other}:
+            if path.strikes(one, other, inside=is_inside):
                 rate /= path.factor
         return rate
 

@@ -158,7 +158,7 @@ def dataset() -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides=lists)
 
 
-LINKS = {"link": "periodic", "nic": "since", "host": "until", "links": "steady"}
+LINKS = {"link": "periodic", "nic": "since", "host": "until", "hosts": "once", "links": "steady"}
 """Units of slow links, each with another pattern."""
 
 

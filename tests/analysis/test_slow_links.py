@@ -128,6 +128,26 @@ def test_all_links_of_all_ranks_of_a_host_are_one_finding() -> None:
     assert slow_links(links(12, of_nic(12, 4)), hosts(12, 4))["unit"].to_list() == ["nic"]
 
 
+@pytest.mark.parametrize("others", [2, 3])
+def test_all_links_between_two_hosts_are_one_finding(others: int) -> None:
+    slow = {(one, other): 0.5 for one in range(4) for other in range(8, 12)}
+    all_ranks = 4 * (others + 1)
+
+    found = slow_links(links(all_ranks, slow), hosts(all_ranks, 4))
+
+    assert found.select("unit", "host", "ranks", "links").rows() == [
+        ("hosts", "h0, h2", "0, 1, 2, 3, 8, 9, 10, 11", 16)
+    ]
+    alone = slow_links(links(all_ranks, {(0, 8): 0.5, (1, 9): 0.5}), hosts(all_ranks, 4))
+    assert alone.select("unit", "ranks").rows() == [("link", "0, 8"), ("link", "1, 9")]
+
+
+def test_many_slow_links_that_form_no_unit_are_one_finding() -> None:
+    slow = {(rank, rank + 1): 0.5 for rank in range(0, 12, 2)}
+
+    assert slow_links(links(16, slow)).select("unit", "links").rows() == [("links", 6)]
+
+
 def test_links_inside_a_host_may_be_those_that_are_slow() -> None:
     slow = dict.fromkeys(permutations(range(4), 2), 0.5)
     inside = links(12, slow).filter(pl.col("source") // 4 == pl.col("destination") // 4)

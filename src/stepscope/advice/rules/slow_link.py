@@ -128,6 +128,27 @@ MESSAGES = {
         ),
         basis=_BASIS,
     ),
+    "hosts": Message(
+        summary=Text(
+            "The {links} {transport} links between hosts {host} (ranks {ranks}) are slow: they move",
+            "主机 {host}（rank {ranks}）之间的 {links} 条 {transport} 链路都慢：带宽为",
+        )
+        + _RATE,
+        short=Text(
+            "the links between hosts {host} have {bandwidth_ratio:percent} of the typical bandwidth",
+            "主机 {host} 之间的链路只有典型带宽的 {bandwidth_ratio:percent}",
+        )
+        + _WHEN,
+        cause=_SLOWEST,
+        action=Text(
+            "Check what the way between hosts {host} has that others do not: cables, ports and uplinks of the switches "
+            "between them, their error counters, the route that is chosen, and other jobs that use it. If it stays "
+            "slow, place the group on other hosts.",
+            "检查主机 {host} 之间的路径特有的部分：线缆、途经交换机的端口和上行链路、错误计数、所选路由，"
+            "以及使用它的其他任务。若仍然慢，把该通信组放到其他主机上。",
+        ),
+        basis=_BASIS,
+    ),
     "links": Message(
         summary=Text(
             "{links} {transport} links among ranks {ranks} are slow: they move",
@@ -156,6 +177,7 @@ _NAMED = {
     "link": ("rank_a", "rank_b", "ranks"),
     "nic": ("rank_a",),
     "host": ("host", "ranks"),
+    "hosts": ("host", "ranks"),
     "links": ("ranks",),
 }
 """What says which link, interface or host it is."""

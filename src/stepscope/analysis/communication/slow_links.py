@@ -11,21 +11,18 @@ from stepscope.analysis.methods.link_cuts import ENDS, between_ranks
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column, schema_of
 
-LINKS = "links"
-"""Several links that form no unit."""
-
 COLUMNS = columns(
     Column(
         "unit",
         "string",
         "What is slow: the `link` between two ranks, the `nic` (all links of a rank), the `host` (those of all its "
-        "ranks), or several `links` that cost much only together.",
-        values=(*UNITS, LINKS),
+        "ranks), all links between two `hosts`, or several `links` that form no such unit.",
+        values=UNITS,
     ),
-    Column("rank_a", "int32", "One end of the link, or the rank of the interface; null for a host and several links."),
+    Column("rank_a", "int32", "One end of the link, or the rank of the interface; null for hosts and several links."),
     Column("rank_b", "int32", "The other end of the link; null if there are several."),
-    Column("ranks", "string", "Ranks of the link, interface or host, e.g. `0, 1`."),
-    Column("host", "string", "The host; null for links and interfaces."),
+    Column("ranks", "string", "Ranks of the links, interface or host, e.g. `0, 1`."),
+    Column("host", "string", "The host, or both; null for links and interfaces."),
     Column("transport", "string", "Kind of link, e.g. `HCCS`, `RDMA`."),
     Column("links", "int64", "Number of links that this explains.", importance=37),
     "bandwidth_bytes_per_s",
@@ -86,7 +83,7 @@ def slow_links(
     one = pl.col("suspect").n_unique() == 1
     steps = pl.col("step").n_unique()
     found = rows.group_by("number", maintain_order=True).agg(
-        pl.when(one).then(pl.col("unit").first()).otherwise(pl.lit(LINKS)).alias("unit"),
+        pl.when(one).then(pl.col("unit").first()).otherwise(pl.lit("links")).alias("unit"),
         pl.when(one).then(pl.col("host").first()).alias("host"),
         pl.col("ranks").unique().sort(),
         pl.col("transport").unique().sort().str.join(", "),

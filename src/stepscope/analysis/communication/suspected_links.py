@@ -12,14 +12,16 @@ from stepscope.analysis.methods.chance import chance_of_late
 from stepscope.analysis.methods.link_cuts import between_ranks
 from stepscope.analysis.methods.statistics import MAD_TO_SIGMA
 from stepscope.analysis.methods.timing import timing
+from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
 from stepscope.tables import RANKS
 from stepscope.tables.base import Column, schema_of
 from stepscope.text_columns import filled_in
 
-UNITS = ("link", "nic", "host")
-"""What may be slow: the link between two ranks, all links of a rank, or all of a host, over one transport."""
+UNITS = ("link", "nic", "host", "hosts", "links")
+"""What may be slow, over one transport: the link between two ranks; all links of a rank; of a host; between two hosts;
+more links than have separate causes, that form no such unit."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Limits:
     )
     end_floor: float = limit(0.02, "of log(bandwidth) of a rank's good links", "smaller spread is noise")
     end_quantile: float = limit(0.75, "of a rank's links", "most links of a rank are slow if its interface is")
+    single: int = limit(4, "links at most that are named one by one", "more hardly have separate causes")
     steps: int = limit(2, "steps in which it is slow, if not in all of them together", "once may be chance")
     chance: float = limit(0.01, "probability, for all links together", "that one is slow in so many steps by chance")
 
@@ -53,9 +56,9 @@ WHOLE = 0
 
 COLUMNS = columns(
     Column("suspect", "int32", "Number of what is slow, from 0."),
-    Column("unit", "string", "What is slow: a `link`, a `nic`, or a `host`.", values=UNITS),
-    Column("ranks", "string", "Ranks of the link, interface or host, e.g. `0, 1`."),
-    Column("host", "string", "The host; null for links and interfaces."),
+    Column("unit", "string", "What is slow: a `link`, a `nic`, a `host`, or all between two `hosts`.", values=UNITS),
+    Column("ranks", "string", "Ranks of the links, interface or host, e.g. `0, 1`."),
+    Column("host", "string", "The host, or both; null for links and interfaces."),
     Column("transport", "string", "Kind of link, e.g. `HCCS`, `RDMA`."),
     Column("first", "int32", "Lower rank of one of its links."),
     Column("second", "int32", "Higher rank of this link."),
@@ -79,8 +82,9 @@ def suspected_links(links: pl.LazyFrame, ranks: pl.LazyFrame | None = None, limi
     over all calls, and compared within operations and sizes: of all steps together, and of each. Links inside a rank
     (`LOCAL`) and links of unknown transport are left out. A link is as fast as the slower of its ends: an end is slow
     if even its good links are slower than those of other ends. If that holds for all ranks of a host, the host is
-    named, otherwise the rank, otherwise the link alone. Of only two links of a transport, one is slow if it is far
-    slower than the other and moves a comparable amount of data. What they cost is `suspect_costs`.
+    named, otherwise the rank, otherwise the link; if nearly all links between two hosts are slow, these. Of only two
+    links of a transport, one is slow if it is far slower than the other and moves a comparable amount of data. What
+    they cost is `suspect_costs`.
 
     Returns:
         One row per slow unit, link of it and step in which the unit is slow.
@@ -94,7 +98,7 @@ def suspected_links(links: pl.LazyFrame, ranks: pl.LazyFrame | None = None, limi
     pairs = pl.concat([whole, each.select(whole.columns)]) if len(steps) > 1 else whole
     hosts = RANKS.or_empty(ranks).select("rank", "host").drop_nulls().unique("rank").sort("rank").collect()
     ends = _slow_ends(pairs, hosts, limits)
-    found = pl.concat([_explained(pairs, ends, limits), _alone(pairs, ends, limits)])
+    found = pl.concat([_explained(pairs, ends, limits), _gathered(_alone(pairs, ends, limits), pairs, hosts, limits)])
     units = _recurring(found, whole, len(steps), limits)
     if units.is_empty():
         return pl.DataFrame(schema=schema_of(COLUMNS))
@@ -240,3 +244,42 @@ def _alone(pairs: pl.DataFrame, ends: pl.DataFrame, limits: Limits) -> pl.DataFr
         )
         .select(_SLOW)
     )
+
+
+def _gathered(found: pl.DataFrame, pairs: pl.DataFrame, hosts: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """The slow links, with those between two hosts as one unit if nearly all of these are slow, and the rest as one if
+    they are many."""
+    ends = pairs.select(*_OF_KIND, "first", "second", "speed")
+    for end in ("first", "second"):
+        of_end = hosts.rename({"rank": end, "host": f"{end}_host"})
+        ends = ends.join(of_end, on=end, how="left", maintain_order="left")
+    one, other = (way("first_host", "second_host") for way in (pl.min_horizontal, pl.max_horizontal))
+    link = [*_OF_KIND, "first", "second"]
+    between = [*_OF_KIND, "one", "other"]
+    known = (
+        ends.filter(pl.col("first_host") != pl.col("second_host"))
+        .with_columns(one=one, other=other)
+        .join(found.select(*link, "score"), on=link, how="left", maintain_order="left")
+        .with_columns(slow=pl.col("score").is_not_null().sum().over(between), links=pl.len().over(between))
+    )
+    of_hosts = known.filter(
+        (pl.col("slow") > 1)
+        & (pl.col("slow") >= limits.end_quantile * pl.col("links"))
+        & (pl.col("speed") < limits.end_ratio)
+    ).with_columns(host=pl.format("{}, {}", "one", "other"))
+    rest = found.join(of_hosts, on=link, how="anti", maintain_order="left")
+    many = pl.len().over(_OF_KIND) > limits.single
+    return pl.concat(
+        [
+            _united(of_hosts.with_columns(unit=pl.lit("hosts")), [*_OF_KIND, "host"]),
+            _united(rest.filter(many).with_columns(unit=pl.lit("links")), _OF_KIND),
+            rest.filter(~many),
+        ]
+    )
+
+
+def _united(links: pl.DataFrame, unit: list[str]) -> pl.DataFrame:
+    """Slow links as one unit, with all their ranks."""
+    ranks = pl.concat_list("first", "second").explode()
+    of_unit = links.group_by(unit).agg(ranks=as_rank_list(ranks), middle=pl.col("score").median())
+    return links.drop("ranks", strict=False).join(of_unit, on=unit).with_columns(score="middle").select(_SLOW)
