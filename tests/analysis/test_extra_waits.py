@@ -72,7 +72,7 @@ def test_a_wait_that_others_do_not_have_goes_with_what_the_host_did_after_it() -
 
 
 def test_what_if_leaves_out_the_same_waits() -> None:
-    nobody = {"arrival": None, "clocks": None, "groups": None, "operators": None, "links": None, "transports": None}
+    nobody = dict.fromkeys(("arrival", "clocks", "groups", "operators", "links", "transports", "extra_pieces"))
     ranks = pl.LazyFrame({"rank": [0, 1, 2], "host": "host"}, schema_overrides={"rank": pl.Int32})
     job = frames("usual", "usual", "waits")
     found = what_if(*job, excess(20, 20, 40), ranks=ranks, without="rank=2,kind=dispatch", **nobody)
