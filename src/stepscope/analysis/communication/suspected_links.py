@@ -266,7 +266,7 @@ def _gathered(found: pl.DataFrame, pairs: pl.DataFrame, hosts: pl.DataFrame, lim
         (pl.col("slow") > 1)
         & (pl.col("slow") >= limits.end_quantile * pl.col("links"))
         & (pl.col("speed") < limits.end_ratio)
-    ).with_columns(host=pl.format("{}, {}", "one", "other"))
+    ).with_columns(host=pl.concat_str("one", "other", separator=", "))
     rest = found.join(of_hosts, on=link, how="anti", maintain_order="left")
     many = pl.len().over(_OF_KIND) > limits.single
     return pl.concat(
