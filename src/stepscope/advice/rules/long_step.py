@@ -21,10 +21,16 @@ _HOW_MUCH = Text(
 )
 _CAUSE = Text(
     "This accounts for {kind_ns:ms} of the extra time; {of:windows} were recorded.[ In its longest gap, the host is in "
-    "`{during}`.]",
-    "多出的时间中有 {kind_ns:ms} 属于此类；共记录了 {of:windows}。[在最长的空隙中，主机在执行 `{during}`。]",
+    "`{during}`.][ Of so few {few:nouns}, chance cannot be ruled out: record more.]",
+    "多出的时间中有 {kind_ns:ms} 属于此类；共记录了 {of:windows}。[在最长的空隙中，主机在执行 `{during}`。]"
+    "[{few:nouns}太少，无法排除偶然：请多记录一些。]",
 )
-_BASIS = Text("the extra time, spread over all {per:nouns}", "多出的时间平均到每{per:noun}")
+_BASIS = Text(
+    "[{summed:one |}the extra time][{replayed:one |}what a replay of the job without the extra time saves]"
+    ", spread over all {per:nouns}[{replayed:one |}, give or take 5 %]",
+    "[{summed:one |}多出的时间][{replayed:one |}不含多出时间的作业重放所节省的时间]平均到每{per:noun}"
+    "[{replayed:one |}，上下 5 %]",
+)
 _HOST = Text(
     "See what the host did in that {per:noun} with `stepscope gaps`. If it is evaluation, logging or start-up, do it "
     "less often or leave it out of the recording.",
@@ -87,6 +93,8 @@ MESSAGES = {kind: Message(what + _HOW_MUCH, _CAUSE, action, basis=_BASIS) for ki
 OF_DEVICES = ("synchronisation", "dispatch", "dependency", "not_recorded", "outside")
 """Kinds that exist only with a device."""
 
+_REPLAYED = ("cost_ns", "saving_low_ns", "saving_high_ns")
+
 LEAST_STEPS = 3
 """Steps from which it is known what an ordinary one takes."""
 
@@ -97,20 +105,23 @@ def long_step(
     breakdown: pl.DataFrame,
     gaps: pl.DataFrame | None = None,
     ranks: pl.LazyFrame | None = None,
+    single_stalls: pl.DataFrame | None = None,
 ) -> Iterator[Finding]:
     """Report steps that take far longer than the others, and what they spend the extra time on.
 
-    A first step is start-up and left out. The saving is the extra time spread over all steps, less what other rules
-    claim of the same kind; where they claim nearly all of it, they name the steps, and this rule is silent. Of two
-    steps, none is claimed.
+    A first step is start-up and left out. The saving is the extra time spread over all steps, or what a replay without
+    it saves if one rank alone stops (`single_stalls`), less what other rules claim of the same kind; where they claim
+    nearly all of it, they name the steps, and this rule is silent. Of two steps of one rank, none is claimed.
     """
     per, count, on_cpu = per_of(breakdown), breakdown["rank"].n_unique(), platform_of(ranks).device == CPU
-    later = outlier_steps.filter(~pl.col("is_first"))
+    stalls = {} if single_stalls is None else {(row["rank"], row["step"]): row for row in single_stalls.to_dicts()}
+    later = _with_stalls(outlier_steps.filter(~pl.col("is_first")), stalls)
     for (kind,), rows in later.partition_by("kind", as_dict=True, maintain_order=True).items():
         worst = rows.sort(-pl.col("excess_ns"), "step").row(0, named=True)
         steps, recorded = worst["steps"], max(worst["recorded_ns"], 1)
         excess = min(rows["excess_ns"].sum(), recorded)
-        saved_ns = excess if steps >= LEAST_STEPS else 0
+        replayed = [stalls[place] for row in rows.iter_rows(named=True) if (place := _stall_of(row, stalls))]
+        saved_ns, low_ns, high_ns = _saving(rows, replayed, excess)
         everyone = worst["alike"] >= count
         yield Finding(
             rule="long-step",
@@ -125,10 +136,14 @@ def long_step(
                 "kind_ns": rows["kind_ns"].sum(),
                 "of": steps,
                 "during": _during(gaps, worst),
+                "few": steps if steps < LEAST_STEPS and replayed else None,
+                "summed": None if low_ns else 1,
+                "replayed": 1 if low_ns else None,
             },
             saving_ns=saved(per, saved_ns / steps, steps),
             saving_ratio=saved_ns / recorded,
-            saving_low_ns=0,
+            saving_low_ns=saved(per, low_ns / steps, steps),
+            saving_high_ns=saved(per, high_ns / steps, steps),
             per=per,
             where={} if everyone else {"rank": worst["rank"]},
             evidence={
@@ -138,7 +153,40 @@ def long_step(
                 "excess_ns": excess,
             },
             least="medium",
+            most="medium" if steps < LEAST_STEPS else "high",
         )
+
+
+def _with_stalls(later: pl.DataFrame, stalls: dict[tuple[int, int], dict[str, Any]]) -> pl.DataFrame:
+    """The long steps, and those in which one rank stops though they are not that much longer than others."""
+    known = {place for row in later.iter_rows(named=True) if (place := _stall_of(row, stalls))}
+    more = [
+        {
+            **{name: row[name] for name in ("step", "rank", "kind", "window_ns", "median_ns", "excess_ns", "steps")},
+            **{"alike": 1, "kind_ns": row["excess_ns"], "is_first": False, "recorded_ns": row["recorded_ns"]},
+            "share_ratio": row["window_ns"] / max(row["recorded_ns"], 1),
+        }
+        for place, row in stalls.items()
+        if place not in known
+    ]
+    return pl.concat([later, pl.DataFrame(more, schema=later.schema)]).sort("step")
+
+
+def _stall_of(row: dict[str, Any], stalls: dict[tuple[int, int], dict[str, Any]]) -> tuple[int, int] | None:
+    """Rank and step of the stall that makes a step long: on a device, a stall at the start of a step makes the window
+    of the step before longer."""
+    places = ((row["rank"], row["step"] + later) for later in (0, 1))
+    return next((place for place in places if place in stalls), None)
+
+
+def _saving(rows: pl.DataFrame, replayed: list[dict[str, Any]], excess_ns: int) -> tuple[float, float, float]:
+    """What all these steps cost together, with its bounds. A sum of extra times has no lower bound: others may be as
+    late. Of two steps of one rank, it is unknown which one is ordinary."""
+    if len(replayed) == rows.height:
+        sums = [sum(row[name] * row["steps"] for row in replayed) for name in _REPLAYED]
+        return sums[0], sums[1], sums[2]
+    summed = excess_ns if rows["steps"].max() >= LEAST_STEPS else 0  # type: ignore[operator]
+    return summed, 0, summed
 
 
 def _during(gaps: pl.DataFrame | None, row: dict[str, Any]) -> str | None:

@@ -113,9 +113,10 @@ _NOBODY = pl.DataFrame(
 
 def _players(suspects: pl.DataFrame | None, links: pl.DataFrame | None) -> pl.DataFrame:
     """Who takes part: `player` (from 0), `ranks` or `links` (number there, else null), and what makes them alike."""
+    pattern = pl.when("is_stall").then(pl.lit("stall")).otherwise("pattern").alias("pattern")
     parts = [
         pl.DataFrame(schema={"ranks": pl.Int32, "links": pl.Int32, "kind": pl.String, "slow_steps": pl.List(pl.Int32)}),
-        None if suspects is None else suspects.select("kind", "pattern", "period", "slow_steps", ranks="suspect"),
+        None if suspects is None else suspects.select("kind", pattern, "period", "slow_steps", ranks="suspect"),
         None
         if links is None
         else links.group_by("suspect", maintain_order=True)

@@ -31,6 +31,7 @@ COLUMNS = columns(
     Column("slow_steps", "list[int32]", "The steps in which it is slow."),
     Column("period", "int64", "Steps between recurrences; null if irregular."),
     "score",
+    Column("is_stall", "bool", "True if it is one long stall of a rank, which may strike any."),
     nulls="period unit",
 )
 
@@ -58,9 +59,10 @@ def suspects(
 ) -> pl.DataFrame:
     """Find the ranks whose own work takes longer than noise explains (`late_ranks`), as the units that they make up.
 
-    Ranks that form a unit, e.g. all ranks of a host, are one suspect. If micro-batches are of uneven length
-    (`slowdown_causes`), only those ranks are suspected of computing slowly that this does not explain. What suspects
-    cost is `suspect_costs`.
+    Ranks that form a unit, e.g. all ranks of a host, are one suspect. A single long stall of a rank is one as well, so
+    that its cost is known, though it does not show that the rank is slow (`is_stall`). If micro-batches are of uneven
+    length (`slowdown_causes`), only those ranks are suspected of computing slowly that this does not explain. What
+    suspects cost is `suspect_costs`.
 
     Returns:
         One row per unit, kind of work and pattern, those that lose most first.
@@ -90,7 +92,7 @@ def units_of(
 ) -> pl.DataFrame:
     """Ranks that are slower than noise explains, as the units that they make up."""
     typical = pl.max_horizontal(pl.col("typical_ns").fill_null(1), pl.lit(1))
-    # Steps that are long for all ranks are no excess of any of them, and one stall shows no slow rank.
+    # Steps that are long for all ranks are no excess of any of them.
     of_ranks = pl.col("rank").is_not_null() | (pl.col("pattern") == ROTATING)
     slow = late_ranks.filter(of_ranks, ~pl.col("is_stall")).with_columns(
         factor=(typical + pl.col("excess_ns")) / typical,
@@ -99,6 +101,7 @@ def units_of(
     everyone = excess["rank"].unique().sort().to_list()
     found = units(slow, memberships(ranks, groups), everyone)
     rows = [row for unit in found.iter_rows(named=True) for row in _suspected(unit, slow, len(everyone))]
+    rows += [_stall(row) for row in late_ranks.filter("is_stall").iter_rows(named=True)]
     ordered = sorted(rows, key=lambda row: (-row["loss"], row["kind"], row["ranks"]))
     listed = [{**row, "suspect": number} for number, row in enumerate(ordered)]
     return pl.DataFrame(listed, schema={**schema_of(COLUMNS), "loss": pl.Float64}).drop("loss")
@@ -120,6 +123,13 @@ def _suspected(unit: dict[str, Any], slow: pl.DataFrame, compared: int) -> Itera
         yield _suspect(unit, same.filter(pl.col("rank").is_in(ranks)), ranks)
 
 
+def _stall(row: dict[str, Any]) -> dict[str, Any]:
+    """A single long stall, which shares no cause with anything."""
+    alone = {"unit_kind": RANK, "unit": str(row["rank"]), "ranks": [row["rank"]], "is_stall": True}
+    same = {name: row[name] for name in ("kind", "pattern", "slow_steps", "period")}
+    return {**alone, **same, "score": row["score"] or 0.0, "loss": float(row["loss_ns"])}
+
+
 def _suspect(unit: dict[str, Any], rows: pl.DataFrame, ranks: Sequence[int]) -> dict[str, Any]:
     single = len(ranks) == 1
     return {
@@ -131,5 +141,6 @@ def _suspect(unit: dict[str, Any], rows: pl.DataFrame, ranks: Sequence[int]) -> 
         "slow_steps": rows["slow_steps"].explode().unique().sort().to_list(),
         "period": unit["period"],
         "score": max((score for score in rows["score"] if score is not None), default=0.0),
+        "is_stall": False,
         "loss": float(sum(rows["loss_ns"])),
     }

@@ -19,8 +19,9 @@ def in_order(rows: pl.DataFrame, *keys: str, nulls_last: bool = False) -> pl.Dat
     if len(varying) > 1 and _repeats(rows[first]):
         both = _as_one(rows[first], rows[varying[1]])
         if both is not None:
-            numbered = rows.with_columns(both.alias("_both"))
-            return in_order(numbered, "_both", *varying[2:], nulls_last=nulls_last).drop("_both")
+            name = f"_{first}"  # another one where these numbers repeat as well
+            numbered = rows.with_columns(both.alias(name))
+            return in_order(numbered, name, *varying[2:], nulls_last=nulls_last).drop(name)
         narrow = in_order(rows.select(varying).with_row_index("_row"), *varying[1:], nulls_last=nulls_last)
         return rows[_by(narrow.select("_row", first), first, nulls_last=nulls_last)["_row"]]
     ordered = _by(rows, first, nulls_last=nulls_last)
