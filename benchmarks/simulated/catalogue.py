@@ -184,6 +184,13 @@ def _two_slow(number: int) -> Job:
     return Job(name, shape, faults)
 
 
+def _hidden_by_a_device(number: int) -> Job:
+    """All hosts launch slowly, and one device is far slower: mending either saves little, both together most."""
+    shape = noisier(replace(HOST_BOUND, gap_ns=8 * US, seed=number, steps=5), number % 5)
+    slow = Fault("computing", "rank", (_victim(shape, number),), kernels(6.0))
+    return Job("host-bound dp8", shape, [slow, Fault("dispatch", "job", tuple(range(8)), launches(80 * US))])
+
+
 def _two_kinds(number: int) -> Job:
     name, shape = _shape(number, "dp8", "zero8")
     faults = [
@@ -409,6 +416,7 @@ FAULTY: dict[str, Family] = {
     "hidden in the bubble": _bubble,
     "two slow ranks": _two_slow,
     "two kinds": _two_kinds,
+    "slow launches and a device x6": _hidden_by_a_device,
     "slow NIC": _nic,
     "slow NIC of a host": _nic_of_host,
     "slow links between two hosts": _between_hosts,

@@ -39,6 +39,8 @@ class Claim:
     high_ns: float
     severity: str
     accuses: bool
+    together_ns: float = 0.0
+    """What it saves together with others, if it says so."""
     text: str = ""
     """All that it says, in lower case."""
 
@@ -65,6 +67,7 @@ def _claim(finding: Finding, steps: int) -> Claim:
         high_ns=finding.saving_high_ns / per,
         severity=finding.severity,
         accuses=RULES[finding.rule].accuses or finding.rule.startswith("slow-"),
+        together_ns=float(finding.evidence.get("together_ns", 0)) / per,
         text=f"{vars(worded(finding))} {finding.parameters} {finding.evidence}".lower(),
     )
 
@@ -167,7 +170,8 @@ def _compare(found: Score, truth: Truth, claims: Sequence[Claim]) -> None:
                 found.reasons += 1
                 found.reasons_right += any(fault.reason in claim.text for claim in about + each)
     if related and is_material:
-        found.saving_ns = sum(claim.saving_ns for claim in related)
+        together = max(claim.together_ns for claim in related) if len(faults) > 1 else 0.0
+        found.saving_ns = together or sum(claim.saving_ns for claim in related)
         found.error = abs(found.saving_ns - found.loss_ns) / found.loss_ns
         low, high = (sum(getattr(claim, name) for claim in related) for name in ("low_ns", "high_ns"))
         found.within = low - 0.01 * found.loss_ns <= found.loss_ns <= high + 0.01 * found.loss_ns

@@ -13,6 +13,7 @@ import polars as pl
 from stepscope.advice import rules as _rules  # noqa: F401 - importing them registers them
 from stepscope.advice.claims import claimed_once, replayed_kinds, within_replay
 from stepscope.advice.finding import SEVERITIES, Finding, Per, Platform, per_of, platform_of
+from stepscope.advice.joint import has_slow_ranks, with_joint
 from stepscope.advice.messages import Message, Words, words_of, written
 from stepscope.advice.registry import RULES, Rule
 from stepscope.errors import Cancelled, StepscopeError, Unavailable
@@ -44,13 +45,13 @@ def advise(run: Run, *, strict: bool = False) -> list[Finding]:
 
 def _replayed(findings: list[Finding], run: Run) -> list[Finding]:
     """The findings, with savings cut to what a replay of the job without this time saves."""
-    kinds = replayed_kinds(findings)
-    if not kinds:
-        return findings
+    kinds, found = replayed_kinds(findings), findings
     try:
-        return within_replay(findings, run.whole.analyse("savings", kinds=",".join(kinds)))
+        if kinds:
+            found = within_replay(findings, run.whole.analyse("savings", kinds=",".join(kinds)))
+        return with_joint(found, run.whole.analyse("joint_savings")) if has_slow_ranks(found) else found
     except Unavailable:
-        return findings
+        return found
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def _less(finding: Finding, before: list[Finding]) -> Finding:
 
 def replayed_kinds(findings: Iterable[Finding]) -> list[str]:
     """The kinds of time of which a replay says how much findings can save together, in order."""
-    return sorted({kind for finding in findings if (kind := _replayed(finding)) is not None})
+    return sorted({kind for finding in findings if (kind := replayed_kind(finding)) is not None})
 
 
 def within_replay(findings: Iterable[Finding], savings: pl.DataFrame) -> list[Finding]:
@@ -94,14 +94,14 @@ def within_replay(findings: Iterable[Finding], savings: pl.DataFrame) -> list[Fi
     given = list(findings)
     found = list(given)
     for place in sorted(range(len(given)), key=lambda place: -given[place].saving_ns):
-        kind = _replayed(given[place])
+        kind = replayed_kind(given[place])
         if kind in left:
             found[place] = _at_most(given[place], left[kind])
             left[kind] -= found[place].saving_ns
     return found
 
 
-def _replayed(finding: Finding) -> str | None:
+def replayed_kind(finding: Finding) -> str | None:
     """The kind of time in `savings` that a finding's saving is about, unless that is of slow ranks or not per step."""
     claim = _claim(finding)
     if claim is None or claim.turn == Turn.SEEN_LATE or finding.per not in ("step", "iteration"):

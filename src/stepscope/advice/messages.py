@@ -106,6 +106,14 @@ SAVES = Text(
     "{per:each}约可节省 {saving_ns:duration}（{saving_ratio:percent}）[{on_average}]"
     "[；介于 {low_ns:duration} 与 {high_ns:duration} 之间：{basis}]",
 )
+WHILE_SLOW = Text("down to what it saves while slow ranks stay as slow", "下限为慢 rank 未改善时所得的节省")
+LAST = Text("up to what it saves once the others are mended", "上限为其他问题解决之后所得的节省")
+TOGETHER = Text(
+    ". Mended together with {together_with:list}, all of it saves up to {together_ns:duration} {per:each} "
+    "({together_ratio:percent}), as each hides the other",
+    "。与 {together_with:list} 一起解决，{per:each}最多可节省 {together_ns:duration}（{together_ratio:percent}）："
+    "它们相互掩盖",
+)
 ON_AVERAGE = Text(" on average", "，按平均计")
 COUNTED_ELSEWHERE = Text(
     "its time is counted in the saving of {claimants:list}", "这段时间已计入 {claimants:list} 的节省"
@@ -189,7 +197,9 @@ def _basis(finding: Finding, message: Message, language: Language) -> str:
     own = written(finding, message.basis, language)
     overlaps = OVERLAPS.of(language) if "claimed_by" in finding.evidence else ""
     replayed = REPLAYED.of(language) if "replayed_ns" in finding.evidence else ""
-    phrases = [phrase for phrase in (own, overlaps, replayed) if phrase]
+    while_slow = WHILE_SLOW.of(language) if "while_slow_ns" in finding.evidence else ""
+    last = LAST.of(language) if "together_ns" in finding.evidence else ""
+    phrases = [phrase for phrase in (own, overlaps, replayed, while_slow, last) if phrase]
     return ("；" if language == "zh" else "; ").join(phrases) or MEASURED.of(language)
 
 
@@ -210,4 +220,6 @@ def _saving(finding: Finding, basis: str, language: Language) -> str:
         "high_ns": finding.saving_high_ns,
         "basis": basis,
     }
-    return fill(SAVES, parameters, language, finding.per)
+    together = {name: value for name, value in finding.evidence.items() if name.startswith("together_")}
+    joint = fill(TOGETHER, together, language, finding.per) if together else ""
+    return fill(SAVES, parameters, language, finding.per) + joint

@@ -82,6 +82,7 @@ from stepscope.analysis.replay.dependencies import dependencies as dependencies
 from stepscope.analysis.replay.excess import excess as excess
 from stepscope.analysis.replay.extra_pieces import extra_pieces as extra_pieces
 from stepscope.analysis.replay.heat_map import heat_map as heat_map
+from stepscope.analysis.replay.joint_savings import joint_savings as joint_savings
 from stepscope.analysis.replay.own_times import own_times as own_times
 from stepscope.analysis.replay.replay import replay as replay
 from stepscope.analysis.replay.replayed_steps import replayed_steps as replayed_steps

@@ -9,6 +9,7 @@ import polars as pl
 
 from stepscope.advice import RULES
 from stepscope.advice.finding import per_of
+from stepscope.advice.joint import named
 from stepscope.advice.limit_sets import VERDICT, VerdictLimits
 from stepscope.advice.messages import Text
 from stepscope.analysis.job.time_by_rank import LIMITS as LENGTHS
@@ -86,6 +87,14 @@ def _found(findings: list[Finding]) -> Iterator[Line]:
             yield Sentence("found", finding=finding)
     if culprits:
         yield _accused(culprits)
+    hidden = max((one for one in ordered if "together_ns" in one.evidence), key=_together_ns, default=None)
+    if hidden is not None:
+        told = {name: hidden.evidence[name] for name in ("together_ns", "together_ratio")}
+        yield Sentence("together", {"what": [named(hidden), *hidden.evidence["together_with"]], **told}, hidden.per)
+
+
+def _together_ns(finding: Finding) -> int:
+    return int(finding.evidence["together_ns"])
 
 
 def _accused(culprits: list[Finding]) -> Line:

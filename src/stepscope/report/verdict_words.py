@@ -20,6 +20,11 @@ SENTENCES = {
         "{short} ({saving_ns:duration} {per:each}, {saving_ratio:percent})",
         "{short}（{per:each} {saving_ns:duration}，{saving_ratio:percent}）",
     ),
+    "together": Text(
+        "{what:list} hide each other: mended together, they save up to {together_ns:duration} {per:each} "
+        "({together_ratio:percent}).",
+        "{what:list} 相互掩盖：一起解决时，{per:each}最多可节省 {together_ns:duration}（{together_ratio:percent}）。",
+    ),
     "more_accused": Text("{count} more {count:one is|are} slow", "另有 {count} 处较慢"),
     "much_idle": Text(
         "No single thing to change stands out[ on {selected:ranks}], but ranks are idle {idle_ratio:percent} of the "

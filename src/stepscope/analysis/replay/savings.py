@@ -33,6 +33,9 @@ class Limits:
     gap_ns: int = limit(20_000, "ns", "launching and starting a kernel takes up to this, measured")
 
 
+LIMITS = Limits()
+
+
 COLUMNS = columns(
     Column("kind", "string", "Kind of time.", values=TIMES, importance=60),
     Column(
@@ -57,7 +60,7 @@ def savings(
     slow_ranks: pl.DataFrame | None,
     extra_pieces: pl.DataFrame | None = None,
     kinds: str = ",".join(TIMES),
-    limits: Limits = Limits(),
+    limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Replay the job without any time of some kinds on all ranks: one row per kind, in the order of `kinds`.
 
@@ -78,7 +81,7 @@ def savings(
     recorded = graph.recorded_step_times()
     if recorded.is_empty():
         raise Unavailable(NO_STEPS)
-    without = _Without(graph, *without_slow_ranks(graph, excess, slow_ranks, extra_pieces), asked, limits)
+    without = Without(graph, *without_slow_ranks(graph, excess, slow_ranks, extra_pieces), asked, limits)
     count, whole = len(recorded), sum(recorded)
     error = sum(graph.step_times()) / whole - 1 if whole else 0.0
     rows = []
@@ -113,7 +116,7 @@ def without_slow_ranks(
     return ReplayCosts(graph, excess, cells, extra=extra_pieces).mended(frozenset(range(slow_ranks.height)))
 
 
-class _Without:
+class Without:
     """The job without kinds of time, which are numbered."""
 
     def __init__(

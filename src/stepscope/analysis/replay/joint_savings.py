@@ -1,0 +1,67 @@
+"""What it saves to mend slow ranks and to do away with a kind of time, each alone and both together, by replay."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.columns import columns, names
+from stepscope.analysis.methods.job_graph import job_graph
+from stepscope.analysis.registry import analysis
+from stepscope.analysis.replay.replay import NO_STEPS
+from stepscope.analysis.replay.savings import LIMITS, TIMES, Limits, Without, without_slow_ranks
+from stepscope.errors import Unavailable
+from stepscope.tables.base import Column
+
+COLUMNS = columns(
+    Column("kind", "string", "Kind of time.", values=TIMES, importance=60),
+    Column("slow_ns", "int64", "What the mean step would be shorter without what slow ranks lose."),
+    Column("alone_ns", "int64", "What it would be shorter without this kind of time, while slow ranks stay as slow."),
+    Column("together_ns", "int64", "What it would be shorter without both."),
+    Column("step_ns", "int64", "The mean step."),
+    Column("error_ratio", "float64", "How far a replay of the recording without changes is from it."),
+    nulls="",
+)
+
+
+@analysis("job", COLUMNS, whole_job=True)
+def joint_savings(
+    slow_ranks: pl.DataFrame,
+    work: pl.DataFrame,
+    dependencies: pl.DataFrame,
+    arrival: pl.DataFrame | None,
+    clocks: pl.DataFrame | None,
+    excess: pl.DataFrame,
+    extra_pieces: pl.DataFrame | None = None,
+    limits: Limits = LIMITS,
+) -> pl.DataFrame:
+    """Replay the job without what slow ranks lose, without any time of a kind, and without both: one row per kind.
+
+    Causes that hide each other save little alone and much together: a job that waits for its hosts and for a slow
+    device is as long as the longer of both.
+
+    Raises:
+        Unavailable: If no rank is slow, or no work lies in a step.
+    """
+    if slow_ranks.is_empty():
+        raise Unavailable("no rank is slow")
+    graph = job_graph(work, dependencies, arrival, clocks)
+    recorded = graph.recorded_step_times()
+    if recorded.is_empty():
+        raise Unavailable(NO_STEPS)
+    kinds, count = list(TIMES), len(recorded)
+    now = Without(graph, graph, graph.simulation.duration_ns, kinds, limits)
+    then = Without(graph, *without_slow_ranks(graph, excess, slow_ranks, extra_pieces), kinds, limits)
+    step_ns = sum(now.step_ns) / count
+    slow_ns = step_ns - sum(then.step_ns) / count
+    rows = [
+        {
+            "kind": kind,
+            "slow_ns": max(0, round(slow_ns)),
+            "alone_ns": max(0, round(sum(now.saved(frozenset([number]))) / count)),
+            "together_ns": max(0, round(slow_ns + sum(then.saved(frozenset([number]))) / count)),
+            "step_ns": round(step_ns),
+            "error_ratio": step_ns * count / sum(recorded) - 1 if sum(recorded) else 0.0,
+        }
+        for number, kind in enumerate(kinds)
+    ]
+    return pl.DataFrame(rows).select(names(COLUMNS))
