@@ -47,7 +47,7 @@ def main() -> int:
     scores: list[Score] = []
     found: Iterator[tuple[str, Job | AscendJob]] = jobs(QUICK_JOBS if chosen.quick else chosen.jobs, chosen.only)
     if chosen.gen:
-        on_ascend = ascend_jobs(chosen.gen, 7 if chosen.quick else 21)
+        on_ascend = ascend_jobs(chosen.gen, 8 if chosen.quick else 24)
         found = chain(found, ((family, job) for family, job in on_ascend if chosen.only in family))
     if chosen.samples:
         found = chain(found, (each for each in replays(chosen.samples, 12) if chosen.only in each[0]))

@@ -227,6 +227,39 @@ def test_what_may_strike_any_rank_once_accuses_nobody(fault) -> None:
     assert told(run_of(Job("once", replace(DATA, steps=4), [fault]))) == []
 
 
+def test_in_each_of_three_steps_another_rank() -> None:
+    faults = [replace(computing([rank], 1.6), steps=frozenset({step})) for step, rank in enumerate((3, 6, 1))]
+    job = Job("another", replace(DATA, steps=3), faults)
+    [row] = told(run_of(job))
+
+    assert (row["pattern"], row["ranks"]) == ("rotating", "1, 3, 6")
+    assert is_close(row["cost_ns"], job.mean_loss_ns)
+
+
+def test_collections_of_all_ranks_in_steps_of_their_own_are_one_finding() -> None:
+    collects = stops(10 * MS, "python_gc", "gc")
+    faults = [Fault("gc", "rank", (rank,), collects, steps=frozenset({rank * 3 % 7 + 1})) for rank in range(8)]
+    job = Job("collections", replace(DATA, steps=8), faults)
+    [row] = told(run_of(job))
+
+    assert (row["kind"], row["pattern"], row["steps_late"]) == ("garbage_collection", "sometimes", 7)
+    assert row["ranks"] == "0, 1, 2, 3, 4, 5, 6, 7"
+    assert is_close(row["cost_ns"], job.mean_loss_ns)
+
+
+def test_a_loader_that_is_late_once_is_a_long_step_and_no_slow_rank() -> None:
+    late = Fault("data_loading", "rank", (5,), waits_for_data(10 * MS), steps=frozenset({2}))
+    job = Job("loader", replace(DATA, steps=4), [late])
+    run = run_of(job)
+
+    assert told(run) == []
+    found = _findings(run)[0]
+    assert (found.rule, found.message, found.where) == ("long-step", "data_loading", {"rank": 5})
+    assert found.parameters["steps"] == [1 + FIRST]  # a window ends with the next step's first kernel
+    assert is_close(found.saving_ns, job.mean_loss_ns)
+    assert found.saving_low_ns > 0
+
+
 @pytest.mark.parametrize(("change", "found"), [(stops(5 * MS), []), (launches(20 * US), [("5", "dispatch")])])
 def test_of_two_steps_stalls_in_both_are_chance_and_slow_launches_are_not(change, found) -> None:
     job = Job("two steps", replace(HOST_BOUND, steps=2), [Fault("dispatch", "rank", (5,), change)])

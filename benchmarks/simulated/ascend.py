@@ -29,6 +29,7 @@ class AscendJob:
         ranks, tensor, stages: Layout.
         fault: What is wrong, and the options that say so; None for nothing.
         seed: Seed of its random numbers.
+        steps: Number of steps.
     """
 
     generator: Path
@@ -38,20 +39,22 @@ class AscendJob:
     stages: int
     fault: tuple[Fault, dict[str, str]] | None
     seed: int
+    steps: int = STEPS
 
     @cached_property
     def truth(self) -> Truth:
         with_fault = self._total_ns(faulty=True)
-        loss = (with_fault - self._total_ns(faulty=False)) / STEPS
+        loss = (with_fault - self._total_ns(faulty=False)) / self.steps
         costs = [(self.fault[0], loss)] if self.fault else []
         name = f"{self.form}, tensor {self.tensor}, stages {self.stages}"
-        return Truth(name, self.ranks, STEPS, with_fault / STEPS, loss, costs, FIRST_STEP)
+        return Truth(name, self.ranks, self.steps, with_fault / self.steps, loss, costs, FIRST_STEP)
 
     def _values(self, *, faulty: bool) -> dict[str, Any]:
         """Options of the generator."""
         found: dict[str, Any] = {
-            "format": self.form, "ranks": self.ranks, "ranks-per-node": 8, "steps": STEPS, "first-step": FIRST_STEP,
-            "ops-per-step": 120, "tp": self.tensor, "pp": self.stages, "seed": self.seed, "faults": "none",
+            "format": self.form, "ranks": self.ranks, "ranks-per-node": 8,
+            "steps": self.steps, "first-step": FIRST_STEP, "ops-per-step": 120,
+            "tp": self.tensor, "pp": self.stages, "seed": self.seed, "faults": "none",
         }  # fmt: skip
         if self.fault and faulty:
             found |= self.fault[1]
@@ -99,13 +102,15 @@ def ascend_jobs(generator: Path, number: int) -> Iterator[tuple[str, AscendJob]]
     """Jobs in turn: nothing wrong, a slow device, host or link, a low clock..., as text and as databases."""
     layouts = ((8, 1, 1), (8, 2, 1), (8, 1, 2), (16, 4, 1))
     for turn in range(number):
-        form = ("text", "db")[turn // 7 % 2]
+        form = ("text", "db")[turn // 8 % 2]
         ranks, tensor, stages = layouts[(turn + turn // 4) % 4]
         victim = (turn * 3 + 1) % ranks
         pair = (victim - victim % 2, victim - victim % 2 + 1)
         device, host = {"slow-compute": f"{victim}:1.3"}, {"slow-dispatch": f"{victim}:60"}
         link = {"faults": "slow_link", "slow-link": f"{pair[0]}-{pair[1]}:0.1"}
         who = (victim,)
+        steps = (2, STEPS)[turn // 8 % 2]
+        stall = Fault("outlier", "rank", who, steps=frozenset({steps - 1}), also=("dispatch",))
         faults: list[tuple[str, tuple[Fault, dict[str, str]] | None]] = [
             ("Ascend, healthy", None),
             ("Ascend, rank x1.3", (Fault("computing", "rank", who), {"faults": "slow_compute", **device})),
@@ -114,6 +119,8 @@ def ascend_jobs(generator: Path, number: int) -> Iterator[tuple[str, AscendJob]]
             ("Ascend, clock", (Fault("computing", "rank", who, reason="1450"), {"faults": "freq", **device})),
             ("Ascend, loader", (Fault("data_loading", "rank", who), {"faults": "dataloader", **host})),
             ("Ascend, garbage", (Fault("garbage_collection", "rank", who), {"faults": "gc", **host})),
+            ("Ascend, stall in the last step", (stall, {"faults": "cgc", **host})),
         ]
         family, fault = faults[turn % len(faults)]
-        yield family, AscendJob(generator, form, ranks, tensor, stages, fault, turn + 1)
+        number = steps if fault and fault[0] is stall else STEPS
+        yield family, AscendJob(generator, form, ranks, tensor, stages, fault, turn + 1, number)

@@ -88,6 +88,12 @@ def _beside_a_slow_rank(number: int) -> Job:
     return replace(job, faults=[once, Fault("computing", "rank", (other,), kernels(1.15))])
 
 
+def _each_another(number: int) -> Job:
+    """In each step of a short recording, another rank computes slowly."""
+    name, shape = _shape(number, "dp8", "dp4", "zero8", steps=4)
+    return Job(name, shape, [Fault("computing", "rotating", tuple(range(shape.ranks)), kernels(1.6), rotates=True)])
+
+
 def _host_in_one_step(number: int) -> Job:
     job = _node(number)
     (fault,) = job.faults
@@ -404,6 +410,10 @@ FAULTY: dict[str, Family] = {
     "2 of 4 steps x2": _in_few((1, 3), 4, 2.0),
     "1 of 2 steps x4": _in_few((1,), 2, 4.0),
     "1 of 4 steps x2, beside a slow rank": _beside_a_slow_rank,
+    "4 steps, each another rank x1.6": _each_another,
+    "loader in 1 of 4 steps": _on_host(
+        "data_loading", lambda _: waits_for_data(10 * MS), reason="in step 5", only=(4, frozenset({2}))
+    ),
     "1 of 5 steps of a host x1.5": _host_in_one_step,
     "garbage collection in 1 of 4 steps": _on_host(
         "garbage_collection",

@@ -183,7 +183,8 @@ def is_about(claim: Claim, fault: Fault, truth: Truth) -> bool:
     struck = set(claim.ranks)
     if fault.kind == "outlier":
         step = min(fault.steps or ()) + truth.first_step
-        return step in claim.steps and len(claim.steps) <= 2 and struck <= everyone
+        # on a device, a stall at the start of a step makes the window of the step before longer
+        return not {step, step - 1}.isdisjoint(claim.steps) and len(claim.steps) <= 2 and struck <= everyone
     if fault.unit == "job":
         return struck in (set(), everyone) and _kind_fits(claim, fault) and claim.saving_ns > 0
     if fault.unit == "rotating":

@@ -13,7 +13,8 @@ from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.job.late_ranks import compared_excess
 from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.methods.memberships import memberships
-from stepscope.analysis.methods.timing import ONCE, ROTATING
+from stepscope.analysis.methods.sudden import MARKED
+from stepscope.analysis.methods.timing import ONCE, ROTATING, SOMETIMES
 from stepscope.analysis.methods.units import JOB, RANK, RANKS, units
 from stepscope.analysis.rank_lists import listed
 from stepscope.analysis.registry import analysis
@@ -96,7 +97,8 @@ def units_of(
     of_ranks = pl.col("rank").is_not_null() | (pl.col("pattern") == ROTATING)
     slow = late_ranks.filter(of_ranks, ~pl.col("is_stall")).with_columns(
         factor=(typical + pl.col("excess_ns")) / typical,
-        once=pl.when(pl.col("pattern") == ONCE).then(pl.col("slow_steps").list.first()),
+        # what is marked has one cause in whichever step it falls, e.g. that each rank collects garbage by itself
+        once=pl.when(pl.col("pattern") == ONCE, ~pl.col("kind").is_in(MARKED)).then(pl.col("slow_steps").list.first()),
     )
     everyone = excess["rank"].unique().sort().to_list()
     found = units(slow, memberships(ranks, groups), everyone)
@@ -131,14 +133,14 @@ def _stall(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _suspect(unit: dict[str, Any], rows: pl.DataFrame, ranks: Sequence[int]) -> dict[str, Any]:
-    single = len(ranks) == 1
+    single, steps = len(ranks) == 1, rows["slow_steps"].explode().unique().sort().to_list()
     return {
         "kind": unit["kind"],
         "unit_kind": RANK if single else unit["unit_kind"],
         "unit": str(ranks[0]) if single else unit["unit"],
         "ranks": list(ranks),
-        "pattern": unit["pattern"],
-        "slow_steps": rows["slow_steps"].explode().unique().sort().to_list(),
+        "pattern": SOMETIMES if unit["pattern"] == ONCE and len(steps) > 1 else unit["pattern"],
+        "slow_steps": steps,
         "period": unit["period"],
         "score": max((score for score in rows["score"] if score is not None), default=0.0),
         "is_stall": False,

@@ -40,6 +40,8 @@ PATTERNS: dict[str, pl.DataType | type[pl.DataType]] = {
 LEVELS = (0.5, 0.75)
 """Shares of a rank's mean excess in late steps by which others have to be late to be as late."""
 
+LOADER = "data_loading"
+
 ALIKE_RATIO = 0.5
 """Share of the late steps that two ranks have in common if they share a cause."""
 
@@ -53,11 +55,17 @@ class Limits:
     loss_ratio: float = limit(0.01, "of the typical step, in the mean step", "chosen by us: less is not worth a look")
     chance: float = limit(0.008, "probability, for all ranks together", "our simulation of healthy jobs")
     once_steps: float = limit(3.0, "typical steps, lost at once", "chosen by us: shorter stalls happen in healthy jobs")
+    loader_steps: float = limit(
+        0.3, "typical steps, of waiting for data at once", "chosen by us: its cause is recorded"
+    )
     once_others: int = limit(1, "other stalls of half that length", "chosen by us: then stalls happen anywhere")
     steady_ratio: float = limit(0.75, "of the steps, late", "chosen by us: such a rank is slow, whoever else is late")
     rotating_score: float = limit(4.0, "robust deviations of a step", "each step has a latest rank, of many by more")
     rotating_ratio: float = limit(0.75, "of the steps, in which some rank is late", "random stalls leave steps alone")
     rotating_steps: int = limit(4, "steps, in which some rank is late", "chosen by us: fewer may be chance")
+    rotating_sure_steps: int = limit(
+        3, "steps, in which some rank is late by no stall", "chosen by us: fewer are single"
+    )
     rotating_loss_ratio: float = limit(0.05, "of the typical step, in the mean step", "chosen by us: less is jitter")
     rotating_spread: float = limit(
         0.3, "variance over mean of the late ranks in many steps", "1 if ranks stall at random"
@@ -134,7 +142,7 @@ def patterns(
     ):
         kind, peers = work.select(WORK).row(0)
         ranks = [_Rank(*row) for row in _ranks(work, _sure(sure, kind, peers))]
-        given = _Given(step_ns, frozenset(starts), is_marked=kind in MARKED)
+        given = _Given(kind, step_ns, frozenset(starts))
         rows.extend((kind, peers, *row) for row in _found(ranks, given, limits))
     rows.extend(_long_for_all(cells, step_ns, limits))
     found = pl.DataFrame(rows, schema=PATTERNS, orient="row")
@@ -166,9 +174,9 @@ def _listed(cells: pl.DataFrame, late: pl.DataFrame, step_ns: float, limits: Lim
 class _Given:
     """What is known of a kind of work besides its times."""
 
+    kind: str
     step_ns: float
     starts: frozenset[int]
-    is_marked: bool
 
 
 def _sure(sure: pl.DataFrame | None, kind: str, peers: str | None) -> dict[int, frozenset[int]]:
@@ -195,7 +203,9 @@ def _found(ranks: Sequence[_Rank], given: _Given, limits: Limits) -> Iterator[tu
     """Rows of one kind of work, without kind and peers."""
     step_ns = given.step_ns
     named = {one.rank: (one, one.late, one.chance) for one in ranks if _is_steady(one, limits)}
-    rotating = list(_rotating([one for one in ranks if one.rank not in named], step_ns, limits))
+    rest = [one for one in ranks if one.rank not in named]
+    # what is marked is told of the ranks that do it, in whichever steps
+    rotating = [] if given.kind in MARKED else list(_rotating(rest, given, limits))
     if not rotating:
         named |= {one.rank: (one, one.late, one.chance) for one in ranks if one.slow}
         # ranks that are named do not show how often others are late, so look twice
@@ -220,7 +230,8 @@ def _judged(
     """A rank with its late steps and their chance, if they are more than that; else None."""
     longest = max(one.late.values())
     long = one.above(longest / 2)
-    if longest >= limits.once_steps * given.step_ns and _is_alone(one, rest, longest, limits):
+    least = limits.loader_steps if given.kind == LOADER else limits.once_steps
+    if longest >= least * given.step_ns and _is_alone(one, rest, longest, limits):
         return None if long.keys() <= given.starts else (one, long, None)
     late = one.above(fmean(one.late.values()) / 2)
     if len(late) > 1:
@@ -231,7 +242,7 @@ def _judged(
         if together <= limits.chance:
             return one, late, together
     few = one.above(min(one.late[step] for step in one.sure) / 2) if one.sure else {}
-    if few and (given.is_marked or _others(few, one, rest) <= limits.once_others):
+    if few and (given.kind in MARKED or _others(few, one, rest) <= limits.once_others):
         return one, few, None
     return None
 
@@ -284,11 +295,11 @@ def _line(
     return rank, *times, steps, len(steps), compared, ranks, *means, typical_ns, score, chance, False
 
 
-def _rotating(ranks: Sequence[_Rank], step_ns: float, limits: Limits) -> Iterator[tuple[object, ...]]:
+def _rotating(ranks: Sequence[_Rank], given: _Given, limits: Limits) -> Iterator[tuple[object, ...]]:
     """A row if some rank is late in most steps, another one each time.
 
     Then about as many ranks are late in each step. Of ranks that stall at random, none are in some steps and several in
-    others.
+    others; where no stalls explain it (`sudden`), that need not be shown.
     """
     longest = dict.fromkeys(sorted({step for one in ranks for step in one.steps}), 0)
     for one in ranks:
@@ -297,23 +308,30 @@ def _rotating(ranks: Sequence[_Rank], step_ns: float, limits: Limits) -> Iterato
     noise = max((one.sigma_ns or 0 for one in ranks), default=0)
     level = max(median(longest.values()) / 2 if longest else 0, limits.rotating_score * noise)
     late = {step: excess for step, excess in longest.items() if excess > level}
-    often = len(late) >= max(limits.rotating_steps, limits.rotating_ratio * len(longest))
-    if not often or sum(late.values()) < limits.rotating_loss_ratio * step_ns * len(longest):
+    no_stalls = frozenset[int]().union(*(one.sure for one in ranks)) & late.keys()
+    least = limits.rotating_sure_steps if no_stalls >= late.keys() - given.starts else limits.rotating_steps
+    often = len(late) >= max(least, limits.rotating_ratio * len(longest))
+    if not often or sum(late.values()) < limits.rotating_loss_ratio * given.step_ns * len(longest):
         return
     turns = {one.rank: one.above(level) for one in ranks}
     counted = Counter(step for found in turns.values() for step in found)
     counts = [counted[step] for step in longest]
     mean = fmean(counts)
-    # few steps are alike by chance
-    if pvariance(counts) > limits.rotating_spread * (1 - 3 / (len(counts) + 1)) * mean:
-        return
-    if len(counts) <= limits.rotating_few and chance_of_evenness(counts, len(ranks)) > limits.rotating_even_chance:
+    if least == limits.rotating_steps and not _is_even(counts, len(ranks), limits):
         return
     most = max(len(found) for found in turns.values())
     if len(ranks) * chance_at_rate(most, len(counts), mean / len(ranks)) > limits.rotating_chance:
         who = [rank for rank, found in turns.items() if found]
         typical = sorted(one.typical_ns for one in ranks)[len(ranks) // 2]
         yield _line(None, Timing(ROTATING), who, late, len(counts), typical, None, None)
+
+
+def _is_even(counts: Sequence[int], ranks: int, limits: Limits) -> bool:
+    """Whether as many ranks are late in each step, which random stalls are not."""
+    # few steps are alike by chance
+    if pvariance(counts) > limits.rotating_spread * (1 - 3 / (len(counts) + 1)) * fmean(counts):
+        return False
+    return len(counts) > limits.rotating_few or chance_of_evenness(counts, ranks) <= limits.rotating_even_chance
 
 
 def _long_for_all(cells: pl.DataFrame, step_ns: float, limits: Limits) -> Iterator[tuple[object, ...]]:
