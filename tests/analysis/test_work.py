@@ -45,8 +45,10 @@ def one_step(start: int) -> pl.DataFrame:
     return STEPS.conform(pl.DataFrame({"step": [1], **columns, **window}))
 
 
-def pieces(kernels=(), calls=(), slices=(), operators=(), lane: str | None = None) -> list[tuple[object, ...]]:
-    """Lane, kind, start and end in us of the pieces of a rank with one step of `END` us."""
+def pieces(
+    kernels=(), calls=(), slices=(), operators=(), lane: str | None = None, waited: bool = False
+) -> list[tuple[object, ...]]:
+    """Lane and kind (or `waited`), start and end in us of the pieces of a rank with one step of `END` us."""
     tables = {"kernel": (KERNELS, kernels), "collective": (COLLECTIVES, calls), "slice": (SLICES, slices)}
     frames = {
         table.name: table.conform(pl.DataFrame(rows, infer_schema_length=None).with_row_index(number))
@@ -59,7 +61,11 @@ def pieces(kernels=(), calls=(), slices=(), operators=(), lane: str | None = Non
     found = Run.from_frames({0: frames}).analyse("work")
     assert found["work"].to_list() == list(range(found.height))
     shown = found if lane is None else found.filter(lane=lane)
-    return shown.select("lane", "kind", pl.col("start_ns") // US, pl.col("end_ns") // US).rows()
+    return shown.select(*(["waited"] if waited else ["lane", "kind"]), *_us("start_ns", "end_ns")).rows()
+
+
+def _us(*names: str) -> list[pl.Expr]:
+    return [pl.col(name) // US for name in names]
 
 
 def test_device_work_is_on_its_stream_and_the_hosts_time_is_cut_at_its_launches() -> None:
@@ -157,6 +163,19 @@ def test_without_operators_and_waits_a_host_waits_wherever_its_device_works() ->
     found = pieces([kernel(20, 400, (5, 10)), kernel(420, 500, (405, 410))], lane="host")
 
     assert found == [("host", "dispatch", 0, 10), ("host", "dispatch", 400, 410), ("host", "dispatch", 500, 1000)]
+
+
+@pytest.mark.parametrize("operators", [(), [operator(0, 1)]])
+def test_where_no_wait_was_recorded_a_host_waited_if_it_launched_just_after_all_had_ended(operators) -> None:
+    def second(launched_us: int, *more: dict[str, object]) -> tuple[object, ...]:
+        kernels = [kernel(20, 400, (5, 10)), kernel(470, 480, (launched_us - 5, launched_us)), *more]
+        return pieces(kernels, operators=operators, lane="host", waited=True)[1]
+
+    assert second(420) == (True, 400, 420)
+    assert second(421) == (False, 10 if operators else 400, 421)
+    assert not second(420, kernel(390, 450, (5, 10), stream=9))[0]
+    assert not second(420, kernel(430, 450, (5, 10), stream=9))[0]
+    assert second(420, kernel(20, 405, (5, 10), stream=9)) == (True, 405, 420)
 
 
 def test_on_a_cpu_the_host_computes_and_waits_until_just_after_its_calls() -> None:

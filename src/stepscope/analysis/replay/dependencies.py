@@ -32,9 +32,6 @@ class Limits:
     blocking_ratio: float = limit(
         0.9, "of the calls of a kind", "chosen by us: computing waits for calls that it rarely overlaps"
     )
-    rest_ratio: float = limit(
-        0.05, "of the wait, from its end to the next launch", "chosen by us: a host that works launches at any time"
-    )
 
 
 COLUMNS = columns(
@@ -70,7 +67,7 @@ def dependencies(
             [
                 _lanes(rows),
                 _launches(rows, device),
-                _waits(rows, device, limits),
+                _waits(rows, device),
                 _host_starts(rows, limits),
                 _recorded(launched, synchronizations, slices),
                 _orders(device, COLLECTIVES.or_empty(collectives), limits),
@@ -93,7 +90,7 @@ def dependencies(
 def _numbered(work: pl.DataFrame) -> pl.DataFrame:
     """The pieces in order of rank and number, with `row`: dependencies are pairs of rows until they are answered, since
     joining millions of them by rank and number takes far longer than looking up rows."""
-    columns_ = ("rank", "work", "lane", "kind", "launch_ns", "collective", "start_ns")
+    columns_ = ("rank", "work", "lane", "kind", "waited", "launch_ns", "collective", "start_ns")
     rows = in_order(work.select(*columns_, end_ns=pl.max_horizontal("end_ns", "start_ns")), "rank", "work")
     return rows.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
 
@@ -126,24 +123,12 @@ def _launches(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
     return _edges(found, "launch")
 
 
-def _waits(rows: pl.DataFrame, device: pl.DataFrame, limits: Limits) -> pl.DataFrame:
-    """Hosts wait for the last device work that ended before they went on; on a CPU, for the call.
-
-    Where no waits were recorded, a host waited if all that it had launched ended just before it launched again.
-    """
-    ends = _ends(device)
-    launched = device.filter(pl.col("launch_ns").is_not_null()).sort("launch_ns", maintain_order=True)
-    through = launched.select("rank", "launch_ns", through_ns=pl.col("end_ns").cum_max().over("rank"))
-    host = rows.filter(pl.col("lane") == HOST).select(
-        *("rank", "row", "kind", "start_ns", "end_ns"), since_ns=pl.col("end_ns").shift(1).over("rank")
+def _waits(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
+    """Hosts that waited did so for the last device work that ended before they went on; on a CPU, for the call."""
+    waits = rows.filter("waited").select("rank", "row", "start_ns").sort("start_ns", "row")
+    found = waits.join_asof(
+        _ends(device), left_on="start_ns", right_on="before_end_ns", by="rank", check_sortedness=False
     )
-    since = host.sort("since_ns", nulls_last=True).join_asof(
-        through, left_on="since_ns", right_on="launch_ns", by="rank", check_sortedness=False
-    )
-    took, waited = pl.col("end_ns") - pl.col("start_ns"), pl.col("start_ns") - pl.col("since_ns")
-    seems = (waited > 0) & (took <= limits.rest_ratio * waited) & (pl.col("through_ns") <= pl.col("start_ns"))
-    waits = since.filter((pl.col("kind") == "waiting") | seems).sort("start_ns", "row")
-    found = waits.join_asof(ends, left_on="start_ns", right_on="before_end_ns", by="rank", check_sortedness=False)
     return _edges(found.filter(pl.col("before_end_ns") == pl.col("start_ns")), "synchronisation")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
-from stepscope.analysis.methods.intervals import END, Ranges, pieces, union
+from stepscope.analysis.methods.intervals import END, Ranges, pieces
 from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.methods.pauses import pauses
 from stepscope.analysis.methods.statistics import first_label
@@ -50,9 +50,9 @@ class Limits:
         "chosen by us: such a launch is held back by a full queue",
     )
     resumed_ratio: float = limit(
-        0.1,
-        "of the host's time, from when its device fell idle",
-        "chosen by us: where no wait was recorded, a host that goes on so soon has waited",
+        0.05,
+        "of the host's time, from the end of all that it had launched to its next launch",
+        "chosen by us: a host that works launches at any time, so one that does it so soon has waited",
     )
 
 
@@ -68,6 +68,11 @@ COLUMNS = columns(
     Column("kind", "string", "What it is.", values=KINDS),
     Column("name", "string", "Name of the kernel or call; null for the host."),
     "start_ns end_ns",
+    Column(
+        "waited",
+        "bool",
+        "Whether the host waited until it began: for its device, or a call of a CPU; as recorded or as the times show.",
+    ),
     Column("launch_ns", "int64", "When the host had launched it; null if unknown."),
     Column("kernel", "int64", "Number of its row in `kernels`; null if it has none."),
     Column("collective", "int64", "Number of its row in `collectives`; null if it has none."),
@@ -94,10 +99,10 @@ def work(
     On an accelerator, each kernel and each call is a piece on its stream, and the host's time between launches is cut
     at each launch and by what is marked. While the host waits for its device, only the time after the last device work
     is its own. It waits where that is marked (`sync` of `marks`) and in launches that take long although their kernel
-    must wait for many others (the queue is full). On a rank without marked waits, it waits where it goes on as soon as
-    its device has fallen idle and, if its operators were not recorded either, wherever its device works. In a CPU-only
-    recording, the host's time is cut at calls and by what it did, as `activity` knows it; its waits for communication
-    end with the call. Of recordings that are too long, only the last steps are cut (`replayed_steps`).
+    must wait for many others (the queue is full). On a rank without marked waits, it waits where it goes on just after
+    all that it had launched has ended and, if its operators were not recorded either, wherever its device works. In a
+    CPU-only recording, the host's time is cut at calls and by what it did, as `activity` knows it; its waits for
+    communication end with the call. Of recordings that are too long, only the last steps are cut (`replayed_steps`).
     """
     steps, kernels, collectives = _limited(steps, kernels, collectives, replayed_steps)
     on_device = activity.filter("on_device")["rank"].unique().to_list()
@@ -109,7 +114,10 @@ def work(
     parts = [device, calls, launching, _working(calls, steps, activity, limits)]
     rows = pl.concat([with_schema(part, schema_of(COLUMNS)) for part in parts])
     ordered = in_order(rows, "rank", "start_ns", "end_ns", "lane", "kernel", "collective", nulls_last=True)
-    whole = ordered.with_columns(end_ns=pl.max_horizontal("start_ns", "end_ns"))  # some clocks go back
+    whole = ordered.with_columns(
+        end_ns=pl.max_horizontal("start_ns", "end_ns"),  # some clocks go back
+        waited=(pl.col("kind") == "waiting") | pl.col("waited").fill_null(value=False),
+    )
     return whole.with_columns(work=pl.int_range(pl.len(), dtype=pl.Int64).over("rank")).select(_ROW)
 
 
@@ -193,38 +201,43 @@ def _launching(
     cut = pieces(_layers(marks, windows["rank"].unique().to_list()), windows, by=["rank"]).collect()
     kind = first_label({**{kind: mark for mark, kind in MARKED.items()}, "waiting": "sync"}, otherwise="dispatch")
     rows = _in_steps(cut, windows).with_columns(kind=kind, end_ns=END)
-    # While the host waits, the device works: of the wait only what follows the device's last work is the host's own.
-    # Pieces come in order of rank and time, which is all that such a join needs.
-    ends = device.select("rank", worked_ns="end_ns").sort("worked_ns")
-    waits = rows.join_asof(ends, left_on="end_ns", right_on="worked_ns", by="rank", check_sortedness=False)
-    ahead = launched.group_by("rank", end_ns="launch_ns").agg(
-        ahead_ns=(pl.col("start_ns") - pl.col("launch_ns")).min(),
-        called_ns=(pl.col("launch_ns") - pl.col("call_ns")).max(),
-    )
+    found = _beside_device(rows, device, launched)
     length = pl.col("duration_ns")
     # A call that takes long while its kernel has to wait for many others is held back by a full queue.
     held = (pl.col("called_ns") >= limits.launch_ns) & (pl.col("ahead_ns") >= limits.ahead_factor * pl.col("called_ns"))
     long = (length >= limits.launch_ns) & (pl.col("kind") == "dispatch")
     marked = pl.col("kind") == "waiting"
-    rest = pl.col("end_ns") - pl.col("fell_idle_ns")
-    resumed = (rest >= 0) & (rest <= limits.resumed_ratio * length)
-    unknown = ~pl.col("rank").is_in(recorded.waits) & (resumed | ~pl.col("rank").is_in(recorded.operators))
-    waiting = marked | (long & (held.fill_null(value=False) | unknown.fill_null(value=False)))
+    # Where no wait was recorded, it waited if it goes on just after all that it had launched has ended.
+    rest, through = pl.col("end_ns") - pl.col("worked_ns"), pl.col("through_ns") <= pl.col("worked_ns")
+    resumed = long & ~pl.col("rank").is_in(recorded.waits) & through & (rest <= limits.resumed_ratio * length)
+    unknown = ~pl.col("rank").is_in([*recorded.waits, *recorded.operators])
+    waiting = marked | (long & (held.fill_null(value=False) | unknown)) | resumed.fill_null(value=False)
     is_own = pl.col("worked_ns").is_null() | (pl.col("worked_ns") <= pl.col("start_ns"))
     kind = pl.when(is_own & marked).then(pl.lit("dispatch")).when(~is_own & long & held).then(pl.lit("waiting"))
-    busy = union(device.select("rank", "start_ns", "end_ns"), by=["rank"])
-    found = waits.join_asof(
-        busy.select("rank", busy_ns="start_ns", fell_idle_ns="end_ns"),
-        left_on="end_ns",
-        right_on="busy_ns",
-        by="rank",
-        allow_exact_matches=False,
-        check_sortedness=False,
-    )
-    return found.join(ahead, on=["rank", "end_ns"], how="left", maintain_order="left").with_columns(
+    # While the host waits, the device works: of the wait only what follows the device's last work is the host's own.
+    return found.with_columns(
         kind=kind.otherwise("kind"),
+        waited=~is_own & resumed,
         start_ns=pl.when(waiting).then(pl.max_horizontal("start_ns", "worked_ns")).otherwise("start_ns"),
         lane=pl.lit(HOST),
+    )
+
+
+def _beside_device(rows: pl.DataFrame, device: pl.DataFrame, launched: pl.DataFrame) -> pl.DataFrame:
+    """Pieces of hosts in order of rank and time, which is all that these joins need, with the last end of device work
+    until they end (`worked_ns`), the end of all that was launched before they begin (`through_ns`), how long before its
+    kernel began the launch with which they end returned (`ahead_ns`), and how long that took (`called_ns`)."""
+    ends = device.select("rank", worked_ns="end_ns").sort("worked_ns")
+    in_turn = launched.select("rank", "launch_ns", "end_ns").sort("launch_ns", maintain_order=True)
+    through = in_turn.select("rank", "launch_ns", through_ns=pl.col("end_ns").cum_max().over("rank"))
+    ahead = launched.group_by("rank", end_ns="launch_ns").agg(
+        ahead_ns=(pl.col("start_ns") - pl.col("launch_ns")).min(),
+        called_ns=(pl.col("launch_ns") - pl.col("call_ns")).max(),
+    )
+    return (
+        rows.join_asof(ends, left_on="end_ns", right_on="worked_ns", by="rank", check_sortedness=False)
+        .join_asof(through, left_on="start_ns", right_on="launch_ns", by="rank", check_sortedness=False)
+        .join(ahead, on=["rank", "end_ns"], how="left", maintain_order="left")
     )
 
 
