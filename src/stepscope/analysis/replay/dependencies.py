@@ -159,7 +159,8 @@ def _recorded(
         .filter(pl.col("category") == "runtime")
         .select("rank", "correlation", at="start_ns")
         .join(used.unique().lazy(), on=["rank", "correlation"], how="semi")
-        .unique(["rank", "correlation"])
+        .group_by("rank", "correlation")
+        .agg(pl.col("at").min())
         .collect()
     )
     timed = (
@@ -214,9 +215,12 @@ def _agreeing(edges: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
 def _by_time(rows: pl.DataFrame, device: pl.DataFrame, known: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """Device work whose start nothing known explains waits for the work of another lane that ended just before it."""
     ended = pl.DataFrame([known["row"], rows["end_ns"].gather(known["before"]).alias("ready_ns")])
-    ready = ended.group_by("row").agg(pl.col("ready_ns").max())
+    is_soon = rows["start_ns"].gather(ended["row"]) - ended["ready_ns"] <= limits.least_ns
+    explained = pl.repeat(value=False, n=rows.height, dtype=pl.Boolean, eager=True)
+    explained = explained.scatter(ended["row"].filter(is_soon), values=True)
+    ready = ended.filter(~explained.gather(ended["row"])).group_by("row").agg(pl.col("ready_ns").max())
     on_device = device.filter(pl.col("lane") != "communication").select("rank", "row", "start_ns", "end_ns")
-    late = on_device.join(ready, on="row").filter(pl.col("start_ns") - pl.col("ready_ns") > limits.least_ns)
+    late = on_device.join(ready, on="row", maintain_order="left")
     found = late.sort("start_ns").join_asof(
         _ends(on_device), left_on="start_ns", right_on="before_end_ns", by="rank", check_sortedness=False
     )
