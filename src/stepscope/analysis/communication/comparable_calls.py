@@ -2,12 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
+from stepscope.analysis.columns import meaning
+from stepscope.analysis.rank_lists import as_rank_list
+from stepscope.limits import limit
 from stepscope.tables import GROUPS, LINKS
+from stepscope.tables.base import Column
+
+OF_KIND = (
+    meaning("group", "Key of the process group."),
+    "group_name",
+    Column("ranks", "string", "Recorded members, e.g. `0, 1`."),
+    "operation",
+    meaning("size_bytes", "Payload; null if not recorded."),
+    Column("sent_bytes", "int64", "Bytes sent over links if the payload was not recorded."),
+)
+"""Columns of answers about calls of a group and kind; `transmit_ns` follows."""
 
 SAME = ["operation", "size_bytes", "sent_class", "members"]
 """Columns that make calls comparable."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which calls are of one size."""
+
+    alike_factor: float = limit(
+        1.05, "between bytes sent that count as equal", "sources report bytes of links in rounded MB"
+    )
+
+
+def matched_calls(arrival: pl.DataFrame) -> pl.DataFrame:
+    """The rows of calls that several members of a group were seen in."""
+    return arrival.filter((pl.col("members") > 1) & pl.col("group").is_not_null() & ~pl.col("point_to_point"))
+
+
+def with_groups(rows: pl.DataFrame, calls: pl.DataFrame, groups: pl.LazyFrame | None) -> pl.DataFrame:
+    """Rows about groups with the `ranks` and the `group_name` of each.
+
+    Args:
+        rows: With `group`.
+        calls: `matched_calls`.
+        groups: The table.
+    """
+    members = calls.group_by("group").agg(ranks=as_rank_list(pl.col("rank")))
+    return rows.join(members, on="group").join(group_names(groups), on="group", how="left")
 
 
 def sized_calls(members: pl.DataFrame, links: pl.LazyFrame | None, alike_factor: float) -> pl.DataFrame:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.communication.comparable_calls import SAME, group_names, sized_calls
+from stepscope.analysis.communication.comparable_calls import OF_KIND, SAME, matched_calls, sized_calls, with_groups
+from stepscope.analysis.communication.comparable_calls import Limits as SizeLimits
 from stepscope.analysis.methods.statistics import log_score, rounded
-from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
 from stepscope.tables.base import Column
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(SizeLimits):
     """When a group counts as slow."""
 
     slowdown_factor: float = limit(
@@ -25,18 +25,10 @@ class Limits:
     score: float = limit(3.5, "robust deviations of log(transmission)", "Iglewicz and Hoaglin, 1993")
     floor: float = limit(0.05, "of log(transmission)", "smaller spread is noise")
     groups: int = limit(3, "comparable groups", "fewer give no median to compare with")
-    alike_factor: float = limit(
-        1.05, "between bytes sent that count as equal", "sources report bytes of links in rounded MB"
-    )
 
 
 COLUMNS = columns(
-    meaning("group", "Key of the process group."),
-    "group_name",
-    Column("ranks", "string", "Recorded members, e.g. `0, 1`."),
-    "operation",
-    meaning("size_bytes", "Payload; null if not recorded."),
-    Column("sent_bytes", "int64", "Bytes sent over links if the payload was not recorded."),
+    *OF_KIND,
     meaning("transmit_ns", "Transmission time of the median call."),
     Column("typical_ns", "int64", "`transmit_ns` of the median comparable group.", importance=51),
     Column("slowdown_factor", "float64", "`transmit_ns` over `typical_ns`.", title="times typical"),
@@ -60,7 +52,7 @@ def slow_groups(
     Returns:
         One row per slow group and kind of call, most expensive first.
     """
-    matched = arrival.filter((pl.col("members") > 1) & pl.col("group").is_not_null() & ~pl.col("point_to_point"))
+    matched = matched_calls(arrival)
     calls = sized_calls(matched, links, limits.alike_factor)
     by_group = calls.group_by("group", *SAME).agg(
         pl.col("transmit_ns").median(),
@@ -82,10 +74,8 @@ def slow_groups(
         & (pl.col("slowdown_factor") >= limits.slowdown_factor)
     )
     cost = (pl.col("transmit_ns") - pl.col("typical_ns")) * pl.col("calls")
-    members = matched.group_by("group").agg(ranks=as_rank_list(pl.col("rank")))
     return (
-        slow.join(members, on="group")
-        .join(group_names(groups), on="group", how="left")
+        with_groups(slow, matched, groups)
         .with_columns(rounded(pl.col("transmit_ns", "typical_ns")), cost_ns=rounded(cost))
         .select(names(COLUMNS))
         .sort(-pl.col("cost_ns"), "group", "operation", "size_bytes", "sent_bytes", nulls_last=True)

@@ -7,34 +7,26 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.communication.comparable_calls import SAME, group_names, sized_calls
+from stepscope.analysis.communication.comparable_calls import OF_KIND, SAME, matched_calls, sized_calls, with_groups
+from stepscope.analysis.communication.comparable_calls import Limits as SizeLimits
 from stepscope.analysis.communication.exposed_calls import gained_ns
 from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.statistics import rounded
-from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
 from stepscope.tables.base import Column
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(SizeLimits):
     """What the best transmission is."""
 
     best_quantile: float = limit(0.1, "of the calls of a kind", "the best that recurs; single times may be wrong")
     calls: int = limit(10, "calls of a kind", "fewer show no best that recurs")
-    alike_factor: float = limit(
-        1.05, "between bytes sent that count as equal", "sources report bytes of links in rounded MB"
-    )
 
 
 COLUMNS = columns(
-    meaning("group", "Key of the process group."),
-    "group_name",
-    Column("ranks", "string", "Recorded members, e.g. `0, 1`."),
-    "operation",
-    meaning("size_bytes", "Payload; null if not recorded."),
-    Column("sent_bytes", "int64", "Bytes sent over links if the payload was not recorded."),
+    *OF_KIND,
     Column("members", "int32", "Number of ranks of the group seen in the calls.", importance=31),
     Column("calls", "float64", "Mean number of calls in a step.", importance=36),
     meaning("transmit_ns", "Transmission time of the median call."),
@@ -62,7 +54,7 @@ def transmission(
     Returns:
         One row per group and kind of call, those that computing awaits longest first.
     """
-    matched = arrival.filter((pl.col("members") > 1) & pl.col("group").is_not_null() & ~pl.col("point_to_point"))
+    matched = matched_calls(arrival)
     calls = sized_calls(matched, links, limits.alike_factor).with_columns(
         best_ns=pl.when(pl.len().over(SAME) >= limits.calls).then(
             pl.col("transmit_ns").quantile(limits.best_quantile, "lower").over(SAME)
@@ -84,10 +76,8 @@ def transmission(
         )
     )
     unknown = pl.col("best_ns").is_null()
-    members = matched.group_by("group").agg(ranks=as_rank_list(pl.col("rank")))
     return (
-        kinds.join(members, on="group")
-        .join(group_names(groups), on="group", how="left")
+        with_groups(kinds, matched, groups)
         .with_columns(
             pl.when(~unknown).then(pl.col("excess_ns", "exposed_ns")),
             bandwidth_bytes_per_s=pl.coalesce("size_bytes", "sent_bytes") / pl.col("transmit_ns").clip(1) * 1e9,
