@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count, islice
 
-from simulated.faults import Change, Fault, kernels, launches, reads_back, stops, waits_for_data, waits_for_event
+from simulated.faults import (
+    FASTER,
+    Change,
+    Fault,
+    kernels,
+    launches,
+    reads_back,
+    stops,
+    waits_for_data,
+    waits_for_event,
+)
 from simulated.layouts import MS, US, Shape, noisier
 from simulated.on_cpu import cpu_programs
 from simulated.operations import SlowPath
@@ -188,6 +198,21 @@ def _two_slow(number: int) -> Job:
     one, other = shape.rank_at(0, 0, 1), shape.rank_at(shape.stages - 1, 1, 0)
     faults = [Fault("computing", "rank", (one,), kernels(1.3)), Fault("computing", "rank", (other,), kernels(1.25))]
     return Job(name, shape, faults)
+
+
+def _all_in_some_steps(number: int) -> Job:
+    """The kernels of all ranks take longer in some steps, as when others use the same devices."""
+    name, shape = _shape(number, "dp8", "tp4", "zero8", "dp4", steps=(20, 12)[number % 2])
+    steps = frozenset((range(5, 9), (3, 7, 8))[number % 2])
+    change = kernels((1.5, 2.0)[number % 2], ("", "flash")[number % 2])
+    return Job(name, shape, [Fault("computing", "job", tuple(range(shape.ranks)), change, steps=steps)])
+
+
+def _all_but_one(number: int) -> Job:
+    """All ranks but one are slow, or this one is special: the recording does not show which."""
+    name, shape = _shape(number, "dp8", "zero8", "dp16 on 2 hosts")
+    ranks = tuple(rank for rank in range(shape.ranks) if rank != _victim(shape, number))
+    return Job(name, shape, [Fault(FASTER, "all but one", ranks, kernels(1.3))])
 
 
 def _hidden_by_a_device(number: int) -> Job:
@@ -426,6 +451,8 @@ FAULTY: dict[str, Family] = {
     "hidden in the bubble": _bubble,
     "two slow ranks": _two_slow,
     "two kinds": _two_kinds,
+    "all x1.5 in some steps": _all_in_some_steps,
+    "all but one x1.3": _all_but_one,
     "slow launches and a device x6": _hidden_by_a_device,
     "slow NIC": _nic,
     "slow NIC of a host": _nic_of_host,

@@ -14,6 +14,10 @@ Operations = list[Operation]
 Change = Callable[[Operations], Operations]
 
 
+FASTER = "faster"
+"""Kind of a fault of all ranks but one: nobody is to be accused, as that one may be special."""
+
+
 @dataclass(frozen=True)
 class Fault:
     """One cause of lost time.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from simulated.faults import Fault
+from simulated.faults import FASTER, Fault
 from simulated.truth import Truth
 from simulated.uneven import UNEVEN
 from stepscope.advice import advise, worded
@@ -62,7 +62,7 @@ def _claim(finding: Finding, steps: int) -> Claim:
         kinds=kinds,
         ranks=tuple(finding.ranks),
         steps=tuple(found_steps),
-        saving_ns=finding.saving_ns / per,
+        saving_ns=(finding.saving_ns or finding.evidence.get("if_alike_ns", 0)) / per,
         low_ns=finding.saving_low_ns / per,
         high_ns=finding.saving_high_ns / per,
         severity=finding.severity,
@@ -147,7 +147,7 @@ def _compare(found: Score, truth: Truth, claims: Sequence[Claim]) -> None:
     found.accusations = len(accusing)
     right = [any(is_about(claim, fault, truth) for fault in faults) for claim in accusing]
     found.right = sum(right)
-    guilty = {rank for fault in faults if fault.kind != UNEVEN for rank in fault.ranks}
+    guilty = {rank for fault in faults if fault.kind not in (UNEVEN, FASTER) for rank in fault.ranks}
     others = [claim for claim, is_right in zip(accusing, right, strict=True) if not is_right]
     found.wrong = sum(not guilty.issuperset(claim.ranks) or not claim.ranks for claim in others)
     found.high = sum(claim.severity == "high" for claim in claims)
@@ -192,6 +192,8 @@ def is_about(claim: Claim, fault: Fault, truth: Truth) -> bool:
         return struck in (set(), everyone) and any(
             word in words for word in ("rotat", "uneven", "changing", "another", "moving")
         )
+    if fault.kind == FASTER:
+        return FASTER in claim.kinds and not claim.accuses and struck == everyone - set(fault.ranks)
     if (fault.kind == UNEVEN) != (UNEVEN in claim.kinds):
         return False
     return struck == set(fault.ranks) or (

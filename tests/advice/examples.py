@@ -54,6 +54,19 @@ def extra_work() -> pl.DataFrame:
     return pl.DataFrame([{"ranks": ranks, **row, **known} for ranks, row in zip(("0", "6, 7", "3"), rows, strict=True)])
 
 
+def slowed_steps() -> pl.DataFrame:
+    """Kernels and copies that take longer in some steps, on two ranks and on one."""
+    row = {"slow_steps": [3, 4], "steps": 9, "factor": 1.5, "excess_ns": 600, "error_ratio": 0.1, "cost_ratio": 0.2}
+    row |= {"cost_ns": 200, "saving_low_ns": 150, "saving_high_ns": 250}
+    kinds = [(kind, ranks, names) for kind in ("computing", "memory") for ranks, names in ((2, ["gemm"]), (1, []))]
+    return pl.DataFrame([{**row, "kind": kind, "ranks": ranks, "names": names} for kind, ranks, names in kinds])
+
+
+def fast_ranks() -> pl.DataFrame:
+    row = {"ranks": "1", "others": 7, "own_ns": 700, "others_ns": 900, "if_alike_ns": 180, "if_alike_ratio": 0.2}
+    return pl.DataFrame([{**row, "error_ratio": 0.0}])
+
+
 def slowdown_causes() -> pl.DataFrame:
     row = {"unit": "1", "ranks": "0", "factor": 1.5, "correlation": 0.9, "explained": 0.5, "mended_ns": None}
     row |= {
@@ -291,6 +304,8 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 ).lazy()
             }
         ],
+        "slowed-steps": [{"slowed_steps": slowed_steps(), "breakdown": steps}],
+        "fast-rank": [{"fast_ranks": fast_ranks(), "breakdown": steps}],
         "uneven-work": [
             {"slowdown_causes": slowdown_causes(), "slow_ranks": None, "breakdown": steps},
             {"slowdown_causes": None, "slow_ranks": None, "breakdown": steps, "extra_work": extra_work()},

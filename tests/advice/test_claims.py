@@ -255,11 +255,20 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
     claims = {name: rule.claim for name, rule in RULES.items() if rule.claim is not None}
 
     assert sorted(claims, key=lambda name: (claims[name].turn, name)) == [
-        *("slow-rank", "uneven-work", "idle-time", "memory-copies", "checkpoint", "compile-time", "long-step"),
+        *(
+            "slow-rank",
+            "uneven-work",
+            "idle-time",
+            "memory-copies",
+            "slowed-steps",
+            "checkpoint",
+            "compile-time",
+            "long-step",
+        ),
         *("host-queue", "data-queue", "data-loader", "iteration-interval"),
     ]
     assert all(claim.time in claim.yields for claim in claims.values() if claim.yields)
-    first = {"slow-rank", "uneven-work", "idle-time", "memory-copies", "long-step"}
+    first = {"slow-rank", "uneven-work", "idle-time", "memory-copies", "slowed-steps", "long-step"}
     assert {name for name, claim in claims.items() if not claim.yields} == first
     assert [name for name, claim in claims.items() if claim.own] == ["long-step"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
@@ -48,8 +49,9 @@ def with_joint(findings: Iterable[Finding], joint: pl.DataFrame) -> list[Finding
             found.append(_together(_alone(finding, row), row, others, row["together_ns"] - row["slow_ns"]))
         elif most is not None and _is_slow(finding):
             others = [named(one) for one in slow if one is not finding]
-            others.append(_of_kind(given, most["kind"]))
-            found.append(_together(finding, most, others, most["together_ns"] - most["alone_ns"]))
+            about = [one for one in given if replayed_kind(one) == most["kind"]]
+            last = most["together_ns"] - most["alone_ns"] if about else None
+            found.append(_together(finding, most, [*others, named(about[0]) if about else most["kind"]], last))
         else:
             found.append(finding)
     return found
@@ -67,28 +69,24 @@ def _alone(finding: Finding, row: dict[str, int]) -> Finding:
     return replace(finding, saving_low_ns=row["alone_ns"], evidence=evidence)
 
 
-def _together(finding: Finding, row: dict[str, int], others: list[str], last_ns: int) -> Finding:
+def _together(finding: Finding, row: dict[str, int], others: list[str], last_ns: int | None) -> Finding:
     """The finding with what it saves together with others, if that is worth a sentence, and a range that holds what it
-    saves once these are mended (`last_ns`)."""
+    saves once these are mended (`last_ns`; None if no finding says how)."""
     if _beyond(row) < MORE * row["step_ns"]:
         return finding
-    together = {
+    together: dict[str, Any] = {
         "together_ns": row["together_ns"],
         "together_ratio": row["together_ns"] / row["step_ns"],
         "together_with": others,
     }
-    high = max(finding.saving_high_ns, last_ns)
+    if last_ns is not None:
+        together["last_ns"] = last_ns
+    high = max(finding.saving_high_ns, last_ns or 0)
     return replace(finding, saving_high_ns=high, evidence={**finding.evidence, **together})
 
 
 def _is_slow(finding: Finding) -> bool:
     return finding.rule == SLOW_RANK and finding.saving_ns > 0 and finding.per in ("step", "iteration")
-
-
-def _of_kind(findings: list[Finding], kind: str) -> str:
-    """The finding about a kind of time, else that kind."""
-    about = [finding for finding in findings if replayed_kind(finding) == kind]
-    return named(about[0]) if about else kind
 
 
 def named(finding: Finding) -> str:

@@ -198,7 +198,7 @@ def _basis(finding: Finding, message: Message, language: Language) -> str:
     overlaps = OVERLAPS.of(language) if "claimed_by" in finding.evidence else ""
     replayed = REPLAYED.of(language) if "replayed_ns" in finding.evidence else ""
     while_slow = WHILE_SLOW.of(language) if "while_slow_ns" in finding.evidence else ""
-    last = LAST.of(language) if "together_ns" in finding.evidence else ""
+    last = LAST.of(language) if "last_ns" in finding.evidence else ""
     phrases = [phrase for phrase in (own, overlaps, replayed, while_slow, last) if phrase]
     return ("；" if language == "zh" else "; ").join(phrases) or MEASURED.of(language)
 

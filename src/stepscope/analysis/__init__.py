@@ -37,6 +37,7 @@ from stepscope.analysis.input.loader import loader as loader
 from stepscope.analysis.input.loader import loader_steps as loader_steps
 from stepscope.analysis.job.counter_steps import counter_steps as counter_steps
 from stepscope.analysis.job.extra_work import extra_work as extra_work
+from stepscope.analysis.job.fast_ranks import fast_ranks as fast_ranks
 from stepscope.analysis.job.kernel_classes import kernel_classes as kernel_classes
 from stepscope.analysis.job.kernel_patterns import kernel_patterns as kernel_patterns
 from stepscope.analysis.job.late_ranks import late_ranks as late_ranks
@@ -55,6 +56,7 @@ from stepscope.analysis.job.slow_rank_causes import slow_hosts as slow_hosts
 from stepscope.analysis.job.slow_rank_causes import slow_kinds as slow_kinds
 from stepscope.analysis.job.slow_rank_causes import slow_rank_causes as slow_rank_causes
 from stepscope.analysis.job.slow_ranks import slow_ranks as slow_ranks
+from stepscope.analysis.job.slowed_steps import slowed_steps as slowed_steps
 from stepscope.analysis.job.suspect_costs import suspect_costs as suspect_costs
 from stepscope.analysis.job.suspects import suspects as suspects
 from stepscope.analysis.job.time_by_rank import time_by_rank as time_by_rank

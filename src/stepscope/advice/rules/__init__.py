@@ -8,6 +8,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     data_loader,
     data_queue,
     exposed_communication,
+    fast_rank,
     host_queue,
     idle_time,
     iteration_interval,
@@ -22,5 +23,6 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     slow_group,
     slow_link,
     slow_rank,
+    slowed_steps,
     uneven_work,
 )

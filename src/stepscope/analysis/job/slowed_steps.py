@@ -1,0 +1,195 @@
+"""Steps in which all ranks need longer for the same kernels: what they share is slower then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+
+from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.methods.costs import quartiles
+from stepscope.analysis.methods.job_graph import job_graph
+from stepscope.analysis.registry import analysis
+from stepscope.analysis.replay.savings import without_slow_ranks
+from stepscope.errors import Unavailable
+from stepscope.limits import limit
+from stepscope.tables.base import Column, schema_of
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When steps are slower for all."""
+
+    least_steps: int = limit(6, "steps that can be compared", "chosen by us: of fewer, none can be told to be usual")
+    usual_ratio: float = limit(0.5, "of the steps, that are as fast as the fastest", "chosen by us: most are usual")
+    gap_ratio: float = limit(0.04, "of the usual time, between usual and slow steps", "chosen by us: clocks vary less")
+    spread_ratio: float = limit(
+        1.0, "of the spread of the usual steps, between them and slow ones", "our simulation of uneven batches"
+    )
+    ranks_ratio: float = limit(0.8, "of the ranks, that are slower in these steps", "chosen by us: nearly all")
+    alike_ratio: float = limit(0.02, "of the kernels, that others have in the typical step", "chosen by us: same work")
+    named_ratio: float = limit(0.8, "of the extra time, in kernels that are named", "chosen by us: most of it")
+    named: int = limit(3, "kernels that are named", "chosen by us: if it takes more, all are slower")
+
+
+LIMITS = Limits()
+
+COLUMNS = columns(
+    Column("kind", "string", "Kind of work.", values=("computing", "memory"), importance=60),
+    Column("slow_steps", "list[int32]", "The steps in which all ranks take longer for it.", importance=61),
+    meaning("steps", "Number of compared steps."),
+    Column("ranks", "int32", "Number of ranks."),
+    Column("factor", "float64", "How many times as long as in other steps it takes, on the median rank."),
+    Column("excess_ns", "int64", "Extra time of the median rank in the mean slow step.", importance=58),
+    Column("names", "list[string]", "Kernels that explain most of it, largest first; none if it takes many."),
+    Column("cost_ns", "int64", "What the mean of all steps would be shorter without it, by replay.", importance=57),
+    Column("cost_ratio", "float64", "`cost_ns` over the mean step."),
+    Column("saving_low_ns", "int64", "Lower quartile of that over the slow steps, averaged over all steps."),
+    Column("saving_high_ns", "int64", "Upper quartile of that."),
+    Column("error_ratio", "float64", "How far a replay of the recording without changes is from it."),
+    nulls="",
+)
+
+_CLASS = ["name", "grid", "input_shapes"]
+
+
+@analysis("job", COLUMNS, whole_job=True)
+def slowed_steps(
+    work: pl.DataFrame,
+    kernels: pl.LazyFrame,
+    dependencies: pl.DataFrame,
+    outer_steps: pl.DataFrame,
+    arrival: pl.DataFrame | None,
+    clocks: pl.DataFrame | None,
+    excess: pl.DataFrame | None,
+    slow_ranks: pl.DataFrame | None,
+    extra_pieces: pl.DataFrame | None,
+    limits: Limits = LIMITS,
+) -> pl.DataFrame:
+    """Compare steps with one another: one row per kind of work that takes longer in some steps on nearly all ranks.
+
+    No rank differs from the others then, so nobody can be accused: a power cap, heat, or others that use the same
+    devices. Only steps with the same kernels (of the same grids and shapes, where recorded) are compared, and the first
+    step of a recording is start-up. Most steps must be as fast as the fastest, and clearly faster than the slow ones.
+    What it costs is found by replaying the job with these kernels as fast as in usual steps, after mending slow ranks.
+
+    Raises:
+        Unavailable: If too few steps can be compared.
+    """
+    first = outer_steps.select("rank", step="first_step")
+    pieces = work.filter(pl.col("kind").is_in(["computing", "memory"]) & pl.col("kernel").is_not_null()).join(
+        first, on=["rank", "step"], how="anti"
+    )
+    times = pieces.filter(pl.col("step").is_not_null()).select(
+        "rank", "work", "step", "kind", "kernel", length=pl.col("end_ns") - pl.col("start_ns")
+    )
+    if times["step"].n_unique() < limits.least_steps:
+        raise Unavailable(f"steps are compared with one another from {limits.least_steps} on")
+    sums = times.group_by("rank", "step", "kind").agg(own_ns=pl.col("length").sum())
+    found = [one for kind in ("computing", "memory") if (one := _slow(sums.filter(kind=kind), limits)) is not None]
+    if not found:
+        return pl.DataFrame(schema=schema_of(COLUMNS))
+    known = kernels.select("rank", "kernel", *(pl.col(name).cast(pl.String).fill_null("") for name in _CLASS)).collect()
+    rows: list[dict[str, Any]] = []
+    for slow in found:
+        classes = _classes(times.filter(kind=slow["kind"][0]).join(known, on=["rank", "kernel"]), limits)
+        again = _slow(
+            classes.group_by("rank", "step").agg(own_ns=pl.col("length").sum(), kind=pl.col("kind").first()), limits
+        )
+        if again is not None:
+            rows.append({**_described(again, classes, limits), "slow": again.filter("is_slow")})
+    if not rows:
+        return pl.DataFrame(schema=schema_of(COLUMNS))
+    graph = job_graph(work, dependencies, arrival, clocks)
+    lengths = graph.recorded_step_times()
+    mended, durations = without_slow_ranks(graph, excess, slow_ranks, extra_pieces)
+    lag, steps = graph.simulation.lag_ns, graph.steps
+    now, replayed_ns = mended.step_times(durations, lag), sum(graph.step_times())
+    for row in rows:
+        cells = row.pop("slow").select("rank", "step", "kind", "ratio")
+        nodes = mended.nodes.select("rank", "step", "kind", length=durations)
+        changed = nodes.join(cells, on=["rank", "step", "kind"], how="left", maintain_order="left").select(
+            length=(pl.col("length") / pl.col("ratio").fill_null(1.0)).round().cast(pl.Int64)
+        )["length"]
+        saved = [float(one) for one in now - mended.step_times(changed, lag)]
+        low, high = quartiles(saved, [step in row["slow_steps"] for step in steps])
+        row |= {
+            "cost_ns": max(0, round(sum(saved) / len(saved))),
+            "cost_ratio": max(0.0, sum(saved) / replayed_ns) if replayed_ns else 0.0,
+            "saving_low_ns": max(0, round(low)),
+            "saving_high_ns": max(0, round(high)),
+            "error_ratio": replayed_ns / sum(lengths) - 1 if sum(lengths) else 0.0,
+        }
+    return pl.DataFrame(rows, schema=schema_of(COLUMNS)).select(names(COLUMNS))
+
+
+def _slow(sums: pl.DataFrame, limits: Limits) -> pl.DataFrame | None:
+    """The rows with `ratio` (own time over that of the rank in usual steps) and `is_slow`; None if no step is slow."""
+    middle = sums.with_columns(ratio=pl.col("own_ns") / pl.col("own_ns").median().over("rank").clip(lower_bound=1))
+    common = middle.group_by("step").agg(pl.col("ratio").median()).sort("ratio", "step")
+    values = common["ratio"].to_list()
+    if len(values) < limits.least_steps:
+        return None
+    for place, (before, after) in enumerate(pairwise(values), start=1):
+        wide = max(limits.gap_ratio * before, limits.spread_ratio * (before - values[0]))
+        if place >= limits.usual_ratio * len(values) and after - before > wide:
+            break
+    else:
+        return None
+    usual = common["step"].head(place)
+    is_usual = pl.col("step").is_in(usual.implode())
+    based = sums.with_columns(
+        ratio=pl.col("own_ns") / pl.col("own_ns").filter(is_usual).median().over("rank").clip(lower_bound=1)
+    )
+    slower = (pl.col("ratio") > 1 + limits.gap_ratio / 2).mean().over("step") >= limits.ranks_ratio
+    found = based.with_columns(is_slow=~is_usual & slower)
+    return found if found["is_slow"].any() else None
+
+
+def _classes(times: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """The times of steps in which the ranks run the same kernels as in their typical step."""
+    keys = ["rank", *_CLASS]
+    counts = times.group_by(*keys, "step").agg(count=pl.len().cast(pl.Int64))
+    steps = times.group_by("rank").agg(steps=pl.col("step").n_unique().cast(pl.Int64))
+    usual = (
+        counts.group_by(keys).agg(usual=pl.col("count").median(), seen=pl.len().cast(pl.Int64)).join(steps, on="rank")
+    )
+    usual = usual.with_columns(usual=pl.when(2 * pl.col("seen") > pl.col("steps")).then("usual").otherwise(0.0))
+    every = times.select("rank", "step").unique().join(usual.select(*keys, "usual"), on="rank")
+    off = (pl.col("count").fill_null(0) - pl.col("usual")).abs().sum()
+    same = (
+        every.join(counts, on=[*keys, "step"], how="left")
+        .group_by("rank", "step")
+        .agg(off=off / pl.col("usual").sum().clip(lower_bound=1))
+        .group_by("step")
+        .agg(pl.col("off").max())
+        .filter(pl.col("off") <= limits.alike_ratio)
+    )
+    return times.join(same.select("step"), on="step", how="semi")
+
+
+def _described(slow: pl.DataFrame, times: pl.DataFrame, limits: Limits) -> dict[str, Any]:
+    """Which steps are slow, by how much, and with which kernels."""
+    rows = slow.filter("is_slow")
+    chosen = rows["step"].unique().sort()
+    extra = rows.group_by("rank").agg(extra=(pl.col("own_ns") * (1 - 1 / pl.col("ratio"))).mean())["extra"].median()
+    is_slow = pl.col("step").is_in(chosen.implode())
+    by_step = times.group_by("rank", "name", "step").agg(pl.col("length").sum())
+    by_name = by_step.group_by("rank", "name").agg(
+        more=pl.col("length").filter(is_slow).mean() - pl.col("length").filter(~is_slow).median()
+    )
+    summed = by_name.group_by("name").agg(pl.col("more").sum()).sort(-pl.col("more"), "name")
+    share = summed.filter(pl.col("more") > 0).with_columns(before=pl.col("more").cum_sum() - pl.col("more"))
+    needed = share.filter(pl.col("before") < limits.named_ratio * pl.col("more").sum())
+    many = needed.height > limits.named or needed.height == by_name["name"].n_unique()
+    return {
+        "kind": slow["kind"][0],
+        "slow_steps": chosen.to_list(),
+        "steps": slow["step"].n_unique(),
+        "ranks": slow["rank"].n_unique(),
+        "factor": rows["ratio"].median(),
+        "excess_ns": round(extra) if isinstance(extra, float) else 0,
+        "names": [] if many else needed["name"].to_list(),
+    }

@@ -1,0 +1,76 @@
+"""Losses that strike all ranks, so that there is nobody to compare with: what is said, and of whom nothing."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+
+from simulated.faults import Fault, kernels
+from simulated.frames import run_of
+from simulated.layouts import Shape
+from simulated.truth import STEP_NUMBER, Job
+from stepscope.advice import advise, worded
+
+DATA = Shape(ranks=8, steps=12, layers=2)
+SOME = frozenset({5, 6, 9})
+
+
+def struck(shape: Shape, ranks: range, factor: float, steps: frozenset[int] | None = None, match: str = "") -> Job:
+    return Job("all", shape, [Fault("computing", "job", tuple(ranks), kernels(factor, match), steps=steps)])
+
+
+@pytest.mark.parametrize(("factor", "match"), [(1.5, ""), (1.3, ""), (2.0, "flash")])
+def test_steps_in_which_all_ranks_are_slower_are_told_with_what_they_cost(factor, match) -> None:
+    job = struck(DATA, range(8), factor, SOME, match)
+    run = run_of(job)
+    [row] = run.analyse("slowed_steps").to_dicts()
+
+    assert row["kind"] == "computing" and row["slow_steps"] == sorted(step + STEP_NUMBER for step in SOME)
+    assert row["cost_ns"] == pytest.approx(job.mean_loss_ns, rel=0.02)
+    assert (row["factor"] == pytest.approx(factor, rel=0.02)) == (not match)
+    assert [name.startswith("void flash") for name in row["names"]] == ([True, True] if match else [])
+    [finding] = [one for one in advise(run) if one.saving_ns]
+    assert (finding.rule, finding.ranks, finding.saving_ns) == ("slowed-steps", [], row["cost_ns"])
+    assert "steps 8-9,12" in worded(finding).summary
+
+
+def test_uneven_batches_and_a_single_slow_rank_are_no_slow_steps_of_all() -> None:
+    for shape, ranks in ((replace(DATA, work_noise=0.1, steps=20), range(0)), (DATA, range(3, 4))):
+        assert run_of(struck(shape, ranks, 1.5, SOME)).analyse("slowed_steps").is_empty()
+
+
+def test_steps_with_more_work_are_not_slow() -> None:
+    """In some steps, each rank runs its kernels twice: as in steps with gradient accumulation."""
+
+    def source(shape: Shape):
+        found = Job("more", shape).source(shape)
+        for steps in found.values():
+            for step in SOME:
+                steps[step] = [*steps[step][:-3], *steps[step]]
+        return found
+
+    shape = replace(DATA, ranks=2, synchronises=False)
+    assert run_of(Job("more", shape, source=source)).analyse("slowed_steps").is_empty()
+
+
+def test_one_fast_rank_accuses_nobody() -> None:
+    job = struck(DATA, range(7), 1.3)
+    run = run_of(job)
+    [row] = run.analyse("fast_ranks").to_dicts()
+
+    assert (row["ranks"], row["others"]) == ("7", 7)
+    assert row["others_ns"] == pytest.approx(1.3 * row["own_ns"], rel=0.02)
+    assert row["if_alike_ns"] == pytest.approx(job.mean_loss_ns, rel=0.02)
+    [finding] = advise(run)
+    assert (finding.rule, finding.saving_ns, finding.saving_low_ns) == ("fast-rank", 0, 0)
+    assert finding.saving_high_ns == row["if_alike_ns"] and finding.severity == "medium"
+
+
+def test_a_healthy_job_has_no_fast_rank_and_no_slow_steps() -> None:
+    run = run_of(Job("healthy", DATA))
+    assert run.analyse("fast_ranks").is_empty() and run.analyse("slowed_steps").is_empty()
