@@ -116,6 +116,16 @@ def test_a_member_of_unknown_size_is_matched() -> None:
     assert found["members"].to_list() == [2, 2]
 
 
+def test_what_a_rank_moved_does_not_contradict_the_payload_of_others() -> None:
+    table = calls(*SEEN)
+    moved = pl.when(pl.col("rank") == 1)
+    other = table.with_columns(size_bytes=moved.then(4).otherwise("size_bytes"))
+
+    assert matched(other, "h", "h")["members"].to_list() == [1, 1]
+    named = other.with_columns(element_type=moved.then(None).otherwise(pl.lit("bf16")))
+    assert matched(named, "h", "h")["members"].to_list() == [2, 2]
+
+
 def test_a_send_matches_its_receive() -> None:
     found = matched(calls((0, "pp", 0, "send", 30, 50), (1, "pp", 0, "recv", 10, 50)), "h", "h")
 

@@ -85,8 +85,11 @@ def arrival(
     together = ~pl.col("operation").is_in(MUTUAL) | (
         pl.col("start_ns").max().over(CALL) <= pl.col("end_ns").min().over(CALL) + CLOCK_NOISE_NS
     )
-    # an unknown size on one rank is no contradiction
-    different = pl.col("size_bytes").drop_nulls().n_unique().over(CALL)
+    # An unknown size on one rank is no contradiction; nor is what a rank moved, which stands in for a payload that its
+    # recording does not state, e.g. of a trace that was cut off.
+    typed = pl.col("element_type").is_not_null()
+    payload = pl.when(typed | ~typed.any().over(CALL)).then("size_bytes")
+    different = payload.drop_nulls().n_unique().over(CALL)
     same_size = (pl.col("operation") != "all_reduce") | (different <= 1)
     calls = calls.with_columns(fits=several & same_operation & one_each & together & same_size, several=several)
     # If most calls of a group do not fit, equal positions are not the same calls, and the rest fits by chance.
