@@ -6,7 +6,7 @@ import pytest
 
 from stepscope.pages.answering import Request, answer, document
 from stepscope.pages.showing import shown_sections
-from stepscope.pages.what_if import PAGE
+from stepscope.pages.what_if import PAGE, _link_words
 from stepscope.run import Run
 from tests.analysis.jobs import MS, job
 from tests.cli.calling import EXAMPLE, printed
@@ -92,7 +92,7 @@ def test_without_a_change_the_suspects_and_all_names_are_listed() -> None:
     found = document(answer(job(compute={1: 1.3}), PAGE, Request()))
 
     assert list(found["tables"]) == ["slow_ranks", "work_names"]
-    assert found["notes"] == [REPLAYED]
+    assert found["notes"] == ["--without rank=1,kind=computing shows this by step.", REPLAYED]
 
 
 def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,3 +123,17 @@ def test_a_faster_network_needs_communication() -> None:
     )
     with pytest.raises(StepscopeError, match="no communication was recorded, so a faster network changes nothing"):
         answer(run, PAGE, Request(options={"bandwidth": "2x"}))
+
+
+@pytest.mark.parametrize(
+    ("link", "named"),
+    [
+        ({"unit": "link", "rank_a": 0, "rank_b": 4}, ("link 0-4", "link=0-4")),
+        ({"unit": "link", "rank_a": 0, "rank_b": 4, "steps": 5}, ("link 0-4", "link=0-4,step=1-2")),
+        ({"unit": "nic", "rank_a": 3}, ("nic of rank 3", "nic=3")),
+        ({"unit": "host", "host": "n1"}, ("nic of n1", "nic=n1")),
+        ({"unit": "links", "ranks": "0, 1, 2"}, ("links of ranks 0-2", "")),
+    ],
+)
+def test_slow_links_have_words_for_without(link: dict[str, object], named: tuple[str, str]) -> None:
+    assert _link_words({"steps": 2, "slow_steps": [1, 2], **link}) == named

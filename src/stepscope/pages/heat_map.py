@@ -105,12 +105,19 @@ def _legend(cells: pl.DataFrame) -> Iterator[str]:
         "is not counted; the excess is the mean of the {steps}."
     )
     if (cells["clear_ratio"].fill_null(0.0) < FROM[0]).all():
-        yield "No rank is slower than its peers in any {step}."
+        compared = cells.filter(cells["excess_ns"].is_not_null())["rank"].n_unique() == cells["rank"].n_unique()
+        yield f"No {'' if compared else 'compared '}rank is slower than its peers in any {{step}}."
 
 
 def _notes(run: Run, cells: pl.DataFrame) -> Iterator[str]:
     yield from _unreported(run, cells)
-    yield from unknowns(run)
+    compared = set(cells.filter(cells["excess_ns"].is_not_null())["rank"])
+    if rest := sorted(set(cells["rank"]) - compared):
+        yield (
+            f"{_sentence(named_numbers('rank', rest))} could not be compared: steps or calls are missing, e.g. because "
+            "the recording was cut off, or no other rank does the same work."
+        )
+    yield from unknowns(run, replayed=False)
 
 
 def _unreported(run: Run, cells: pl.DataFrame) -> Iterator[str]:
@@ -126,13 +133,16 @@ def _unreported(run: Run, cells: pl.DataFrame) -> Iterator[str]:
     if not rest:
         return
     is_one = len(rest) == 1
-    who = named_numbers("rank", rest)
     steps = run.whole.analyse("heat_map")["step"].n_unique()
     why = "one {step} cannot rule out chance" if steps == 1 else "that may be chance"
     yield (
-        f"{who[0].upper()}{who[1:]} {'is' if is_one else 'are'} marked but not among the slow ranks of `analyze`: "
-        f"{why}, or it costs the job next to nothing."
+        f"{_sentence(named_numbers('rank', rest))} {'is' if is_one else 'are'} marked but not among the slow ranks of "
+        f"`analyze`: {why}, or it costs the job next to nothing."
     )
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 PAGE = Page(

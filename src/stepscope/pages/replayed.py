@@ -41,8 +41,8 @@ def replay_notes(run: Run, errors: Sequence[float]) -> Iterator[str]:
     yield from unknowns(run)
 
 
-def unknowns(run: Run) -> Iterator[str]:
-    """What a replay of this job cannot know."""
+def unknowns(run: Run, *, replayed: bool = True) -> Iterator[str]:
+    """What a replay of this job cannot know; or only a comparison, if it is not `replayed`."""
     ranks = run.whole.ranks
     if len(ranks) == 1:
         yield (
@@ -50,7 +50,14 @@ def unknowns(run: Run) -> Iterator[str]:
             "for it, is unknown: its communication keeps the recorded times, with the waiting in them."
         )
         return
-    matched, partly = _calls(run)
+    matched, partly, left_out = _calls(run)
+    if left_out and replayed:
+        their, are = ("its", "is") if len(left_out) == 1 else ("their", "are")
+        yield (
+            f"{_sentence(named_numbers('rank', left_out))} {are} left out of the replay: most of {their} calls "
+            "match no others', e.g. because the recording was cut off. Whether others wait for "
+            f"{'it' if len(left_out) == 1 else 'them'} is unknown."
+        )
     if not matched:
         yield "No calls between ranks could be matched, so in the replay no rank waits for another."
     elif partly:
@@ -60,17 +67,23 @@ def unknowns(run: Run) -> Iterator[str]:
         )
 
 
-def _calls(run: Run) -> tuple[bool, float]:
-    """Whether calls of several ranks were matched, and in which share of them members are missing."""
+def _calls(run: Run) -> tuple[bool, float, list[int]]:
+    """Whether calls of several ranks were matched, in which share of them members are missing, and the ranks whose
+    calls match no others'."""
+    from stepscope.analysis.methods.job_graph import loose_ranks
     from stepscope.errors import Unavailable
 
     try:
         arrival = run.whole.analyse("arrival")
     except Unavailable:
-        return False, 0.0
+        return False, 0.0, []
     matched = arrival.filter(arrival["members"] > 1)
     missing = (matched["members"] < matched["group_size"]).mean()
-    return matched.height > 0, missing if isinstance(missing, float) else 0.0
+    return matched.height > 0, missing if isinstance(missing, float) else 0.0, loose_ranks(arrival)
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def other_pages(run: Run) -> str:

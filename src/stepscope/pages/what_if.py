@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.pages.base import Derived, Option, Page, Section
 from stepscope.pages.replayed import replay_notes
 from stepscope.present import duration
-from stepscope.selection import describe_numbers
+from stepscope.selection import describe_numbers, named_numbers
 from stepscope.tables.base import Column
 
 if TYPE_CHECKING:
@@ -103,40 +103,112 @@ def _unchanged(run: Run, found: pl.DataFrame) -> Iterator[str]:  # noqa: ARG001 
     yield from _notes(run, run.whole.analyse("what_if"))
 
 
-def _suspects(found: pl.DataFrame) -> Iterator[str]:
-    """What the figures are, and how to replay without one of them."""
+def _nobody(found: pl.DataFrame) -> Iterator[str]:
     if found.is_empty():
         yield "No rank is clearly slower than its peers. --ideal shows what all small differences cost together."
+
+
+def _costs(run: Run, found: pl.DataFrame) -> Derived:
+    """What each slow rank, unit or link costs, most expensive first."""
+    return Derived(_players(run, found).select(*(column.name for column in _OF_PLAYERS)), columns=_OF_PLAYERS)
+
+
+_OF_PLAYERS = (
+    Column("what", "string", "", importance=99),
+    Column("kind", "string", "", importance=98),
+    Column("pattern", "string", "", importance=40),
+    Column("cost_ns", "int64", "", importance=97),
+    Column("cost_ratio", "float64", "", importance=60),
+    Column("saving_low_ns", "int64", "", title="at least", importance=61),
+    Column("saving_high_ns", "int64", "", title="at most", importance=61),
+    Column("alone_ns", "int64", "", title="alone", importance=62),
+)
+
+
+def _about_costs(run: Run, found: pl.DataFrame) -> Iterator[str]:
+    """What the figures are, and how to replay without one of them."""
+    players = _players(run, found)
+    if players.is_empty():
         return
-    first = found.row(0, named=True)
-    words = _words(first)
-    if found.height > 1:
-        every = duration(sum(found["cost_ns"]))
-        yield (
-            f"Mending all of them saves {every} of {{a_step}}; `cost` is the share of each. `alone` is what mending "
-            f"only this one saves{f', as --without {words} shows' if words else ''}."
-        )
-    elif words:
-        yield f"--without {words} shows this {{by_step}}."
+    words = players["words"][0]
+    if players.height == 1:
+        if words:
+            yield f"--without {words} shows this {{by_step}}."
+        return
+    yield (
+        f"Mending all of them saves {duration(sum(players['cost_ns']))} of {{a_step}}; `cost` is the share of each. "
+        f"`alone` is what mending only this one saves{f', as --without {words} shows' if words else ''}."
+    )
+
+
+def _players(run: Run, ranks: pl.DataFrame) -> pl.DataFrame:
+    """Slow ranks and links with what mending each saves (columns of `_OF_PLAYERS`), and what names them for --without
+    (`words`; empty if nothing does)."""
+    import polars as pl
+
+    figures = ["pattern", "cost_ns", "saving_low_ns", "saving_high_ns", "alone_ns"]
+    of_ranks = ranks.select(
+        pl.Series("what", [named_numbers("rank", _numbers(one)) for one in ranks["ranks"]], dtype=pl.String),
+        "kind",
+        *figures,
+        pl.Series("words", [_words(row) for row in ranks.iter_rows(named=True)], dtype=pl.String),
+    )
+    links = _slow_links(run)
+    whats = [_link_words(row) for row in links.iter_rows(named=True)]
+    of_links = links.select(
+        pl.Series("what", [what for what, _ in whats], dtype=pl.String),
+        pl.col("transport").alias("kind"),
+        *figures,
+        pl.Series("words", [words for _, words in whats], dtype=pl.String),
+    )
+    mean = _step_ns(run) if of_links.height or of_ranks.height else 0.0
+    both = pl.concat([of_ranks, of_links]).sort(-pl.col("cost_ns"), "what", "kind")
+    return both.with_columns(cost_ratio=pl.col("cost_ns") / mean if mean else pl.lit(None, pl.Float64))
+
+
+def _slow_links(run: Run) -> pl.DataFrame:
+    """Slow links of which a replay shows what they cost, which is `cost_ns` here."""
+    import polars as pl
+
+    from stepscope.analysis.communication.slow_links import SCHEMA
+    from stepscope.errors import Unavailable
+
+    try:
+        found = run.whole.analyse("slow_links")
+    except Unavailable:
+        found = pl.DataFrame(schema=SCHEMA)
+    return found.drop_nulls("exposed_ns").with_columns(cost_ns=pl.col("exposed_ns"))
+
+
+def _step_ns(run: Run) -> float:
+    """The mean step of the replay."""
+    steps = run.whole.analyse("what_if")
+    return _mean_of(steps, "replayed_ns")
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(", ")]
+
+
+def _link_words(row: dict[str, Any]) -> tuple[str, str]:
+    """What a slow link is called, and what names it for --without."""
+    steps = f",step={describe_numbers(row['slow_steps'])}" if len(row["slow_steps"]) < row["steps"] else ""
+    if row["unit"] == "link":
+        ends = f"{row['rank_a']}-{row['rank_b']}"
+        return f"link {ends}", f"link={ends}{steps}"
+    if row["unit"] == "nic":
+        return f"nic of rank {row['rank_a']}", f"nic={row['rank_a']}{steps}"
+    if row["unit"] == "host":
+        return f"nic of {row['host']}", f"nic={row['host']}{steps}"
+    return f"links of {named_numbers('rank', _numbers(row['ranks']))}", ""
 
 
 def _words(row: dict[str, Any]) -> str:
-    """What --without needs for this suspect; empty if it is another rank each time."""
+    """What --without needs for a slow rank; empty if it is another one each time."""
     if row["pattern"] == "rotating":
         return ""
-    ranks = describe_numbers([int(rank) for rank in row["ranks"].split(", ")])
     steps = "" if row["steps_late"] == row["steps"] else f",step={describe_numbers(sorted(row['slow_steps']))}"
-    return f"rank={ranks},kind={row['kind']}{steps}"
-
-
-def _causes(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
-    """What each slow rank, or unit, costs."""
-    return Derived(
-        found.select(
-            "ranks", "kind", "pattern", "cost_ns", "cost_ratio", "saving_low_ns", "saving_high_ns", "alone_ns"
-        ),
-        columns=[Column("alone_ns", "int64", "", title="alone", importance=62)],
-    )
+    return f"rank={describe_numbers(_numbers(row['ranks']))},kind={row['kind']}{steps}"
 
 
 PAGE = Page(
@@ -155,9 +227,10 @@ PAGE = Page(
         ),
         Section(
             "slow_ranks",
-            "What mending each slow rank would save",
-            derived=_causes,
-            sentences=_suspects,
+            "What mending each slow rank or link would save",
+            derived=_costs,
+            sentences=_nobody,
+            notes=_about_costs,
             rows=8,
             only_without=_CHANGES,
         ),

@@ -212,12 +212,18 @@ def _tied(work: pl.DataFrame, arrival: pl.DataFrame | None) -> pl.DataFrame:
     """
     if arrival is None:
         return work
-    shared = arrival.filter(~pl.col("point_to_point") & (pl.col("rank").n_unique().over("group") > 1))
-    loose = shared.group_by("rank").agg(matched=(pl.col("members") > 1).mean()).filter(pl.col("matched") < 0.5)["rank"]
-    tied = work.filter(~pl.col("rank").is_in(loose.implode()))
+    tied = work.filter(~pl.col("rank").is_in(loose_ranks(arrival)))
     if tied.is_empty() and not work.is_empty():
         raise Unavailable(LOOSE)
     return tied
+
+
+def loose_ranks(arrival: pl.DataFrame) -> list[int]:
+    """Ranks of whose calls most match none of the others in their groups, in order: a replay leaves them out."""
+    shared = arrival.filter(~pl.col("point_to_point") & (pl.col("rank").n_unique().over("group") > 1))
+    matched = shared.group_by("rank").agg(matched=(pl.col("members") > 1).mean())
+    found: list[int] = matched.filter(pl.col("matched") < 0.5)["rank"].sort().to_list()
+    return found
 
 
 def _members(nodes: pl.DataFrame, arrival: pl.DataFrame | None) -> pl.DataFrame:

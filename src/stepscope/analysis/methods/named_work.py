@@ -138,6 +138,11 @@ class NamedWork:
         found = self.graph.nodes.select(chosen.expression(name).alias(name)).to_series()
         if not found.any():
             there = describe_numbers(numbers.drop_nulls().unique().sort().to_list())
+            if name == "rank" and not self.ranks.filter(chosen.expression("rank")).is_empty():
+                raise StepscopeError(
+                    f"{option}: rank {value} is left out of the replay, as most of its calls match no others', or no "
+                    f"work lies in its steps; its recording may be cut off. Ranks {there} are replayed"
+                )
             raise StepscopeError(f"{option}: there is no {name} {value}. There are {name}s {there}")
         return found
 

@@ -1,0 +1,44 @@
+"""Ranks that a replay leaves out, since their calls match no others': every page about it says so."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from stepscope.errors import StepscopeError
+from stepscope.pages.heat_map import _legend, _notes
+from stepscope.pages.replayed import unknowns
+from stepscope.run import Run
+from tests.analysis.jobs import job
+
+
+@pytest.fixture(scope="module")
+def cut() -> Run:
+    """A job of which rank 3 recorded calls of its own."""
+    run = job(ranks=4, steps=3)
+    frames = {rank.rank: {name: rank.table(name).drop("rank").collect() for name in rank.rows} for rank in run.ranks}
+    frames[3]["collectives"] = frames[3]["collectives"].with_columns(pl.col("sequence") + 1000)
+    return Run.from_frames(frames)
+
+
+def test_what_is_left_out_is_named(cut: Run) -> None:
+    assert next(unknowns(cut)).startswith("Rank 3 is left out of the replay: most of its calls match no others'")
+    assert not any("left out" in sentence for sentence in unknowns(job(ranks=4, steps=3)))
+
+
+def test_a_rank_that_is_left_out_is_not_said_to_be_missing(cut: Run) -> None:
+    with pytest.raises(StepscopeError, match=r"rank 3 is left out of the replay.* Ranks 0-2 are replayed"):
+        cut.analyse("what_if", scale="rank=3,0.5")
+    with pytest.raises(StepscopeError, match=r"there is no rank 9\. There are ranks 0-2"):
+        cut.analyse("what_if", scale="rank=9,0.5")
+
+
+def test_the_heat_map_speaks_of_compared_ranks_only(cut: Run) -> None:
+    cells = cut.analyse("heat_map").with_columns(
+        pl.when(pl.col("rank") != 3).then(name).alias(name) for name in ("excess_ns", "clear_ratio")
+    )
+
+    assert list(_legend(cells))[1] == "No compared rank is slower than its peers in any {step}."
+    assert next(iter(_notes(cut, cells))).startswith("Rank 3 could not be compared: steps or calls are missing")
+    known = cut.analyse("heat_map")
+    assert not any("compared" in one for one in (*_legend(known), *_notes(cut, known)))
