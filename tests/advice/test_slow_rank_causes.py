@@ -92,3 +92,15 @@ def test_kernels_that_all_take_longer_are_put_down_to_the_clock_of_the_cores(cou
 def test_nothing_is_looked_for_if_no_rank_is_slow() -> None:
     with pytest.raises(Unavailable, match="no rank is slow"):
         job().analyse("slow_rank_causes")
+
+
+def test_another_delay_of_the_same_rank_is_not_another_rank() -> None:
+    two = pl.concat([slow_ranks().head(1)] * 2).with_columns(kind=pl.Series(["computing", "dispatch"]))
+    other = two.with_columns(ranks=pl.Series(["1", "2"]), rank=pl.Series([1, 2], dtype=pl.Int32))
+
+    same, apart = (
+        next(worded(one).saving_basis for one in slow_rank(rows, breakdown(), None)) for rows in (two, other)
+    )
+    assert "less if 1 other delay of its own stays; " in same
+    assert "other slow rank" not in same
+    assert "less if 1 other slow rank stays as late; " in apart

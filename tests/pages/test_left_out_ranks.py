@@ -8,6 +8,8 @@ import pytest
 from stepscope.errors import StepscopeError
 from stepscope.pages.heat_map import _legend, _notes
 from stepscope.pages.replayed import unknowns
+from stepscope.report.answers import answers
+from stepscope.report.verdict import verdict
 from stepscope.run import Run
 from tests.analysis.jobs import job
 
@@ -33,12 +35,22 @@ def test_a_rank_that_is_left_out_is_not_said_to_be_missing(cut: Run) -> None:
         cut.analyse("what_if", scale="rank=9,0.5")
 
 
-def test_the_heat_map_speaks_of_compared_ranks_only(cut: Run) -> None:
-    cells = cut.analyse("heat_map").with_columns(
-        pl.when(pl.col("rank") != 3).then(name).alias(name) for name in ("excess_ns", "clear_ratio")
-    )
+def test_a_rank_that_cannot_be_compared_is_unknown_and_not_healthy(cut: Run) -> None:
+    cells = cut.analyse("heat_map")
 
+    assert cut.analyse("compared_ranks")["is_compared"].to_list() == [True, True, True, False]
+    assert cells.filter(pl.col("excess_ns").is_null())["rank"].unique().to_list() == [3]
     assert list(_legend(cells))[1] == "No compared rank is slower than its peers in any {step}."
     assert next(iter(_notes(cut, cells))).startswith("Rank 3 could not be compared: steps or calls are missing")
-    known = cut.analyse("heat_map")
-    assert not any("compared" in one for one in (*_legend(known), *_notes(cut, known)))
+    found = answers(cut)
+    assert found.not_compared == [3]
+    assert "Rank 3 could not be compared with the others: its steps, calls" in verdict(found)
+    assert "rank 3 无法与其他 rank 比较" in verdict(found, "zh")
+
+
+def test_of_whole_recordings_nobody_is_left_out() -> None:
+    run = job(ranks=4, steps=3)
+    cells = run.analyse("heat_map")
+
+    assert run.analyse("compared_ranks")["is_compared"].all()
+    assert not any("compared" in one for one in (*_legend(cells), *_notes(run, cells), verdict(answers(run))))

@@ -41,6 +41,7 @@ class Answers:
         limits: Sets of limits that take the place of the default ones, by rule or analysis.
         waits: How the exposed communication of the average step splits; None if unknown.
         page: The page that the tables are of, to be shown.
+        not_compared: Recorded ranks that cannot be compared with the others, as their recordings are incomplete.
     """
 
     tables: dict[str, pl.DataFrame]
@@ -56,6 +57,7 @@ class Answers:
     limits: Mapping[str, Any] = field(default_factory=dict)
     waits: Waits | None = None
     page: Answered | None = None
+    not_compared: list[int] = field(default_factory=list)
 
     def limits_of(self, name: str, default: T) -> T:
         """The limits of a rule or analysis."""
@@ -88,7 +90,17 @@ def answers(run: Run, *, strict: bool = False) -> Answers:
         run.limits,
         _waits(run),
         answered,
+        _not_compared(run),
     )
+
+
+def _not_compared(run: Run) -> list[int]:
+    try:
+        found = run.whole.analyse("compared_ranks")
+    except Unavailable:
+        return []
+    ranks: list[int] = found.filter(~found["is_compared"])["rank"].to_list()
+    return ranks
 
 
 def _waits(run: Run) -> Waits | None:

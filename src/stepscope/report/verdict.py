@@ -62,6 +62,8 @@ def sentences(answers: Answers) -> Iterator[Line]:
     yield from _found(answers.findings)
     if not answers.findings:
         yield from _nothing(answers, averages, unusual)
+    if answers.not_compared:
+        yield Sentence("not_compared", {"ranks": answers.not_compared})
     if (others := _not_named(unusual, answers.findings)).height:
         yield _long(others, per_of(breakdown))
     if answers.counted is not None:

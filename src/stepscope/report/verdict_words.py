@@ -33,6 +33,11 @@ SENTENCES = {
         "[，主要原因是 `{cause}`]。",
     ),
     "nothing_of_ranks": Text("No rank, link or stage stands out.", "没有突出的 rank、链路或阶段。"),
+    "not_compared": Text(
+        "{ranks:Ranks} could not be compared with the others: {ranks:one its|their} steps, calls or device work are "
+        "missing in part.",
+        "{ranks:ranks} 无法与其他 rank 比较：缺少部分训练步、通信或设备记录。",
+    ),
     "nothing": Text("Nothing stands out[ on {selected:ranks}].", "[{selected:ranks} 上]没有突出的问题。"),
     "long_step": _LONG + _SHARE,
     "long_first_step": _LONG + Text(", as the first one starts things up", "，因为首次要完成启动工作") + _SHARE,

@@ -42,10 +42,12 @@ _SHORT = Text(
 _BASIS = (
     Text(
         "[less if {others:count other slow rank stays|other slow ranks stay} as late; ]"
+        "[less if {beside:count other delay of its own stays|other delays of its own stay}; ]"
         "[{ranged:one |}from the lower to the upper quartile of ]what a replay of the job without its extra time saves"
         "[ in its {slow_windows:windows}, averaged over {steps:windows}]"
         "[{ranged:one |}, and at least 5 % either way][{single:one |}, give or take 5 %]",
-        "[若另外 {others} 个慢 rank 同样晚则更少；]不含其多用时间的作业重放所节省的时间"
+        "[若另外 {others} 个慢 rank 同样晚则更少；][若它自身的另外 {beside} 处延迟仍在则更少；]"
+        "不含其多用时间的作业重放所节省的时间"
         "[（取其变慢的 {slow_windows:windows}，平均到 {steps:windows}）]"
         "[{ranged:one |}的下四分位到上四分位，且至少上下 5 %]"
         "[{single:one |}，上下 5 %]",
@@ -249,15 +251,17 @@ def slow_rank(
     if breakdown.is_empty():
         return
     worst: int | None = None
-    others = slow_ranks.height - 1
+    alike = dict(slow_ranks["ranks"].value_counts().iter_rows())
     compared, per = breakdown["rank"].n_unique() - 1, per_of(breakdown)
     causes = {} if slow_rank_causes is None else _causes(slow_rank_causes)
     for row in slow_ranks.iter_rows(named=True):
         kind, rank, cost_ns, unrecorded = row["kind"], row["rank"], row["cost_ns"], row["unrecorded_ranks"]
         worst = rank if worst is None else worst
+        beside = alike[row["ranks"]] - 1
+        others = slow_ranks.height - 1 - beside
         hidden = row["calls"] and not row["times_last"] and rank != worst
         if row["pattern"] == "rotating":
-            yield _rotating(row, others, per)
+            yield _rotating(row, slow_ranks.height - 1, per)
             continue
         reason = causes.get((rank, kind), {})
         message, words = _worded(kind, reason)
@@ -277,6 +281,7 @@ def slow_rank(
                 "times_last": row["times_last"] if row["calls"] else None,
                 "masked_by": worst if hidden else None,
                 "others": others or None,
+                "beside": beside or None,
                 "compared": compared,
                 "unrecorded": unrecorded or None,
                 "error_ratio": replay_error(row),
@@ -302,6 +307,7 @@ def _rotating(row: dict[str, Any], others: int, per: Per) -> Finding:
             "kind": row["kind"],
             "excess_ns": row["excess_ns"],
             "others": others or None,
+            "beside": None,
             **ranged(row),
             "error_ratio": replay_error(row),
         },

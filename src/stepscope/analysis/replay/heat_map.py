@@ -33,11 +33,15 @@ class Limits:
 
 
 @analysis("job", COLUMNS, whole_job=True, across_steps=True)
-def heat_map(excess: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
+def heat_map(excess: pl.DataFrame, compared_ranks: pl.DataFrame | None, limits: Limits = Limits()) -> pl.DataFrame:
     """Sum each rank's excess over all kinds of its own work: one row per rank and step, in order.
 
-    Waiting for other ranks is nobody's own work, so what a slow rank costs the others is not counted with them.
+    Of ranks that cannot be compared (`compared_ranks`), only their own time is known. Waiting for other ranks is
+    nobody's own work, so what a slow rank costs the others is not counted with them.
     """
+    if compared_ranks is not None:
+        compared = pl.col("rank").is_in(compared_ranks.filter("is_compared")["rank"].implode())
+        excess = excess.with_columns(pl.when(compared).then("excess_ns").alias("excess_ns"))
     known = pl.col("excess_ns").is_not_null()
     most = pl.col("excess_ns").fill_null(0)
     clear = most > limits.score * pl.col("sigma_ns").fill_null(0.0)
