@@ -10,7 +10,6 @@ from stepscope.cli.notes import note_warnings
 from stepscope.cli.options import Format, NoStore, OneRun, Paths, one_table
 from stepscope.cli.progress import ProgressBar
 from stepscope.errors import StepscopeError
-from stepscope.text_columns import filled_in
 
 if TYPE_CHECKING:
     import polars as pl
@@ -123,6 +122,7 @@ def _ranks(run: Run) -> pl.DataFrame:
 
     from stepscope.tables import STEPS
     from stepscope.tables.steps import WHOLE_RECORDING
+    from stepscope.text_columns import filled_in
 
     rows = run.table("steps") if run.has("steps") else pl.LazyFrame(schema=STEPS.schema)
     marked = filled_in("{}-{} ({})", pl.col("step").min(), pl.col("step").max(), pl.len())

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from stepscope.pages.base import Derived, Option, Page, Section
 from stepscope.selection import describe_numbers
 from stepscope.tables.base import Column
-from stepscope.text_columns import filled_in
 
 if TYPE_CHECKING:
     import polars as pl
@@ -80,6 +79,8 @@ def _first(rows: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
 def _host() -> pl.Expr:
     """Layer and range in one text, e.g. `runtime: cudaMalloc`."""
     import polars as pl
+
+    from stepscope.text_columns import filled_in
 
     layer, during = pl.col("layer"), pl.col("during")
     unknown = layer == "nothing recorded"
