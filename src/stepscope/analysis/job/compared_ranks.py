@@ -12,7 +12,7 @@ from stepscope.tables.base import Column
 
 @analysis(
     "job",
-    columns("rank", Column("is_compared", "bool", "Whether its recording is complete enough to compare it.")),
+    columns("rank", Column("is_compared", "bool", "Whether its recording is complete enough to compare it."), nulls=""),
     whole_job=True,
 )
 def compared_ranks(
