@@ -26,6 +26,9 @@ def extra_waits(graph: JobGraph, cells: pl.DataFrame, programs: pl.DataFrame) ->
         `suspect` and `node`, in order.
     """
     own = cells.filter(pl.col("kind") == "dispatch")
+    nobody = pl.DataFrame(schema={"suspect": cells.schema["suspect"], "node": pl.Int64})
+    if own.is_empty():
+        return nobody
     waits = graph.nodes.with_row_index("node").join(
         graph.simulation.edges.filter(pl.col("why") == SYNCHRONISATION)
         .select(pl.col("node").cast(pl.get_index_type()))
@@ -33,8 +36,8 @@ def extra_waits(graph: JobGraph, cells: pl.DataFrame, programs: pl.DataFrame) ->
         on="node",
         how="semi",
     )
-    if own.is_empty() or waits.is_empty():
-        return pl.DataFrame(schema={"suspect": cells.schema["suspect"], "node": pl.Int64})
+    if waits.is_empty():
+        return nobody
     ranks = programs.select("rank", "program").unique("rank")
     steps = graph.nodes.select("rank", "step").drop_nulls().unique().join(ranks, on="rank")
     placed = _placed(waits.drop_nulls("step"), graph.nodes).join(ranks, on="rank")

@@ -72,6 +72,12 @@ class JobGraph:
         """
         return self._lengths(self.simulation.last_ends(self._groups, duration_ns, lag_ns))
 
+    def with_simulation(self, simulation: Simulation) -> JobGraph:
+        """The same nodes with other edges: what follows from the nodes alone is not computed again."""
+        other = JobGraph(self.nodes, simulation)
+        other.__dict__.update({**self.__dict__, "simulation": simulation})
+        return other
+
     def recorded_step_times(self) -> pl.Series:
         """As `step_times`, from the recorded times."""
         return self._lengths(self._recorded["end_ns"])
@@ -158,13 +164,18 @@ def _between_nodes(nodes: pl.DataFrame, dependencies: pl.DataFrame) -> pl.DataFr
     Pieces of a rank are usually numbered without gaps and in order. Then their nodes follow from the rank's first one;
     joining millions of dependencies by rank and number takes ten times as long.
     """
-    of_rank = nodes.group_by("rank", maintain_order=True).agg(
-        shift=pl.col("node").first() - pl.col("work").first(),
-        is_plain=((pl.col("node") - pl.col("work")) == (pl.col("node").first() - pl.col("work").first())).all(),
+    of_rank = (
+        nodes.group_by("rank")
+        .agg(
+            shift=pl.col("node").first() - pl.col("work").first(),
+            is_plain=((pl.col("node") - pl.col("work")) == (pl.col("node").first() - pl.col("work").first())).all(),
+        )
+        .sort("rank")
     )
     if of_rank["is_plain"].all():
-        found = dependencies.join(of_rank.select("rank", "shift"), on="rank", maintain_order="left")
-        return found.select(pl.col("work", "before") + pl.col("shift"), "why").rename({"work": "node"})
+        known = dependencies.filter(pl.col("rank").is_in(of_rank["rank"].implode()))
+        shift = of_rank["shift"].gather(of_rank["rank"].search_sorted(known["rank"]))
+        return known.select(node=pl.col("work") + shift, before=pl.col("before") + shift, why="why")
     places = nodes.select("rank", "work", "node")
     return (
         dependencies.join(places, on=["rank", "work"])
@@ -199,9 +210,8 @@ def without_waits(graph: JobGraph, nodes: pl.Series | None = None) -> JobGraph:
     waits = pl.col("why") == SYNCHRONISATION
     if nodes is not None:
         waits &= pl.col("node").is_in(nodes.implode())
-    return JobGraph(
-        graph.nodes, Simulation(graph.nodes.select("start_ns", "end_ns"), graph.simulation.edges.filter(~waits))
-    )
+    edges = graph.simulation.edges.filter(~waits)
+    return graph.with_simulation(Simulation(graph.nodes.select("start_ns", "end_ns"), edges))
 
 
 def _tied(work: pl.DataFrame, arrival: pl.DataFrame | None) -> pl.DataFrame:

@@ -50,7 +50,7 @@ def joint_savings(
         raise Unavailable(NO_STEPS)
     kinds, count = list(TIMES), len(recorded)
     now = Without(graph, graph, graph.simulation.duration_ns, kinds, limits)
-    then = Without(graph, *without_slow_ranks(graph, excess, slow_ranks, extra_pieces), kinds, limits)
+    then = Without(graph, *without_slow_ranks(graph, excess, slow_ranks, extra_pieces), kinds, limits, now.free)
     step_ns = sum(now.step_ns) / count
     slow_ns = step_ns - sum(then.step_ns) / count
     rows = [

@@ -15,6 +15,7 @@ from stepscope.analysis.rank_lists import listed_ranks
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.replay import NO_STEPS
 from stepscope.analysis.replay.work import HOST, ON_HOST
+from stepscope.analysis.replay.work import KINDS as OF_WORK
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.limits import limit
 from stepscope.tables.base import Column
@@ -117,16 +118,35 @@ def without_slow_ranks(
 
 
 class Without:
-    """The job without kinds of time, which are numbered."""
+    """The job without kinds of time, which are numbered.
+
+    Args:
+        recorded: The job.
+        mended: The job without what slow ranks lose; or the same.
+        durations: The durations of its nodes.
+        kinds: Kinds of time.
+        limits: What is left of a gap.
+        free: `without_waits` of the recorded job, if it is known.
+    """
 
     def __init__(
-        self, recorded: JobGraph, mended: JobGraph, durations: pl.Series, kinds: list[str], limits: Limits
+        self,
+        recorded: JobGraph,
+        mended: JobGraph,
+        durations: pl.Series,
+        kinds: list[str],
+        limits: Limits,
+        free: JobGraph | None = None,
     ) -> None:
         self.mended = mended
         self.kinds = kinds
         lag = recorded.simulation.lag_ns
-        self.nodes = recorded.nodes.select("kind", "lane", duration=durations, lag=lag)
-        self.free = without_waits(recorded) if SYNCHRONISATION in kinds else mended
+        on_device = pl.col("lane").is_not_null() & (pl.col("lane") != HOST)
+        kind = pl.col("kind").replace_strict(OF_WORK, range(len(OF_WORK)), default=None, return_dtype=pl.UInt8)
+        self.nodes = recorded.nodes.select(kind, on_device.alias("on_device"), duration=durations, lag=lag)
+        self.free = mended
+        if SYNCHRONISATION in kinds:
+            self.free = without_waits(recorded) if free is None else free
         self.limits = limits
         self.step_ns = mended.step_times(durations, lag)
 
@@ -135,11 +155,11 @@ class Without:
         left = {self.kinds[number] for number in numbers}
         if not left:
             return [0.0] * len(self.step_ns)
-        gone = [*left, "waiting"] if SYNCHRONISATION in left else [*left]
-        on_device = pl.col("lane").is_not_null() & (pl.col("lane") != HOST)
-        ready = pl.when(on_device).then(pl.col("lag").clip(upper_bound=self.limits.gap_ns)).otherwise("lag")
+        gone = {*left, "waiting"} if SYNCHRONISATION in left else left
+        numbered = [number for number, kind in enumerate(OF_WORK) if kind in gone]
+        ready = pl.when("on_device").then(pl.col("lag").clip(upper_bound=self.limits.gap_ns)).otherwise("lag")
         changed = self.nodes.select(
-            duration=pl.when(pl.col("kind").is_in(sorted(gone))).then(0).otherwise("duration"),
+            duration=pl.when(pl.col("kind").is_in(numbered)).then(0).otherwise("duration"),
             lag=ready if DEPENDENCY in left else pl.col("lag"),
         )
         graph = self.free if SYNCHRONISATION in left else self.mended
