@@ -12,14 +12,19 @@ from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.tables.base import Column
 
-COLUMNS = columns(
-    "step",
+STEP_TIMES = (
     Column(
         "recorded_ns",
         "int64",
         "From the end of the step before (or the first start) to the end of its last work on any rank.",
     ),
     Column("replayed_ns", "int64", "The same in a replay with all durations as recorded."),
+)
+"""How long each step took, as recorded and as replayed."""
+
+COLUMNS = columns(
+    "step",
+    *STEP_TIMES,
     Column(
         "error_ratio",
         "float64",

@@ -15,19 +15,14 @@ from stepscope.analysis.methods.named_work import NamedWork
 from stepscope.analysis.methods.scenario import Change, faster, scaled
 from stepscope.analysis.methods.scenario import without as parsed_without
 from stepscope.analysis.registry import analysis
-from stepscope.analysis.replay.replay import NO_STEPS
+from stepscope.analysis.replay.replay import NO_STEPS, STEP_TIMES
 from stepscope.analysis.replay.transmission_cuts import transmission_cuts
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.tables.base import Column
 
 COLUMNS = columns(
     "step",
-    Column(
-        "recorded_ns",
-        "int64",
-        "From the end of the step before (or the first start) to the end of its last work on any rank.",
-    ),
-    Column("replayed_ns", "int64", "The same in a replay with all durations as recorded."),
+    *STEP_TIMES,
     Column("changed_ns", "int64", "The same in a replay with the changes."),
     Column("saving_ns", "int64", "`replayed_ns` minus `changed_ns`; negative if the step becomes longer."),
     Column("saving_ratio", "float64", "`saving_ns` over `replayed_ns`.", title="saved"),
