@@ -307,6 +307,34 @@ def _group(number: int) -> Job:
     return Job(name, shape, [Fault("group", "tensor group", ranks, path=SlowPath(2.5, ranks[:2]), also=("link",))])
 
 
+def _group_in_steps(number: int) -> Job:
+    """A link inside one group is slow in some steps; links are not recorded."""
+    name, shape = _shape(number, "tp4", "dp8", layer_bytes=80_000_000, steps=(8, 10)[number % 2])
+    ranks = tuple(shape.tensor_ranks(5)) if shape.tensor > 1 else tuple(range(shape.ranks))
+    steps = frozenset({2, 5})
+    path = SlowPath(3.0, ranks[:2], steps)
+    return Job(name, shape, [Fault("group", "group", ranks, path=path, steps=steps, also=("link",))])
+
+
+def _transfers(number: int) -> Job:
+    """A slow link between two stages; links are not recorded."""
+    name, shape = _shape(number, "pp4", "tp2pp2")
+    one = shape.rank_at(0, number % shape.copies, 0)
+    ranks = (one, one + shape.copies * shape.tensor)
+    return Job(name, shape, [Fault("group", "link", ranks, path=SlowPath(30.0, ranks), also=("link",))])
+
+
+def _group_and_rank(number: int) -> Job:
+    """A slow link inside one group, a slow rank in another one; links are not recorded."""
+    name, shape = _shape(number, "tp4", "tp2", layer_bytes=80_000_000)
+    ranks = tuple(shape.tensor_ranks(shape.ranks - 1))
+    faults = [
+        Fault("computing", "rank", (1,), kernels(1.3)),
+        Fault("group", "tensor group", ranks, path=SlowPath(2.5, ranks[:2]), also=("link",)),
+    ]
+    return Job(name, shape, faults)
+
+
 def _loader_of_two(number: int) -> Job:
     _, shape = _shape(number, "dp4", ranks=2)
     return Job("dp2", shape, [Fault("data_loading", "rank", (number % 2,), waits_for_data((34, 8)[number % 2] * MS))])
@@ -463,6 +491,9 @@ FAULTY: dict[str, Family] = {
     "slow link and slow rank": _link_and_rank,
     "two slow links": _two_links,
     "slow group, no links": _group,
+    "slow group in some steps, no links": _group_in_steps,
+    "slow transfers, no links": _transfers,
+    "slow group and slow rank, no links": _group_and_rank,
     "two ranks, one loader": _loader_of_two,
     "loader of a rank": _on_host("data_loading", lambda s: waits_for_data(s.kernel_ns * 30)),
     "loader of all ranks": _on_host("data_loading", lambda s: waits_for_data(s.kernel_ns * 30), everyone=True),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import polars as pl
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def filled_in(template: str, *values: str | pl.Expr) -> pl.Expr:
@@ -15,6 +18,8 @@ def filled_in(template: str, *values: str | pl.Expr) -> pl.Expr:
         template: The text.
         values: Names of columns, or expressions.
     """
+    import polars as pl  # noqa: PLC0415 - pages, which help is made of, must not load it
+
     first, *further = template.split("{}")
     parts: list[pl.Expr] = [pl.lit(first)]
     for value, text in zip(values, further, strict=True):

@@ -181,10 +181,11 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
     sent = pl.DataFrame({"ranks": ["0"], "transmit_ns": [9], "best_ns": [5], "exposed_ns": [400]})
     late = pl.DataFrame({"rank": [1], "root_rank": [0], "mean_ns": [9]})
     link = {"rank_a": 0, "rank_b": 1, "transport": "net", "bandwidth_bytes_per_s": 1e9, "typical_bytes_per_s": 2e9}
-    link |= {"ranks": "0, 1", "host": "a", "links": 3, "bandwidth_ratio": 0.5, "cost_ns": 5, "exposed_ns": 4}
-    link |= {"saving_low_ns": 3, "saving_high_ns": 6, "alone_ns": 4, "error_ratio": 0.06}
-    link |= {"pattern": "periodic", "steps": 9, "slow_steps": [1, 4, 7], "period": 3}
+    link |= {"ranks": "0, 1", "host": "a", "links": 3, "bandwidth_ratio": 0.5, "cost_ns": 5}
+    replayed = {"exposed_ns": 4, "saving_low_ns": 3, "saving_high_ns": 6, "alone_ns": 4, "error_ratio": 0.06}
+    times = {"pattern": "periodic", "steps": 9, "slow_steps": [1, 4, 7], "period": 3}
     group = {"group": "g", "group_name": None, "ranks": "0, 1", "cost_ns": 500, "slowdown_factor": 2.0}
+    group |= {**replayed, **times, "score": 4.0}
     nothing = {"segments": None, "arrival": None}
     given: Mapping[str, list[dict[str, Any]]] = {
         "slow-rank": [
@@ -198,13 +199,20 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         "slow-link": [
             {
                 "slow_links": pl.DataFrame(
-                    [{**link, "unit": unit, "pattern": pattern} for unit, pattern in LINKS.items()]
+                    [{**link, **replayed, **times, "unit": unit, "pattern": pattern} for unit, pattern in LINKS.items()]
                 ),
                 "breakdown": steps,
                 **nothing,
             }
         ],
-        "slow-group": [{"slow_groups": pl.DataFrame([group]), "breakdown": steps, "slow_links": None, **nothing}],
+        "slow-group": [
+            {
+                "slow_groups": pl.DataFrame([{**group, "beside": beside} for beside in ("others", "steps")]),
+                "breakdown": steps,
+                "slow_links": None,
+                **nothing,
+            }
+        ],
         "idle-time": [
             {"lost_time": lost([*CAUSES, "dependency"]), "breakdown": steps, "loader": one, "idle_functions": None}
             for one in LOADERS

@@ -1,31 +1,41 @@
-"""Which groups transmit more slowly than their like."""
+"""Which groups transmit more slowly than their like, or than usual in some steps."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import polars as pl
 import pytest
 
-from stepscope.analysis import slow_groups
+from stepscope.analysis.communication.slow_groups import slow_groups as described
+from stepscope.analysis.communication.suspected_groups import suspected_groups
 from stepscope.tables import LINKS
 
 
-def arrivals(transmit: dict[str, int], size: int | None = 100) -> pl.DataFrame:
+def slow_groups(calls: pl.DataFrame, links: pl.LazyFrame | None = None) -> pl.DataFrame:
+    return described(suspected_groups(calls, links), None)
+
+
+def arrivals(
+    transmit: dict[str, int], size: int | None = 100, *, steps: int = 3, less: Callable[[str, int], int] | None = None
+) -> pl.DataFrame:
+    """Groups of two ranks with a call in each step, which takes `transmit`, or as `less` says."""
     rows = [
         {
             "rank": 2 * n + member,
             "group": group,
-            "sequence": call,
-            "step": call,
+            "sequence": step,
+            "step": step,
             "operation": "all_reduce",
-            "name": f"{group} {call}",
+            "name": f"{group} {step}",
             "size_bytes": size,
             "members": 2,
             "point_to_point": False,
-            "transmit_ns": ns + call,
+            "transmit_ns": (ns if less is None else less(group, step)) + step,
         }
         for n, (group, ns) in enumerate(transmit.items())
         for member in range(2)
-        for call in range(3)
+        for step in range(steps)
     ]
     return pl.DataFrame(rows, schema_overrides={"size_bytes": pl.Int64})
 
@@ -53,44 +63,101 @@ def links(sent: dict[str, int], *, by_call: bool = True) -> pl.LazyFrame:
 
 
 def test_a_group_that_takes_twice_as_long_is_named_with_its_ranks() -> None:
-    found = slow_groups(arrivals({"a": 1000, "b": 1010, "c": 2000, "d": 990}), None, None)
+    found = slow_groups(arrivals({"a": 1000, "b": 1010, "c": 2000, "d": 990}))
 
-    assert found.select("group", "ranks").rows() == [("c", "4, 5")]
-    assert found["cost_ns"].item() == 995
+    assert found.select("group", "ranks", "beside", "pattern").rows() == [("c", "4, 5", "others", "steady")]
+    assert found["cost_ns"].item() == 1000  # less than the lower of the two in the middle
+
+
+def test_two_slow_groups_of_four_are_both_named() -> None:
+    found = slow_groups(arrivals({"a": 2000, "b": 1010, "c": 3000, "d": 990}))
+
+    assert found.select("group", "cost_ns").rows() == [("c", 1990), ("a", 990)]
 
 
 def test_groups_that_agree_are_not_named() -> None:
-    assert slow_groups(arrivals({"a": 1000, "b": 1010, "c": 1050}), None, None).is_empty()
+    assert slow_groups(arrivals({"a": 1000, "b": 1010, "c": 1050})).is_empty()
+
+
+@pytest.mark.parametrize(("other", "named"), [(1900, []), (2200, ["b"])])
+def test_of_two_groups_one_is_named_for_a_large_difference(other: int, named: list[str]) -> None:
+    assert slow_groups(arrivals({"a": 1000, "b": other}))["group"].to_list() == named
 
 
 def test_groups_that_send_other_sizes_are_not_compared() -> None:
     both = pl.concat([arrivals({"a": 1000, "b": 1000, "c": 1000}), arrivals({"x": 9000}, size=900)])
 
-    assert slow_groups(both, None, None).is_empty()
+    assert slow_groups(both.with_columns(pl.col("rank") + 10 * (pl.col("group") == "x"))).is_empty()
 
 
 def test_groups_of_unknown_size_are_not_called_equal() -> None:
-    assert slow_groups(arrivals({"a": 1000, "b": 1010, "c": 2000}, size=None), None, None).is_empty()
+    assert slow_groups(arrivals({"a": 1000, "b": 1010, "c": 2000}, size=None)).is_empty()
+
+
+def in_steps(*slow: int, factor: int = 3) -> Callable[[str, int], int]:
+    """Group `c` takes longer in some steps."""
+    return lambda group, step: 1000 * (factor if group == "c" and step in slow else 1)
+
+
+@pytest.mark.parametrize("groups", ["c", "abcd"])
+def test_a_group_that_is_slow_in_some_steps_is_named_with_them(groups: str) -> None:
+    calls = arrivals(dict.fromkeys(groups, 0), steps=8, less=in_steps(2, 5))
+
+    found = slow_groups(calls)
+
+    assert found.select("group", "beside", "slow_steps", "steps").rows() == [("c", "steps", [2, 5], 8)]
+    assert found["cost_ns"].item() == 2 * 2000 / 8
+    assert slow_groups(arrivals(dict.fromkeys(groups, 0), steps=8, less=in_steps(2))).is_empty()
+
+
+def test_groups_of_which_each_is_slow_now_and_then_are_not_named() -> None:
+    def by_turns(group: str, step: int) -> int:
+        return 3000 if (ord(group) + step) % 4 == 0 else 1000
+
+    assert slow_groups(arrivals(dict.fromkeys("abcd", 0), steps=8, less=by_turns)).is_empty()
+
+
+def test_slow_transfers_are_those_between_two_ranks() -> None:
+    """Of a pipeline of four stages in one group, one pair takes longer."""
+    pairs = {(0, 1): 1000, (1, 2): 5000, (2, 3): 1000}
+    calls = pl.concat(
+        arrivals({"pipe": ns}).with_columns(
+            rank=pl.when(pl.col("rank") == 0).then(one).otherwise(other),
+            operation=pl.when(pl.col("rank") == 0).then(pl.lit("send")).otherwise(pl.lit("recv")),
+            sequence=3 * pl.col("sequence") + number,
+            point_to_point=pl.lit(value=True),
+        )
+        for number, ((one, other), ns) in enumerate(pairs.items())
+    )
+
+    assert slow_groups(calls).select("group", "ranks", "operation", "cost_ns").rows() == [
+        ("pipe", "1, 2", "transfer", 4000)
+    ]
 
 
 @pytest.mark.parametrize("by_call", [True, False])
 def test_a_group_that_sends_three_times_as_much_over_its_links_is_not_slow(by_call: bool) -> None:
     calls = arrivals({"a": 1000, "b": 1010, "c": 1700}, size=None)
 
-    assert slow_groups(calls, None, links({"a": 40, "b": 40, "c": 120}, by_call=by_call)).is_empty()
+    assert slow_groups(calls, links({"a": 40, "b": 40, "c": 120}, by_call=by_call)).is_empty()
 
 
 @pytest.mark.parametrize("by_call", [True, False])
 def test_a_group_that_sends_as_much_over_its_links_and_takes_longer_is_slow(by_call: bool) -> None:
     calls = arrivals({"a": 1000, "b": 1010, "c": 1700}, size=None)
 
-    found = slow_groups(calls, None, links({"a": 4000, "b": 4001, "c": 4002}, by_call=by_call))
-
-    assert found.select("group", "size_bytes", "sent_bytes").rows() == [("c", None, 4002)]
+    assert slow_groups(calls, links({"a": 4000, "b": 4001, "c": 4002}, by_call=by_call))["group"].to_list() == ["c"]
 
 
 def test_the_size_of_a_call_is_that_of_the_members_that_know_it() -> None:
     calls = arrivals({"a": 1000, "b": 1010, "c": 1700})
     half_known = calls.with_columns(size_bytes=pl.when(pl.col("rank") % 2 == 0).then("size_bytes"))
 
-    assert slow_groups(half_known, None, None).rows() == slow_groups(calls, None, None).rows()
+    assert slow_groups(half_known).rows() == slow_groups(calls).rows()
+
+
+def test_where_a_slow_link_is_known_no_group_is_named() -> None:
+    calls = arrivals({"a": 1000, "b": 1010, "c": 2000})
+
+    assert suspected_groups(calls, None, pl.DataFrame({"suspect": [0]})).is_empty()
+    assert not suspected_groups(calls, None, pl.DataFrame({"suspect": []})).is_empty()

@@ -11,6 +11,7 @@ from stepscope.analysis.communication.slow_groups import slow_groups as slow_gro
 from stepscope.analysis.communication.slow_links import slow_links as slow_links
 from stepscope.analysis.communication.step_reduces import step_reduce_statistics as step_reduce_statistics
 from stepscope.analysis.communication.step_reduces import step_reduces as step_reduces
+from stepscope.analysis.communication.suspected_groups import suspected_groups as suspected_groups
 from stepscope.analysis.communication.suspected_links import suspected_links as suspected_links
 from stepscope.analysis.communication.transmission import transmission as transmission
 from stepscope.analysis.communication.waits import wait_chains as wait_chains

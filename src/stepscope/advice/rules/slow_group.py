@@ -1,4 +1,4 @@
-"""One process group transmits more slowly than comparable ones."""
+"""One process group, or pair of ranks, transmits more slowly than comparable ones, or than usual in some steps."""
 
 from __future__ import annotations
 
@@ -8,31 +8,54 @@ import polars as pl
 
 from stepscope.advice.finding import Finding, per_of, widened
 from stepscope.advice.messages import Message, Text
+from stepscope.advice.occurrence import pattern_words
 from stepscope.advice.registry import rule
-from stepscope.advice.rules.slow_link import EXPOSED, exposed_share
+from stepscope.advice.replayed import OFF, replay_error
+from stepscope.advice.rules.slow_link import WHEN, exposed_share
 from stepscope.analysis.methods.statistics import median
 from stepscope.analysis.rank_lists import listed
 
 _TAKES = Text(
-    "roup {group} (ranks {ranks}) takes {slowdown_factor:number .1f}x as long to transmit as comparable groups",
-    "通信组 {group}（rank {ranks}）的传输时间是同类通信组的 {slowdown_factor:number .1f} 倍",
+    "roup {group} (ranks {ranks}) takes {slowdown_factor:number .1f}x as long to transmit as "
+    "{usual:one comparable groups|in its other steps}",
+    "通信组 {group}（rank {ranks}）的传输时间是{usual:one 同类通信组|其余步}的 {slowdown_factor:number .1f} 倍",
+)
+_BASIS = (
+    Text(
+        "{replayed:one from the lower to the upper quartile of what a replay of the job saves if these calls take as "
+        "long as typical ones|an upper bound, as it is unknown what waits for these calls}, and at least 5 % either "
+        "way",
+        "{replayed:one 这些调用与典型调用一样快时，作业重放所节省时间的下四分位到上四分位|"
+        "上限，因为不知道哪些工作在等待这些调用}，且至少上下 5 %",
+    )
+    + OFF
+)
+_LINKS = Text(
+    "Check the links between these ranks: port state, error and retry counters, switches between them.",
+    "检查这些 rank 之间的链路：端口状态、错误与重传计数、途经的交换机。",
+)
+_TIMES = Text(
+    "Find what else used the network or its switches in these {per:nouns}: another job, a checkpoint, data that is "
+    "loaded over it; and look for congestion and retry counters that rose then.",
+    "查找这些{per:noun}中还有什么在使用网络或交换机：其他任务、检查点、经网络加载的数据；并查看当时上升的拥塞与重传计数。",
 )
 
-MESSAGES = {
-    "slow": Message(
-        summary=Text("G", "") + _TAKES + Text(".", "。"),
-        short=Text("g", "") + _TAKES,
+
+def _message(action: Text) -> Message:
+    return Message(
+        summary=Text("G", "") + _TAKES + WHEN + Text(".", "。"),
+        short=Text("g", "") + _TAKES + WHEN,
         cause=Text(
-            "Some link between these ranks is slow: their calls take {cost_ns:ms} longer {per:each}.",
-            "这些 rank 之间有链路较慢：它们的通信调用{per:each}多用 {cost_ns:ms}。",
+            "{usual:one Some link between these ranks is slow: their|Their} calls take {cost_ns:ms} longer {per:each}.",
+            "{usual:one 这些 rank 之间有链路较慢：|}它们的通信调用{per:each}多用 {cost_ns:ms}。",
         ),
-        action=Text(
-            "Check the links between these ranks: port state, error and retry counters, switches between them.",
-            "检查这些 rank 之间的链路：端口状态、错误与重传计数、途经的交换机。",
-        ),
-        basis=EXPOSED,
+        action=action,
+        basis=_BASIS,
     )
-}
+
+
+MESSAGES = {"slow": _message(_LINKS), "times": _message(_TIMES)}
+"""`slow`: slower than others; `times`: slower than itself in other steps."""
 
 
 @rule("slow-group", MESSAGES, accuses=True, whole_job=True)
@@ -43,31 +66,40 @@ def slow_group(
     segments: pl.DataFrame | None,
     arrival: pl.DataFrame | None,
 ) -> Iterator[Finding]:
-    """Report each group in `slow_groups`, unless its slow link is already reported.
+    """Report each group in `slow_groups` that costs something, unless its slow link is already reported.
 
-    The saving is the extra time of its calls per step compared with the typical group, unless hidden by computing.
+    The saving is its share of what a replay saves if its calls take as long as typical ones. If there is no replay, it
+    is their extra time, times the exposed share of transmission.
     """
     if slow_links is not None and not slow_links.is_empty():
         return
     step_ns = median(breakdown, pl.col("window_ns"))
     exposed, per = exposed_share(segments, arrival), per_of(breakdown)
-    totals = slow_groups.group_by("group", "group_name", "ranks", maintain_order=True).agg(
-        pl.col("cost_ns").sum(), pl.col("slowdown_factor").max()
-    )
-    for row in totals.iter_rows(named=True):
-        saving = round(row["cost_ns"] * exposed)
-        evidence = {"cost_ns": row["cost_ns"], "slowdown_factor": row["slowdown_factor"]}
+    costly = slow_groups.filter(pl.col("exposed_ns").is_null() | (pl.col("exposed_ns") > 0))
+    for row in costly.iter_rows(named=True):
+        replayed = row["exposed_ns"] is not None
+        saving = row["exposed_ns"] if replayed else round(row["cost_ns"] * exposed)
         yield Finding(
             rule="slow-group",
-            message="slow",
-            parameters={"group": row["group_name"] or row["group"], "ranks": row["ranks"], **evidence},
+            message="slow" if row["beside"] == "others" else "times",
+            parameters={
+                "group": row["group_name"] or row["group"],
+                **{name: row[name] for name in ("ranks", "cost_ns", "slowdown_factor")},
+                **pattern_words(row, per),
+                "usual": 1 if row["beside"] == "others" else 2,
+                "replayed": 1 if replayed else 2,
+                "error_ratio": replay_error(row),
+            },
             saving_ns=saving,
             saving_ratio=saving / step_ns if step_ns else 0.0,
-            **widened(saving, saving, row["cost_ns"]),
+            **widened(saving, *((row["saving_low_ns"], row["saving_high_ns"]) if replayed else (0, row["cost_ns"]))),
             per=per,
             where={
                 **{name: row[name] for name in ("group", "group_name")},
                 "ranks": listed(row["ranks"]),
             },
-            evidence=evidence,
+            evidence={name: row[name] for name in slow_groups.columns if name not in _NOT_EVIDENCE},
         )
+
+
+_NOT_EVIDENCE = ("group", "group_name", "ranks", "saving_low_ns", "saving_high_ns")

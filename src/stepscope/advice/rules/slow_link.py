@@ -14,12 +14,6 @@ from stepscope.advice.replayed import OFF, replay_error
 from stepscope.analysis.methods.statistics import median
 from stepscope.analysis.rank_lists import listed
 
-EXPOSED = Text(
-    "between what of its extra transmission computing waits for where it waits least, and all of it, and at least 5 % "
-    "either way",
-    "下限为计算等待最少的 rank 所等待的那部分多余传输，上限为全部多余传输，且至少上下 5 %",
-)
-
 _BASIS = (
     Text(
         "{replayed:one from the lower to the upper quartile of what a replay of the job saves if these links are as "
@@ -31,7 +25,7 @@ _BASIS = (
     + OFF
 )
 
-_WHEN = Text(
+WHEN = Text(
     "[ {when:when}][ since {slow_since:steps}][ until {slow_until:steps}]",
     "[（{when:when}）][（自{slow_since:steps}起）][（直到{slow_until:steps}）]",
 )
@@ -52,7 +46,7 @@ _RATE = (
         " {bandwidth:giga} GB/s, {bandwidth_ratio:percent} of the typical {typical_bandwidth:giga} GB/s",
         " {bandwidth:giga} GB/s，是典型值 {typical_bandwidth:giga} GB/s 的 {bandwidth_ratio:percent}",
     )
-    + _WHEN
+    + WHEN
     + Text(".", "。")
 )
 
@@ -74,13 +68,13 @@ MESSAGES = {
             "链路 {rank_a}-{rank_b}（{transport}）的带宽为 {bandwidth:giga} GB/s，是典型链路 "
             "{typical_bandwidth:giga} GB/s 的 {bandwidth_ratio:percent}",
         )
-        + _WHEN
+        + WHEN
         + Text(".", "。"),
         short=Text(
             "link {rank_a}-{rank_b} has {bandwidth_ratio:percent} of the typical bandwidth",
             "链路 {rank_a}-{rank_b} 只有典型带宽的 {bandwidth_ratio:percent}",
         )
-        + _WHEN,
+        + WHEN,
         cause=_SLOWEST,
         action={
             (None, None): _CHECK_LINK,
@@ -103,7 +97,7 @@ MESSAGES = {
             "the network interface of rank {rank_a} has {bandwidth_ratio:percent} of the typical bandwidth",
             "rank {rank_a} 的网络接口只有典型带宽的 {bandwidth_ratio:percent}",
         )
-        + _WHEN,
+        + WHEN,
         cause=_SLOWEST,
         action={(None, None): _check_nic("lane width, PCIe, "), (None, CPU): _check_nic("")},
         basis=_BASIS,
@@ -118,7 +112,7 @@ MESSAGES = {
             "the links of host {host} have {bandwidth_ratio:percent} of the typical bandwidth",
             "主机 {host} 的链路只有典型带宽的 {bandwidth_ratio:percent}",
         )
-        + _WHEN,
+        + WHEN,
         cause=_SLOWEST,
         action=Text(
             "Check what all links of host {host} share: its uplink and switch, settings of the network (packet size, "
@@ -138,7 +132,7 @@ MESSAGES = {
             "the links between hosts {host} have {bandwidth_ratio:percent} of the typical bandwidth",
             "主机 {host} 之间的链路只有典型带宽的 {bandwidth_ratio:percent}",
         )
-        + _WHEN,
+        + WHEN,
         cause=_SLOWEST,
         action=Text(
             "Check what the way between hosts {host} has that others do not: cables, ports and uplinks of the switches "
@@ -159,7 +153,7 @@ MESSAGES = {
             "{links} links among ranks {ranks} have {bandwidth_ratio:percent} of the typical bandwidth",
             "rank {ranks} 之间的 {links} 条链路只有典型带宽的 {bandwidth_ratio:percent}",
         )
-        + _WHEN,
+        + WHEN,
         cause=_SLOWEST,
         action=Text(
             "Each of these links alone costs little, as the others are as slow: check what they share, such as a "

@@ -1,82 +1,94 @@
-"""Which process groups transmit more slowly than comparable groups."""
+"""Which process groups, or ranks that send to each other, transmit more slowly than comparable ones, at which cost."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.communication.comparable_calls import OF_KIND, SAME, matched_calls, sized_calls, with_groups
-from stepscope.analysis.communication.comparable_calls import Limits as SizeLimits
-from stepscope.analysis.methods.statistics import log_score, rounded
+from stepscope.analysis.communication.comparable_calls import group_names
+from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
-from stepscope.limits import limit
-from stepscope.tables.base import Column
-
-
-@dataclass(frozen=True)
-class Limits(SizeLimits):
-    """When a group counts as slow."""
-
-    slowdown_factor: float = limit(
-        1.25, "of the median group's transmission", "healthy groups of a kind agree within 10 %"
-    )
-    score: float = limit(3.5, "robust deviations of log(transmission)", "Iglewicz and Hoaglin, 1993")
-    floor: float = limit(0.05, "of log(transmission)", "smaller spread is noise")
-    groups: int = limit(3, "comparable groups", "fewer give no median to compare with")
-
+from stepscope.tables.base import Column, schema_of
 
 COLUMNS = columns(
-    *OF_KIND,
-    meaning("transmit_ns", "Transmission time of the median call."),
-    Column("typical_ns", "int64", "`transmit_ns` of the median comparable group.", importance=51),
+    meaning("group", "Key of the process group."),
+    "group_name",
+    Column("ranks", "string", "Recorded members, or the two ranks of its slow transfers, e.g. `0, 1`."),
+    Column("operation", "string", "Operations of the slow calls, e.g. `all_reduce`."),
+    meaning("transmit_ns", "Transmission time of the slow calls in a slow step."),
+    Column("typical_ns", "int64", "How long these take in comparable groups, or in its usual steps.", importance=51),
     Column("slowdown_factor", "float64", "`transmit_ns` over `typical_ns`.", title="times typical"),
-    Column("calls", "float64", "Mean number of calls in a step.", importance=36),
-    meaning("cost_ns", "`(transmit_ns - typical_ns) * calls`."),
+    Column("calls", "float64", "Mean number of these calls in a slow step.", importance=36),
+    meaning("cost_ns", "Extra transmission time in the mean step: an upper bound."),
+    Column(
+        "exposed_ns",
+        "int64",
+        "Its share of what the job would save per step if slow groups and ranks were typical, by replay; null if "
+        "unknown.",
+        importance=52,
+    ),
+    Column("saving_low_ns", "int64", "What it may be at least, as in `suspect_costs`.", importance=21),
+    Column("saving_high_ns", "int64", "What it may be at most, as in `suspect_costs`.", importance=22),
+    Column("alone_ns", "int64", "What mending this alone would save.", importance=20),
+    Column(
+        "beside",
+        "string",
+        "What is faster: `others`, or its own other `steps`.",
+        values=("others", "steps"),
+        importance=39,
+    ),
+    Column("pattern", "string", "When it is slow, as in `late_ranks`.", importance=40),
+    meaning("steps", "Number of its steps."),
+    Column("slow_steps", "list[int32]", "Those in which it is slow.", importance=12),
+    Column("period", "int64", "Steps between recurrences; null if irregular.", importance=13),
     "score",
-    nulls="group_name size_bytes sent_bytes",
+    Column("error_ratio", "float64", "How far a replay of the recording without changes is from it.", importance=11),
+    nulls="group_name exposed_ns saving_low_ns saving_high_ns alone_ns period score error_ratio",
 )
+
+SCHEMA = schema_of(COLUMNS)
+
+_GAINS = ("exposed_ns", "saving_low_ns", "saving_high_ns", "alone_ns", "error_ratio")
 
 
 @analysis("job", COLUMNS, whole_job=True)
 def slow_groups(
-    arrival: pl.DataFrame, groups: pl.LazyFrame | None, links: pl.LazyFrame | None, limits: Limits = Limits()
+    suspected_groups: pl.DataFrame, groups: pl.LazyFrame | None, suspect_costs: pl.DataFrame | None = None
 ) -> pl.DataFrame:
-    """Compare the transmission of each group with other groups in calls of the same operation, size and member count.
+    """Name the groups that transmit slowly (`suspected_groups`), and what they cost (`suspect_costs`).
 
-    If a source records no links, this shows which group contains the slow link. The transmission of a call is the
-    shortest of its members' (`arrival`): the time from the last arrival to the first end. The size is the payload or,
-    if that is unknown, the bytes that its members sent over links. Calls of unknown size are not compared.
+    If a source records no links, this shows which group, or pair of ranks, has the slow link.
 
     Returns:
-        One row per slow group and kind of call, most expensive first.
+        One row per slow group, or pair of ranks, most expensive first.
     """
-    matched = matched_calls(arrival)
-    calls = sized_calls(matched, links, limits.alike_factor)
-    by_group = calls.group_by("group", *SAME).agg(
-        pl.col("transmit_ns").median(),
-        rounded(pl.col("sent_bytes").median()),
-        calls=pl.len() / pl.col("step").n_unique().clip(lower_bound=1),
+    if suspected_groups.is_empty():
+        return pl.DataFrame(schema=SCHEMA)
+    slow = pl.col("step").n_unique()
+    found = suspected_groups.group_by("suspect", maintain_order=True).agg(
+        pl.col("group").min(),
+        *(
+            pl.col(name).first()
+            for name in ("ranks", "slowdown_factor", "beside", "pattern", "steps", "period", "score")
+        ),
+        pl.col("operation").unique().sort().str.join(", "),
+        pl.col("transmit_ns", "typical_ns").sum() / slow,
+        calls=pl.len() / slow,
+        cost_ns=(pl.col("transmit_ns") - pl.col("typical_ns")).sum() / pl.col("steps").first(),
+        slow_steps=pl.col("step").unique().sort(),
     )
-    compared = (
-        by_group.filter(pl.col("transmit_ns") > 0)
-        .with_columns(
-            typical_ns=pl.col("transmit_ns").median().over(SAME),
-            score=log_score("transmit_ns", SAME, limits.floor),
-            others=pl.len().over(SAME),
-        )
-        .with_columns(slowdown_factor=pl.col("transmit_ns") / pl.col("typical_ns"))
-    )
-    slow = compared.filter(
-        (pl.col("others") >= limits.groups)
-        & (pl.col("score") >= limits.score)
-        & (pl.col("slowdown_factor") >= limits.slowdown_factor)
-    )
-    cost = (pl.col("transmit_ns") - pl.col("typical_ns")) * pl.col("calls")
     return (
-        with_groups(slow, matched, groups)
-        .with_columns(rounded(pl.col("transmit_ns", "typical_ns")), cost_ns=rounded(cost))
+        found.join(_gains(suspect_costs), on="suspect", how="left", maintain_order="left")
+        .join(group_names(groups), on="group", how="left", maintain_order="left")
+        .with_columns(rounded(pl.col("transmit_ns", "typical_ns", "cost_ns")))
         .select(names(COLUMNS))
-        .sort(-pl.col("cost_ns"), "group", "operation", "size_bytes", "sent_bytes", nulls_last=True)
+        .sort(-pl.col("cost_ns"), "group", "ranks", nulls_last=True)
     )
+
+
+def _gains(costs: pl.DataFrame | None) -> pl.DataFrame:
+    """What replays say of each suspected group; nothing if there was no replay."""
+    if costs is None:
+        return pl.DataFrame(schema={"suspect": pl.Int32, **{name: SCHEMA[name] for name in _GAINS}})
+    each = costs.filter(pl.col("groups").list.len() > 0).explode("groups")
+    return each.rename({"groups": "suspect", "cost_ns": "exposed_ns"}).select("suspect", *_GAINS)

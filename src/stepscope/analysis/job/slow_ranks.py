@@ -98,7 +98,7 @@ def slow_ranks(
     rows = []
     stalls = suspects.filter("is_stall")["suspect"].to_list()
     slow = pl.col("ranks").list.eval(~pl.element().is_in(stalls)).list.any()
-    for row in suspect_costs.filter(slow).drop("links").iter_rows(named=True):
+    for row in suspect_costs.filter(slow).drop("links", "groups").iter_rows(named=True):
         who = _one(suspects.filter(pl.col("suspect").is_in(row.pop("ranks"))))
         # Others that were not recorded may be as late; but not in turn.
         unsure = {"saving_low_ns": 0} if missing and who["pattern"] != ROTATING else {}

@@ -1,4 +1,4 @@
-"""What slow ranks and slow links cost the job: by replay, and shared out among them."""
+"""What slow ranks, links and groups cost the job: by replay, and shared out among them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.job.late_ranks import compared_excess
+from stepscope.analysis.methods.call_cuts import CallCuts
 from stepscope.analysis.methods.costs import BusyCosts, ReplayCosts, quartiles
 from stepscope.analysis.methods.extra_work import with_extra
 from stepscope.analysis.methods.job_graph import OPERATION, JobGraph, job_graph
@@ -19,7 +20,6 @@ from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
 from stepscope.tables.base import Column, schema_of
-from stepscope.text_columns import filled_in
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Limits:
 COLUMNS = columns(
     Column("ranks", "list[int32]", "Numbers in `suspects`, of those that count as one."),
     Column("links", "list[int32]", "Numbers in `suspected_links`, of those that count as one."),
+    Column("groups", "list[int32]", "Number in `suspected_groups`."),
     "cost_ns",
     Column("cost_ratio", "float64", "`cost_ns` over the mean step."),
     Column(
@@ -54,6 +55,7 @@ COLUMNS = columns(
 def suspect_costs(
     suspects: pl.DataFrame | None,
     suspected_links: pl.DataFrame | None,
+    suspected_groups: pl.DataFrame | None,
     work: pl.DataFrame,
     dependencies: pl.DataFrame,
     excess: pl.DataFrame | None,
@@ -65,8 +67,8 @@ def suspect_costs(
     extra_pieces: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
-    """Find what slow ranks (`suspects`) and slow links (`suspected_links`) cost, by replaying the job without what they
-    take longer than others of their kind.
+    """Find what slow ranks (`suspects`), links and groups (`suspected_links`, `suspected_groups`) cost, by replaying
+    the job without what they take longer than others of their kind.
 
     Each gets the share that it adds on average over all orders of mending them (Shapley, 1953), so together they claim
     exactly what mending all of them saves. Those that cost too little each are taken for one if they are alike: mending
@@ -77,25 +79,31 @@ def suspect_costs(
 
     Returns:
         One row per suspect, or several that count as one, most expensive first. There is none for ranks that cost too
-        little, and none for links if it is unknown which calls use them.
+        little, and none for links and groups if it is unknown which calls use them.
 
     Raises:
         Unavailable: If no work lies in a step.
     """
-    players = _players(suspects, suspected_links)
+    players = _players(suspects, suspected_links, suspected_groups)
     if players.is_empty():
         return pl.DataFrame(schema=schema_of(COLUMNS))
     costs: ReplayCosts | BusyCosts
     if suspects is None or suspects.is_empty() or excess is None:
         graph = job_graph(work, dependencies, arrival, clocks)
-        costs = ReplayCosts(graph, _NOBODY, _NOBODY, None, _link_cuts(players, suspected_links, graph, arrival, links))
+        costs = ReplayCosts(
+            graph,
+            _NOBODY,
+            _NOBODY,
+            None,
+            _transmission(players, suspected_links, suspected_groups, graph, arrival, links),
+        )
     else:
         compared, cells = compared_excess(excess, arrival, ranks, steps), _cells(suspects)
         # Operations alone show how far a replay without calls is off.
         if (arrival is not None and (arrival["members"] > 1).any()) or (dependencies["why"] == OPERATION).any():
             known = work.join(compared.select("rank").unique(), on="rank", how="semi", maintain_order="left")
             graph = job_graph(known, dependencies, arrival, clocks)
-            slow = _link_cuts(players, suspected_links, graph, arrival, links)
+            slow = _transmission(players, suspected_links, suspected_groups, graph, arrival, links)
             costs = ReplayCosts(graph, *with_extra(compared, cells), _recorded(compared), slow, extra_pieces)
         else:
             costs = BusyCosts(compared, cells, None if (compared["kind"] == "computing").any() else _lengths(steps))
@@ -111,25 +119,33 @@ _NOBODY = pl.DataFrame(
 """No suspected ranks, and no excess."""
 
 
-def _players(suspects: pl.DataFrame | None, links: pl.DataFrame | None) -> pl.DataFrame:
-    """Who takes part: `player` (from 0), `ranks` or `links` (number there, else null), and what makes them alike."""
-    pattern = pl.when("is_stall").then(pl.lit("stall")).otherwise("pattern").alias("pattern")
-    parts = [
-        pl.DataFrame(schema={"ranks": pl.Int32, "links": pl.Int32, "kind": pl.String, "slow_steps": pl.List(pl.Int32)}),
-        None if suspects is None else suspects.select("kind", pattern, "period", "slow_steps", ranks="suspect"),
-        None
-        if links is None
-        else links.group_by("suspect", maintain_order=True)
-        .agg(
-            pl.col("pattern", "period").first(),
-            slow_steps=pl.col("step").drop_nulls().unique().sort(),
-            links=pl.col("suspect").first(),
-            kind=filled_in("{} {}", pl.col("unit").first(), pl.col("transport").first()),
-        )
-        .drop("suspect"),
-    ]
-    found = pl.concat([part for part in parts if part is not None], how="diagonal")
-    return found.with_row_index("player")
+def _players(suspects: pl.DataFrame | None, links: pl.DataFrame | None, groups: pl.DataFrame | None) -> pl.DataFrame:
+    """Who takes part: `player` (from 0), `ranks`, `links` or `groups` (its number there, else null), in which steps,
+    and what makes them alike."""
+    parts = [pl.DataFrame(schema=_PLAYERS)]
+    if suspects is not None:
+        pattern = pl.when("is_stall").then(pl.lit("stall")).otherwise("pattern").alias("pattern")
+        parts.append(suspects.select("kind", pattern, "period", "slow_steps", ranks="suspect"))
+    # Links of a kind may be slow for one reason; groups have each their own.
+    for what, rows, kind in (
+        ("links", links, pl.concat_str("unit", "transport", separator=" ")),
+        ("groups", groups, pl.col("suspect").cast(pl.String)),
+    ):
+        if rows is not None:
+            each = rows.group_by("suspect", maintain_order=True).agg(
+                pl.col("pattern", "period").first(),
+                slow_steps=pl.col("step").drop_nulls().unique().sort(),
+                kind=kind.first(),
+            )
+            parts.append(each.rename({"suspect": what}))
+    return pl.concat(parts, how="diagonal").with_row_index("player")
+
+
+_PLAYERS = {
+    **dict.fromkeys(("ranks", "links", "groups"), pl.Int32()),
+    **{"kind": pl.String(), "slow_steps": pl.List(pl.Int32)},
+    **{"pattern": pl.String(), "period": pl.Int64()},
+}
 
 
 def _cells(suspects: pl.DataFrame) -> pl.DataFrame:
@@ -137,18 +153,25 @@ def _cells(suspects: pl.DataFrame) -> pl.DataFrame:
     return suspects.select("suspect", "kind", rank="ranks", step="slow_steps").explode("rank").explode("step")
 
 
-def _link_cuts(
+def _transmission(
     players: pl.DataFrame,
-    suspected: pl.DataFrame | None,
+    suspected_links: pl.DataFrame | None,
+    suspected_groups: pl.DataFrame | None,
     graph: JobGraph,
     arrival: pl.DataFrame | None,
     links: pl.LazyFrame | None,
-) -> LinkCuts | None:
-    """What calls over suspected links take longer; None if there are none."""
-    if suspected is None or suspected.is_empty() or arrival is None or links is None:
+) -> LinkCuts | CallCuts | None:
+    """What calls over suspected links, or of suspected groups, take longer; None if there are none."""
+    if arrival is None:
         return None
-    first = int(players.filter(pl.col("links").is_not_null())["player"][0])
-    return LinkCuts(graph.nodes, arrival, between_ranks(links), suspected.with_columns(pl.col("suspect") + first))
+    for what, suspected in (("links", suspected_links), ("groups", suspected_groups)):
+        if suspected is not None and not suspected.is_empty():
+            first = int(players.filter(pl.col(what).is_not_null())["player"][0])
+            slow = suspected.with_columns(pl.col("suspect") + first)
+            if what == "links":
+                return None if links is None else LinkCuts(graph.nodes, arrival, between_ranks(links), slow)
+            return CallCuts(graph.nodes, arrival, slow)
+    return None
 
 
 def _recorded(compared: pl.DataFrame) -> list[int]:
@@ -182,7 +205,7 @@ def _shared_out(costs: ReplayCosts | BusyCosts, players: pl.DataFrame, limits: L
     enough = [(limits.link_cost_ratio if link else limits.cost_ratio) * total_ns for link in is_link]
     rows = []
     kept, shared = _shares(costs, players, enough)
-    left = frozenset(players.filter(is_link)["player"]).difference(*kept)
+    left = frozenset(players.filter(pl.col("ranks").is_null())["player"]).difference(*kept)
     told = [who for number in sorted(left) if (who := frozenset([number])) <= costs.replayed]
     for who, values in zip([*kept, *told], [*shared, *([0.0] * count for _ in told)], strict=True):
         of_players = players.filter(pl.col("player").is_in(sorted(who)))
@@ -193,7 +216,7 @@ def _shared_out(costs: ReplayCosts | BusyCosts, players: pl.DataFrame, limits: L
         low_ns, high_ns = saving_range(sum(values) / count, low, max(alone, high))
         rows.append(
             {
-                **{name: of_players[name].drop_nulls().to_list() for name in ("ranks", "links")},
+                **{name: of_players[name].drop_nulls().to_list() for name in ("ranks", "links", "groups")},
                 "cost_ns": round(sum(values) / count),
                 "cost_ratio": sum(values) / total_ns,
                 "saving_low_ns": low_ns,
@@ -203,7 +226,9 @@ def _shared_out(costs: ReplayCosts | BusyCosts, players: pl.DataFrame, limits: L
             }
         )
     found = pl.DataFrame(rows, schema=schema_of(COLUMNS))
-    return found.sort("cost_ns", "ranks", "links", descending=[True, False, False]).select(names(COLUMNS))
+    return found.sort("cost_ns", "ranks", "links", "groups", descending=[True, False, False, False]).select(
+        names(COLUMNS)
+    )
 
 
 def _shares(

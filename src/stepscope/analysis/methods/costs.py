@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from stepscope.analysis.methods.call_cuts import CallCuts
 from stepscope.analysis.methods.excess_places import PLACE, cuts
 from stepscope.analysis.methods.extra_waits import extra_waits
 from stepscope.analysis.methods.extra_work import apart
@@ -25,7 +26,7 @@ class ReplayCosts:
         excess: As for `cuts`.
         suspects: `suspect` (a number from 0), `rank`, `step`, `kind`: whose excess each one is about.
         known: The steps in which it is known who is slow. Default: all.
-        links: Suspects that are links; their numbers are others.
+        transmission: Suspects that are links or groups; their numbers are others.
         extra: Pieces of work that are not compared (`apart`).
     """
 
@@ -35,7 +36,7 @@ class ReplayCosts:
         excess: pl.DataFrame,
         suspects: pl.DataFrame,
         known: Sequence[int] | None = None,
-        links: LinkCuts | None = None,
+        transmission: LinkCuts | CallCuts | None = None,
         extra: pl.DataFrame | None = None,
     ) -> None:
         self._graph = graph
@@ -61,10 +62,10 @@ class ReplayCosts:
             number: (rows["node"], rows["cut"])
             for (number,), rows in found.partition_by("suspect", as_dict=True, maintain_order=True).items()
         }
-        self._links = links
+        self._transmission = transmission
         waits = extra_waits(graph, suspects, excess)
         self._waits = {number: rows["node"] for (number,), rows in waits.partition_by("suspect", as_dict=True).items()}
-        self.replayed = frozenset((*self._cuts, *self._waits, *(links.suspects if links else ())))
+        self.replayed = frozenset((*self._cuts, *self._waits, *(transmission.suspects if transmission else ())))
         """Suspects without whose excess the job can be replayed."""
         self._graphs = {frozenset[int](): graph}
         self._saved: dict[frozenset[int], Sequence[float]] = {}
@@ -86,13 +87,13 @@ class ReplayCosts:
     def mended(self, mended: frozenset[int]) -> tuple[JobGraph, pl.Series]:
         """The job without the excess of these suspects, and the durations of its nodes; lags stay as they are.
 
-        Waits for the device that only these suspects have are left out, and calls over their links are shorter.
+        Waits for the device that only these suspects have are left out, and their calls are shorter.
         """
         numbers = sorted(mended)
         durations = self._graph.simulation.duration_ns
         parts = [self._cuts[number] for number in numbers if number in self._cuts]
-        if self._links is not None and not mended.isdisjoint(self._links.suspects):
-            parts.append(self._links.of(mended))
+        if self._transmission is not None and not mended.isdisjoint(self._transmission.suspects):
+            parts.append(self._transmission.of(mended))
         if parts:
             nodes = pl.concat([nodes for nodes, _ in parts])
             cut = (

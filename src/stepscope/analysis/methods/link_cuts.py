@@ -57,8 +57,9 @@ class LinkCuts:
         struck = used.join(self._mended.select("key").unique(), on="key", how="semi")
         self._used = struck.select("row", "key", "duration_ns")
         self._nodes = _of_calls(nodes, arrival, struck.select("key", *_CALLS).unique("key"))
-        self.suspects = frozenset(self._mended["suspect"].unique().to_list())
-        """Those whose links are used by any call."""
+        known = self._mended.join(self._nodes, on="key", how="semi")
+        self.suspects = frozenset(known["suspect"].unique().to_list())
+        """Those of which it is known which calls use their links."""
 
     def of(self, suspects: Iterable[int]) -> tuple[pl.Series, pl.Series]:
         """Nodes, and by how many ns each is shorter, if the links of these suspects are as fast as typical ones."""

@@ -1,0 +1,186 @@
+"""Which process groups, or ranks that send to each other, transmit more slowly than comparable ones, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.communication.comparable_calls import SAME, sized_calls
+from stepscope.analysis.communication.comparable_calls import Limits as SizeLimits
+from stepscope.analysis.methods.call_positions import CALL
+from stepscope.analysis.methods.chance import chance_of_late
+from stepscope.analysis.methods.statistics import MAD_TO_SIGMA, rounded
+from stepscope.analysis.methods.timing import timing
+from stepscope.analysis.rank_lists import as_rank_list
+from stepscope.analysis.registry import analysis
+from stepscope.limits import limit
+from stepscope.tables.base import Column, schema_of
+
+
+@dataclass(frozen=True)
+class Limits(SizeLimits):
+    """When a group counts as slow."""
+
+    slowdown_factor: float = limit(
+        1.25, "of the median group's transmission", "healthy groups of a kind agree within 10 %"
+    )
+    score: float = limit(3.5, "robust deviations of log(transmission)", "Iglewicz and Hoaglin, 1993")
+    floor: float = limit(0.05, "of log(transmission)", "smaller spread is noise")
+    groups: int = limit(3, "comparable groups", "fewer give no median to compare with")
+    pair_factor: float = limit(
+        2.0, "of the only other group's transmission", "one other shows no spread, so only a large difference counts"
+    )
+    steps: int = limit(2, "steps in which it is slow, if not in all", "once may be chance")
+    all_steps: int = limit(4, "steps, for those that are slow to show", "fewer show no usual step")
+    most_ratio: float = limit(0.5, "of its steps at most, if not in all", "else it is unknown which ones are usual")
+    chance: float = limit(0.1, "probability, for all groups together", "that one is slow in so many steps by chance")
+
+
+COLUMNS = columns(
+    Column("suspect", "int32", "Number of what is slow, from 0."),
+    meaning("group", "Key of the process group."),
+    Column("ranks", "string", "Members of the group, or the two ranks of a transfer, e.g. `0, 1`."),
+    "step",
+    Column("sequence", "int64", "Position of a slow call in its group, as in `arrival`."),
+    "operation",
+    meaning("transmit_ns", "How long it transmits."),
+    Column("typical_ns", "int64", "How long this takes in comparable groups, or in its usual steps."),
+    Column("slowdown_factor", "float64", "Time of all slow calls over the typical time."),
+    meaning("score", "How far it stands out, in robust standard deviations; null if there is only one other group."),
+    Column("beside", "string", "What is faster: `others`, or its own other `steps`.", values=("others", "steps")),
+    Column("pattern", "string", "When it is slow, as in `late_ranks`."),
+    Column("period", "int64", "Steps between recurrences; null if irregular."),
+    meaning("steps", "Number of its steps."),
+    nulls="period score",
+)
+
+_PLACE = ["ranks"]
+"""Groups of the same ranks use the same links."""
+
+_STEP = [*_PLACE, "step"]
+
+
+@analysis("job", COLUMNS, whole_job=True)
+def suspected_groups(
+    arrival: pl.DataFrame,
+    links: pl.LazyFrame | None,
+    suspected_links: pl.DataFrame | None = None,
+    limits: Limits = Limits(),
+) -> pl.DataFrame:
+    """Compare the transmission of each group, or pair of ranks that send to each other, with others, and with itself.
+
+    Where links were recorded, they show which one is slow (`suspected_links`), so no group is named if any is. Calls
+    are comparable if operation, size and number of members are equal. The transmission of a call is the shortest of its
+    members' (`arrival`): the time from the last arrival to the first end; the size is the payload or, if that is
+    unknown, the bytes that its members sent over links. Calls of unknown size are not compared. A group is slow if all
+    its calls together take longer than in the median group, or in some steps longer than in its median step. What
+    that costs is `suspect_costs`.
+
+    Returns:
+        One row per slow group, or pair of ranks, and call in its slow steps.
+    """
+    if suspected_links is not None and not suspected_links.is_empty():
+        return pl.DataFrame(schema=schema_of(COLUMNS))
+    calls = _calls(arrival, links, limits)
+    of_places = calls.group_by(*_PLACE, *SAME).agg(own_ns=pl.col("transmit_ns").quantile(0.5, "lower"))
+    kinds = of_places.with_columns(
+        places=pl.len().over(SAME), median_ns=pl.col("own_ns").quantile(0.5, "lower").over(SAME)
+    )
+    known = calls.join(kinds, on=[*_PLACE, *SAME], nulls_equal=True)
+    steady, sometimes = _slower_than_others(known, limits), _slower_than_itself(known, limits)
+    sometimes = sometimes.join(steady, on=_PLACE, how="anti")
+    columns = [*_STEP, "score", "is_steady"]
+    late = pl.concat(
+        [steady.with_columns(is_steady=True).select(columns), sometimes.with_columns(is_steady=False).select(columns)]
+    )
+    if late.is_empty():
+        return pl.DataFrame(schema=schema_of(COLUMNS))
+    typical = pl.when("is_steady").then("median_ns").otherwise("own_ns")
+    rows = known.join(late, on=_STEP).with_columns(typical_ns=rounded(typical))
+    return _described(rows, late, known.select(_STEP).unique())
+
+
+def _calls(arrival: pl.DataFrame, links: pl.LazyFrame | None, limits: Limits) -> pl.DataFrame:
+    """Matched calls in steps, with `ranks`: all that the group was seen with, or the two of a transfer."""
+    matched = arrival.filter(
+        (pl.col("members") > 1) & pl.col("group").is_not_null() & pl.col("step").is_not_null()
+    ).with_columns(operation=pl.when("point_to_point").then(pl.lit("transfer")).otherwise("operation"))
+    of_groups = matched.group_by("group").agg(all_ranks=as_rank_list(pl.col("rank")))
+    of_calls = matched.group_by(CALL).agg(two=as_rank_list(pl.col("rank")), transfer=pl.col("point_to_point").any())
+    sized = sized_calls(matched, links, limits.alike_factor)
+    found = sized.join(of_calls, on=CALL).join(of_groups, on="group").filter(pl.col("transmit_ns") > 0)
+    return found.with_columns(ranks=pl.when("transfer").then("two").otherwise("all_ranks"))
+
+
+def _slower_than_others(calls: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """Groups that are slower than comparable ones, and in which steps: `_STEP`, `score`."""
+    compared = calls.filter(pl.col("places") > 1)
+    whole = compared.group_by(_PLACE).agg(
+        factor=pl.col("own_ns").sum() / pl.col("median_ns").sum(), others=pl.col("places").max()
+    )
+    log = pl.col("factor").log()
+    # Of four groups with two slow ones, the others show the noise.
+    spread = pl.max_horizontal(log.abs().quantile(0.5, "lower") * MAD_TO_SIGMA, limits.floor)
+    of_two = pl.col("others") < limits.groups
+    slow = whole.with_columns(score=pl.when(~of_two).then(log / spread)).filter(
+        pl.when(of_two)
+        .then(pl.col("factor") >= limits.pair_factor)
+        .otherwise((pl.col("factor") >= limits.slowdown_factor) & (pl.col("score") >= limits.score))
+    )
+    by_step = compared.join(slow, on=_PLACE).group_by(*_STEP, "score", "factor")
+    steps = by_step.agg(now=pl.col("transmit_ns").sum() / pl.col("median_ns").sum())
+    return steps.filter(pl.col("now") > (1 + pl.col("factor")) / 2).select(*_STEP, "score")
+
+
+def _slower_than_itself(calls: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """Groups that are slower in some steps than in the median one, more often than chance explains."""
+    steps = calls.group_by(_STEP).agg(factor=pl.col("transmit_ns").sum() / pl.col("own_ns").sum())
+    log = pl.col("factor").log()
+    spread = pl.max_horizontal((log - log.median()).abs().median().over(_PLACE) * MAD_TO_SIGMA, limits.floor)
+    scored = steps.with_columns(score=(log - log.median().over(_PLACE)) / spread, count=pl.len().over(_PLACE))
+    late = scored.filter(
+        (pl.col("count") >= limits.all_steps)
+        & (pl.col("factor") >= limits.slowdown_factor)
+        & (pl.col("score") >= limits.score)
+    ).with_columns(late=pl.len().over(_PLACE))
+    places = scored.select(_PLACE).n_unique()
+    total, every = late.height, scored.height
+    chances = [
+        places * chance_of_late(n, count, total - n, every - count) for n, count in late.select("late", "count").rows()
+    ]
+    alone = pl.lit(places == 1)
+    return (
+        late.with_columns(pl.Series("chance", chances, dtype=pl.Float64))
+        .filter(
+            (pl.col("late") >= limits.steps)
+            & (pl.col("late") <= limits.most_ratio * pl.col("count"))
+            & (alone | (pl.col("chance") <= limits.chance))
+        )
+        .select(*_STEP, pl.col("score").min().over(_PLACE))
+    )
+
+
+def _described(rows: pl.DataFrame, late: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
+    """The answer, of slow calls."""
+    lists = late.sort(*_STEP).group_by(_PLACE, maintain_order=True).agg(late="step")
+    every = seen.sort("step").group_by(_PLACE, maintain_order=True).agg(seen="step")
+    lists = lists.join(every, on=_PLACE, maintain_order="left")
+    times = [timing(all_steps, set(steps)) for all_steps, steps in lists.select("seen", "late").iter_rows()]
+    when = lists.select(
+        *_PLACE,
+        suspect=pl.int_range(pl.len(), dtype=pl.Int32),
+        pattern=pl.Series([one.pattern for one in times], dtype=pl.String),
+        period=pl.Series([one.period for one in times], dtype=pl.Int64),
+        steps=pl.col("seen").list.len().cast(pl.Int64),
+    )
+    return (
+        rows.join(when, on=_PLACE)
+        .with_columns(
+            beside=pl.when("is_steady").then(pl.lit("others")).otherwise(pl.lit("steps")),
+            slowdown_factor=pl.col("transmit_ns").sum().over("suspect") / pl.col("typical_ns").sum().over("suspect"),
+        )
+        .select(names(COLUMNS))
+        .sort("suspect", "step", "sequence")
+    )
