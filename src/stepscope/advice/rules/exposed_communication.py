@@ -193,4 +193,4 @@ def _claimed_ns(links: pl.DataFrame | None, groups: pl.DataFrame | None) -> floa
         return float(links.select(pl.max_horizontal("cost_ns", "exposed_ns").sum()).item())
     if groups is None or groups.is_empty():
         return 0.0
-    return float(groups["cost_ns"].max() or 0)  # type: ignore[arg-type]
+    return float(groups.group_by("group").agg(pl.col("cost_ns").sum())["cost_ns"].max() or 0)  # type: ignore[arg-type]
