@@ -15,11 +15,6 @@ from stepscope.advice.rules.slow_link import WHEN, exposed_share
 from stepscope.analysis.methods.statistics import median
 from stepscope.analysis.rank_lists import listed
 
-_TAKES = Text(
-    "roup {group} (ranks {ranks}) takes {slowdown_factor:number .1f}x as long to transmit as "
-    "{usual:one comparable groups|in its other steps}",
-    "通信组 {group}（rank {ranks}）的传输时间是{usual:one 同类通信组|其余步}的 {slowdown_factor:number .1f} 倍",
-)
 _BASIS = (
     Text(
         "{replayed:one from the lower to the upper quartile of what a replay of the job saves if these calls take as "
@@ -41,20 +36,43 @@ _TIMES = Text(
 )
 
 
-def _message(action: Text) -> Message:
+def _message(usual: Text, cause: Text, action: Text) -> Message:
+    takes = (
+        Text(
+            "roup {group} (ranks {ranks}) takes {slowdown_factor:number .1f}x as long to transmit as ",
+            "通信组 {group}（rank {ranks}）的传输时间是",
+        )
+        + usual
+        + Text("", "的 {slowdown_factor:number .1f} 倍")
+        + WHEN
+    )
     return Message(
-        summary=Text("G", "") + _TAKES + WHEN + Text(".", "。"),
-        short=Text("g", "") + _TAKES + WHEN,
-        cause=Text(
-            "{usual:one Some link between these ranks is slow: their|Their} calls take {cost_ns:ms} longer {per:each}.",
-            "{usual:one 这些 rank 之间有链路较慢：|}它们的通信调用{per:each}多用 {cost_ns:ms}。",
-        ),
+        summary=Text("G", "") + takes + Text(".", "。"),
+        short=Text("g", "") + takes,
+        cause=cause,
         action=action,
         basis=_BASIS,
     )
 
 
-MESSAGES = {"slow": _message(_LINKS), "times": _message(_TIMES)}
+MESSAGES = {
+    "slow": _message(
+        Text("comparable groups", "同类通信组"),
+        Text(
+            "Some link between these ranks is slow: their calls take {cost_ns:ms} longer {per:each}.",
+            "这些 rank 之间有链路较慢：它们的通信调用{per:each}多用 {cost_ns:ms}。",
+        ),
+        _LINKS,
+    ),
+    "times": _message(
+        Text("in its other {per:nouns}", "其余{per:noun}"),
+        Text(
+            "What they send is the same, but their calls take {cost_ns:ms} longer, averaged over all {per:nouns}.",
+            "发送的内容相同，但通信调用平均到每{per:noun}多用 {cost_ns:ms}。",
+        ),
+        _TIMES,
+    ),
+}
 """`slow`: slower than others; `times`: slower than itself in other steps."""
 
 
@@ -86,7 +104,6 @@ def slow_group(
                 "group": row["group_name"] or row["group"],
                 **{name: row[name] for name in ("ranks", "cost_ns", "slowdown_factor")},
                 **pattern_words(row, per),
-                "usual": 1 if row["beside"] == "others" else 2,
                 "replayed": 1 if replayed else 2,
                 "error_ratio": replay_error(row),
             },
