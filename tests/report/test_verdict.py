@@ -48,7 +48,7 @@ def slow_rank(rank: int, saving_ms: float) -> Finding:
 def idle(saving_ms: float) -> Finding:
     """A finding that accuses nobody."""
     lost = {"idle_ns": saving_ms * 1e6, "step_ns": 10**8, "ratio": saving_ms / 100}
-    unknown = dict.fromkeys(("lost_ns", "recorded_ns", "when", "mostly"))
+    unknown = dict.fromkeys(("lost_ns", "recorded_ns", "when", "mostly", "left_out", "functions_each"))
     return finding("idle-time", "python", saving_ms, job_ranks=3, functions=[], **lost, **unknown)
 
 

@@ -111,13 +111,15 @@ def idle_time(
         saved_ns = 0 if cause == NOT_RECORDED else lost_ns
         every = breakdown.filter(pl.col("rank") == row["rank"]).height if breakdown.width else 0
         saving = _of_all_steps(row, saved_ns, every)
+        much = _how_much(row, lost_ns, every, limits)
         yield Finding(
             rule="idle-time",
             message=_message(cause, slowest, idle_functions),
             parameters={
                 "job_ranks": job_ranks,
-                **_how_much(row, lost_ns, limits),
-                "functions": ran,
+                **much,
+                "functions": None if much["idle_ns"] else ran,
+                "functions_each": _each(ran, max(every, row["steps"])) if much["idle_ns"] else None,
                 **gap_parameters(recurring_gaps, row["rank"], cause, row["mean_ns"], limits.gap_ratio),
                 **(loader_parameters(slowest) if loading else {}),
             },
@@ -192,17 +194,20 @@ def _range(row: dict[str, Any], saving: int) -> dict[str, Any]:
     return widened(saving, row["median_ns"], row["mean_ns"])
 
 
-def _how_much(row: dict[str, Any], lost_ns: int, limits: Limits) -> dict[str, Any]:
-    """The time lost: of a step, or of all steps and in which."""
-    recorded, steps = row["recorded_ns"], row["steps"]
+def _how_much(row: dict[str, Any], lost_ns: int, every: int, limits: Limits) -> dict[str, Any]:
+    """The time lost, as the saving states it: of the mean step, or of all steps and in which."""
+    idle_ns, step_ns = (_of_all_steps(row, total, every) for total in (lost_ns, row["recorded_ns"]))
+    steps = row["steps"] if row["period"] is not None else max(every, row["steps"])
+    left_out = every - row["steps"]
     when = occurrence(row | {"lost_ns": lost_ns}, limits)
     is_all = lost_ns < row["lost_ns"]
     return {
-        "idle_ns": None if when else lost_ns / steps,
-        "step_ns": None if when else recorded / steps,
-        "lost_ns": lost_ns if when else None,
-        "recorded_ns": recorded if when else None,
-        "ratio": lost_ns / recorded,
+        "idle_ns": None if when else idle_ns,
+        "step_ns": None if when else step_ns,
+        "lost_ns": idle_ns * steps if when else None,
+        "recorded_ns": step_ns * steps if when else None,
+        "ratio": idle_ns / step_ns,
+        "left_out": left_out if left_out > 0 and not when else None,
         "when": when if is_all else None,
         "mostly": None if is_all else when,
     }
@@ -235,6 +240,11 @@ def _function(row: dict[str, Any]) -> dict[str, Any]:
     caller, _, place = (row["called_by"] or "").removesuffix(")").rpartition(" (")
     file, _, line = place.rpartition(":")
     return {**known, "name": _built_in(row["function"]), "called_by": caller, "file": file, "line": line or None}
+
+
+def _each(functions: list[dict[str, Any]], steps: int) -> list[dict[str, Any]]:
+    """Functions with their time in the mean step."""
+    return [{**one, "idle_ns": one["idle_ns"] / steps} for one in functions]
 
 
 def _built_in(name: str) -> str | None:

@@ -12,12 +12,15 @@ _WHO = Text(
 )
 _HOW_MUCH = Text(
     ": {job_ranks:one |at least |}[{idle_ns:ms} of {step_ns:whole}][{lost_ns:ms} of {recorded_ns:ms}] ({ratio:percent})"
-    "[, most of it {mostly:when}][, {when:when}].",
+    "[, most of it {mostly:when}][, {when:when}][, not counting start-up and end: {left_out:windows}].",
     "：[{step_ns:whole} 中{job_ranks:one |至少|}有 {idle_ns:ms}]"
     "[{recorded_ns:ms} 中{job_ranks:one |至少|}有 {lost_ns:ms}]（{ratio:percent}）"
-    "[，大部分出现在{mostly:when}][，出现在{when:when}]。",
+    "[，大部分出现在{mostly:when}][，出现在{when:when}][，不计首尾的 {left_out:windows}]。",
 )
-_RUNS = Text("[ It runs {functions:functions}.]", "[其间运行的是 {functions:functions}。]")
+_RUNS = Text(
+    "[ It runs {functions:functions}.][ It runs {functions_each:functions}, {per:each}.]",
+    "[其间运行的是 {functions:functions}。][其间运行的是 {functions_each:functions}（{per:each}）。]",
+)
 _GAP = Text(
     "[ Its greatest gap takes {gap_ns:ms} {per:each}, before `{gap_next}`.][ In that gap, the host is in "
     "`{gap_during}`.]",
