@@ -59,7 +59,9 @@ def slowed_steps() -> pl.DataFrame:
     row = {"slow_steps": [3, 4], "steps": 9, "factor": 1.5, "excess_ns": 600, "error_ratio": 0.1, "cost_ratio": 0.2}
     row |= {"cost_ns": 200, "saving_low_ns": 150, "saving_high_ns": 250}
     kinds = [(kind, ranks, names) for kind in ("computing", "memory") for ranks, names in ((2, ["gemm"]), (1, []))]
-    return pl.DataFrame([{**row, "kind": kind, "ranks": ranks, "names": names} for kind, ranks, names in kinds])
+    return pl.DataFrame(
+        [{**row, "kind": kind, "compared_ranks": ranks, "names": names} for kind, ranks, names in kinds]
+    )
 
 
 def fast_ranks() -> pl.DataFrame:

@@ -85,7 +85,7 @@ def slowed_steps(slowed_steps: pl.DataFrame, breakdown: pl.DataFrame, limits: Li
         if row["cost_ratio"] < limits.cost_ratio:
             continue
         error = replay_error(row)
-        kind = row["kind"] if row["ranks"] > 1 else f"{row['kind']}/one"
+        kind = row["kind"] if row["compared_ranks"] > 1 else f"{row['kind']}/one"
         yield Finding(
             rule="slowed-steps",
             message=kind,
@@ -100,5 +100,7 @@ def slowed_steps(slowed_steps: pl.DataFrame, breakdown: pl.DataFrame, limits: Li
             **widened(row["cost_ns"], 0 if error else row["saving_low_ns"], row["saving_high_ns"]),
             per=per,
             where={"steps": row["slow_steps"]},
-            evidence={name: row[name] for name in ("kind", "factor", "excess_ns", "names", "ranks", "error_ratio")},
+            evidence={
+                name: row[name] for name in ("kind", "factor", "excess_ns", "names", "compared_ranks", "error_ratio")
+            },
         )
