@@ -223,11 +223,23 @@ def test_of_two_equally_slow_ranks_both_have_to_be_mended() -> None:
 
 
 def test_without_calls_a_step_is_as_long_as_the_busiest_rank() -> None:
-    busy = excess((0, 1, 30), (1, 1, 0), (2, 1, 10)).with_columns(own_ns=pl.Series([130, 100, 110]))
+    busy = excess((0, 1, 30), (1, 1, 0), (2, 1, 10)).with_columns(own_ns=pl.Series([130, 100, 110]), on_host=False)
     costs = BusyCosts(busy, suspects((0, 0, 1), (1, 2, 1)))
 
     assert (costs.steps, costs.step_ns.to_list()) == ([1], [130])
     assert [costs.saved(frozenset(one)) for one in (set(), {0}, {1}, {0, 1})] == [[0.0], [20.0], [0.0], [30.0]]
+
+
+def test_without_calls_a_host_and_its_device_work_side_by_side() -> None:
+    device = excess((0, 1, 0), (1, 1, 0)).with_columns(own_ns=pl.lit(100, pl.Int64), on_host=False)
+    host = excess((0, 1, 60), (1, 1, 0)).with_columns(
+        own_ns=pl.Series([120, 60]), on_host=True, kind=pl.lit("dispatch")
+    )
+    late = suspects((0, 0, 1)).with_columns(kind=pl.lit("dispatch"))
+    costs = BusyCosts(pl.concat([device, host]), late)
+
+    assert costs.step_ns.to_list() == [120]
+    assert costs.saved(frozenset({0})) == [20.0]
 
 
 def test_shares_sum_to_what_all_save_and_equal_causes_get_as_much() -> None:

@@ -17,6 +17,7 @@ from stepscope.analysis.methods.link_cuts import LinkCuts, between_ranks
 from stepscope.analysis.methods.saving_range import TRUSTED_RATIO, saving_range
 from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.registry import analysis
+from stepscope.analysis.replay.work import HOST, ON_HOST
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
 from stepscope.tables.base import Column, schema_of
@@ -74,8 +75,8 @@ def suspect_costs(
     exactly what mending all of them saves. Those that cost too little each are taken for one if they are alike: mending
     many ranks that are about as slow saves much, and mending any of them nothing.
 
-    If the ranks share no calls, a step is taken to be as long as the rank that is busy longest; or as it was, if it is
-    unknown how long they compute.
+    If the ranks share no calls, a step is taken to be as long as the host or device that is busy longest; or as it was,
+    if it is unknown how long they compute.
 
     Returns:
         One row per suspect, or several that count as one, most expensive first. There is none for ranks that cost too
@@ -106,7 +107,8 @@ def suspect_costs(
             slow = _transmission(players, suspected_links, suspected_groups, graph, arrival, links)
             costs = ReplayCosts(graph, *with_extra(compared, cells), _recorded(compared), slow, extra_pieces)
         else:
-            costs = BusyCosts(compared, cells, None if (compared["kind"] == "computing").any() else _lengths(steps))
+            known_long = (compared["kind"] == "computing").any()
+            costs = BusyCosts(_sides(compared, work), cells, None if known_long else _lengths(steps))
     return _shared_out(costs, players, limits)
 
 
@@ -186,6 +188,13 @@ def _recorded(compared: pl.DataFrame) -> list[int]:
         .to_list()
     )
     return recorded
+
+
+def _sides(compared: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """The rows with `on_host`: whether it is work of the host beside that of the rank's device."""
+    with_device = work.filter(pl.col("lane") != HOST)["rank"].unique()
+    beside = pl.col("rank").is_in(with_device.implode()) & pl.col("kind").is_in(ON_HOST)
+    return compared.with_columns(on_host=beside)
 
 
 def _lengths(steps: pl.LazyFrame) -> pl.DataFrame:

@@ -115,19 +115,23 @@ class ReplayCosts:
 
 
 class BusyCosts:
-    """Savings if each step takes as long as the rank that is busy longest.
+    """Savings if each step takes as long as the host or device that is busy longest.
 
     Args:
-        excess: `rank`, `step`, `kind`, `own_ns`, `excess_ns`.
+        excess: `rank`, `step`, `kind`, `own_ns`, `excess_ns`, and `on_host`: whether it is work of the host of a rank
+            that has a device, which work side by side.
         suspects: As for `ReplayCosts`.
         lengths: `step` and `own_ns`, how long each step took at least. Default: as long as the longest rank is busy.
     """
 
+    _PLACE = ("rank", "step", "on_host")
+
     def __init__(self, excess: pl.DataFrame, suspects: pl.DataFrame, lengths: pl.DataFrame | None = None) -> None:
         self.replayed = frozenset(suspects["suspect"])
         """As of `ReplayCosts`."""
-        self._busy = excess.group_by("rank", "step").agg(pl.col("own_ns").sum())
-        self._suspects = suspects.join(excess.select(*PLACE, pl.col("excess_ns").clip(lower_bound=0)), on=PLACE)
+        self._busy = excess.group_by(self._PLACE).agg(pl.col("own_ns").sum())
+        own = excess.select(*PLACE, "on_host", pl.col("excess_ns").clip(lower_bound=0))
+        self._suspects = suspects.join(own, on=PLACE)
         longest = self._longest(self._busy)
         self.steps: list[int] = longest["step"].to_list()
         self._busy_ns = longest["own_ns"]
@@ -138,8 +142,8 @@ class BusyCosts:
     def saved(self, mended: frozenset[int]) -> Sequence[float]:
         """By how much each step is shorter without the excess of these suspects."""
         without = self._suspects.filter(pl.col("suspect").is_in(sorted(mended))).unique(PLACE)
-        less = without.group_by("rank", "step").agg(less=pl.col("excess_ns").sum())
-        busy = self._busy.join(less, on=["rank", "step"], how="left").with_columns(
+        less = without.group_by(self._PLACE).agg(less=pl.col("excess_ns").sum())
+        busy = self._busy.join(less, on=self._PLACE, how="left").with_columns(
             own_ns=pl.col("own_ns") - pl.col("less").fill_null(0)
         )
         return [float(saved) for saved in self._busy_ns - self._longest(busy)["own_ns"]]
