@@ -145,7 +145,7 @@ QUESTIONS: Mapping[str, Callable[[Path], Run]] = {
     "other issues": other_issues,
     "selected ranks": lambda job: open_run(job, ranks="1"),
     "selected steps": lambda job: open_run(job, steps="4"),
-    "other limits": lambda job: open_run(job).with_limits(limits_from({"slow_ranks": {"cost_ratio": 0.5}})),
+    "other limits": lambda job: open_run(job).with_limits(limits_from({"suspect_costs": {"cost_ratio": 0.5}})),
 }
 
 

@@ -135,11 +135,11 @@ class Analysis:
     def of_ranks(self, answer: pl.DataFrame, ranks: Sequence[int]) -> pl.DataFrame:
         """The rows of an answer about the whole job that are about some ranks.
 
-        Rows may name one rank (`rank`), the two ends of a link (`rank_a`, `rank_b`) or several (`ranks`, a text); rows
-        that name none are about all.
+        Rows may name one rank (`rank`), the two ends of a link (`rank_a`, `rank_b`) or several (`ranks`, if that is a
+        text); rows that name none are about all.
         """
         named = [pl.col(name).is_in(ranks) for name in ("rank", "rank_a", "rank_b") if name in self.schema]
-        if "ranks" in self.schema:
+        if self.schema.get("ranks") == pl.String:
             named.append(listed_ranks().list.set_intersection(pl.lit(ranks, pl.List(pl.Int32))).list.len() > 0)
         return answer.filter(pl.any_horizontal(named)) if named else answer
 
