@@ -128,7 +128,9 @@ def _slack(calls: pl.DataFrame, kernels: pl.LazyFrame) -> pl.Series:
             launched.filter(pl.col("kind") == "compute").select(
                 "rank", at="launch_start_ns", until=pl.col("start_ns") + pl.col("duration_ns")
             ),
-            launched.filter(is_call).select("rank", "start_ns", at="launch_start_ns").unique(["rank", "start_ns"]),
+            launched.filter(is_call)
+            .select("rank", "start_ns", at="launch_start_ns")
+            .unique(["rank", "start_ns"], keep="first", maintain_order=True),
         ]
     )
     done = work.sort("at").with_columns(pl.col("until").cum_max().over("rank"))
