@@ -1,6 +1,6 @@
 """How well the product names who costs time in a job, and how much: jobs with known truth, by kind of fault.
 
-    benchmarks/detect.py [--jobs 300] [--quick] [--only TEXT] [--gen SCRIPT] [--samples DIR] [--tree DIR]
+    benchmarks/detect.py [--jobs 400] [--quick] [--only TEXT] [--gen SCRIPT] [--samples DIR] [--tree DIR]
         [--json FILE] [--beside FILE] [--show]
 
 Each job is simulated with and without its faults, from the same random numbers; the product sees only the first one.
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from simulated.truth import Job
 
 HERE = Path(__file__).parent
-QUICK_JOBS = 63
+QUICK_JOBS = 90
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=300, help="how many jobs")
+    parser.add_argument("--jobs", type=int, default=400, help="how many jobs")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_JOBS} jobs, about one of each fault")
     parser.add_argument("--only", default="", help="only faults whose name contains this")
     parser.add_argument("--tree", type=Path, default=HERE.parent, help="the tree whose product is asked")

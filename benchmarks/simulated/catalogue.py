@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count, islice
 
+from simulated.by_design import metrics, output_layer, small_embedding
+from simulated.chosen import HOST_BOUND, Family, shape_of, victim_of
 from simulated.faults import (
     FASTER,
     Change,
@@ -19,50 +21,14 @@ from simulated.faults import (
 )
 from simulated.layouts import MS, US, Shape, noisier
 from simulated.on_cpu import cpu_programs
-from simulated.operations import SlowPath
+from simulated.slow_links import LINKS
 from simulated.truth import STEP_NUMBER, Job
-from simulated.uneven import EMBEDDING, METRICS, OUTPUT, UNEVEN, on_rank, on_stage
-
-LAYOUTS: dict[str, Shape] = {
-    "dp8": Shape(),
-    "tp4": Shape(ranks=16, tensor=4, layers=3, steps=6),
-    "pp4": Shape(ranks=8, stages=4, layers=1, micro_batches=6, steps=6),
-    "dp4": Shape(ranks=4, steps=10, layers=6),
-    "tp2pp2": Shape(ranks=16, tensor=2, stages=2, layers=1, micro_batches=4, steps=5),
-    "zero8": Shape(sharded=True),
-    "experts8": Shape(experts=True, layers=3),
-    "dp16 on 2 hosts": Shape(ranks=16, layers=3, steps=6, clock_spread_ns=3 * MS),
-    "tp2": Shape(ranks=8, tensor=2, steps=20, layers=2),
-    "tp4pp2 on 4 hosts": Shape(
-        ranks=32, tensor=4, stages=2, layers=1, micro_batches=3, steps=4, clock_spread_ns=3 * MS
-    ),
-    "dp8 ahead": Shape(synchronises=False, loader_ns=50 * US),
-    "dp64 on 8 hosts": Shape(ranks=64, layers=2, steps=4, clock_spread_ns=3 * MS),
-    "dp8, short kernels": Shape(layers=16, layer_kernels=12, kernel_ns=40 * US, layer_bytes=3_000_000, steps=4),
-}
-"""Layouts whose ranks have enough work to hide some of their communication."""
-
-HOST_BOUND = Shape(kernel_ns=12 * US, gap_ns=28 * US, layers=8, layer_bytes=2_000_000)
-
-Family = Callable[[int], Job]
-
-
-def _shape(number: int, *names: str, **changes: object) -> tuple[str, Shape]:
-    """Layout, noise and seed of the n-th job of a family."""
-    chosen = names or tuple(LAYOUTS)
-    name = chosen[number % len(chosen)]
-    shape = noisier(LAYOUTS[name], (number + number // len(chosen)) % 5)
-    return name, replace(shape, seed=number, **changes)  # type: ignore[arg-type]
-
-
-def _victim(shape: Shape, number: int) -> int:
-    return (number * 5 + 3) % shape.ranks
 
 
 def _slow(factor: float, match: str = "", reason: str = "") -> Family:
     def family(number: int) -> Job:
-        name, shape = _shape(number)
-        fault = Fault("computing", "rank", (_victim(shape, number),), kernels(factor, match), reason=reason)
+        name, shape = shape_of(number)
+        fault = Fault("computing", "rank", (victim_of(shape, number),), kernels(factor, match), reason=reason)
         return Job(name, shape, [fault])
 
     return family
@@ -70,9 +36,9 @@ def _slow(factor: float, match: str = "", reason: str = "") -> Family:
 
 def _in_steps(which: Callable[[int], bool], steps: int, factor: float = 1.4) -> Family:
     def family(number: int) -> Job:
-        name, shape = _shape(number, "dp8", "dp4", "tp2", "zero8", steps=steps)
+        name, shape = shape_of(number, "dp8", "dp4", "tp2", "zero8", steps=steps)
         chosen = frozenset(step for step in range(steps) if which(step))
-        fault = Fault("computing", "rank", (_victim(shape, number),), kernels(factor), steps=chosen)
+        fault = Fault("computing", "rank", (victim_of(shape, number),), kernels(factor), steps=chosen)
         return Job(name, shape, [fault])
 
     return family
@@ -100,7 +66,7 @@ def _beside_a_slow_rank(number: int) -> Job:
 
 def _each_another(number: int) -> Job:
     """In each step of a short recording, another rank computes slowly."""
-    name, shape = _shape(number, "dp8", "dp4", "zero8", steps=4)
+    name, shape = shape_of(number, "dp8", "dp4", "zero8", steps=4)
     return Job(name, shape, [Fault("computing", "rotating", tuple(range(shape.ranks)), kernels(1.6), rotates=True)])
 
 
@@ -123,8 +89,8 @@ def _on_host(
 
     def family(number: int) -> Job:
         steps, struck = only
-        name, shape = _shape(number, "dp8", "dp4", "zero8", "tp2", **({"steps": steps} if steps else {}))
-        ranks = tuple(range(shape.ranks)) if everyone else (_victim(shape, number),)
+        name, shape = shape_of(number, "dp8", "dp4", "zero8", "tp2", **({"steps": steps} if steps else {}))
+        ranks = tuple(range(shape.ranks)) if everyone else (victim_of(shape, number),)
         unit = "job" if everyone else "rank"
         fault = Fault(kind, unit, ranks, change(shape), steps=struck, also=also, reason=reason)
         return Job(name, shape, [fault])
@@ -138,43 +104,43 @@ def _marked(kind: str, name: str, category: str, reason: str) -> Family:
 
 
 def _tensor_group(number: int) -> Job:
-    name, shape = _shape(number, "tp4", "tp2", "tp2pp2")
-    ranks = tuple(shape.tensor_ranks(_victim(shape, number)))
+    name, shape = shape_of(number, "tp4", "tp2", "tp2pp2")
+    ranks = tuple(shape.tensor_ranks(victim_of(shape, number)))
     return Job(name, shape, [Fault("computing", "tensor group", ranks, kernels(1.3))])
 
 
 def _node(number: int) -> Job:
-    _, shape = _shape(number, "dp16 on 2 hosts", ranks=(24, 32)[number % 2], layers=2, steps=5)
+    _, shape = shape_of(number, "dp16 on 2 hosts", ranks=(24, 32)[number % 2], layers=2, steps=5)
     ranks = tuple(shape.host_ranks(1 + number % 2))
     return Job("dp on hosts", shape, [Fault("computing", "host", ranks, kernels(1.2))])
 
 
 def _stage(number: int) -> Job:
-    name, shape = _shape(number, "pp4", "tp2pp2")
+    name, shape = shape_of(number, "pp4", "tp2pp2")
     ranks = tuple(shape.stage_ranks((1 + number // 2) % shape.stages))
     return Job(name, shape, [Fault("computing", "stage", ranks, kernels(1.3))])
 
 
 def _most(number: int) -> Job:
-    name, shape = _shape(number, "dp4")
+    name, shape = shape_of(number, "dp4")
     ranks = tuple(rank for rank in range(4) if rank != number % 4)
     return Job(name, shape, [Fault("computing", "ranks", ranks, kernels(1.3))])
 
 
 def _rotating(number: int) -> Job:
-    name, shape = _shape(number, "dp8", "dp4", "zero8", steps=16)
+    name, shape = shape_of(number, "dp8", "dp4", "zero8", steps=16)
     return Job(name, shape, [Fault("computing", "rotating", tuple(range(shape.ranks)), kernels(1.6), rotates=True)])
 
 
 def _outlier(number: int) -> Job:
-    name, shape = _shape(number, "dp8", "dp4", steps=(10, 20)[number % 2])
+    name, shape = shape_of(number, "dp8", "dp4", steps=(10, 20)[number % 2])
     everyone = tuple(range(shape.ranks))
     change = stops(4_600 * MS)
     if number % 2:
         return Job(
             name,
             shape,
-            [Fault("outlier", "rank", (_victim(shape, number),), change, steps=frozenset({6}), also=("dispatch",))],
+            [Fault("outlier", "rank", (victim_of(shape, number),), change, steps=frozenset({6}), also=("dispatch",))],
         )
     return Job(name, shape, [Fault("outlier", "job", everyone, change, steps=frozenset({6}), also=("dispatch",))])
 
@@ -182,19 +148,19 @@ def _outlier(number: int) -> Job:
 def _dispatch(number: int) -> Job:
     name, changes = (("dp8", {}), ("tp2", {"tensor": 2}), ("zero8", {"sharded": True}))[number % 3]
     shape = noisier(replace(HOST_BOUND, seed=number, **changes), number % 5)
-    return Job(f"host-bound {name}", shape, [Fault("dispatch", "rank", (_victim(shape, number),), launches(20 * US))])
+    return Job(f"host-bound {name}", shape, [Fault("dispatch", "rank", (victim_of(shape, number),), launches(20 * US))])
 
 
 def _bubble(number: int) -> Job:
     """The host of a rank of the last stage stops while its first input is still on its way through the pipeline."""
-    name, shape = _shape(number, "pp4")
+    name, shape = shape_of(number, "pp4")
     rank = shape.rank_at(3, number % shape.copies, 0)
     return Job(name, shape, [Fault("dispatch", "rank", (rank,), stops(shape.kernel_ns * 26, place=0.02))])
 
 
 def _two_slow(number: int) -> Job:
     """Two ranks in different groups; the later one hides part of the other."""
-    name, shape = _shape(number, "tp4", "tp2", "tp2pp2")
+    name, shape = shape_of(number, "tp4", "tp2", "tp2pp2")
     one, other = shape.rank_at(0, 0, 1), shape.rank_at(shape.stages - 1, 1, 0)
     faults = [Fault("computing", "rank", (one,), kernels(1.3)), Fault("computing", "rank", (other,), kernels(1.25))]
     return Job(name, shape, faults)
@@ -202,7 +168,7 @@ def _two_slow(number: int) -> Job:
 
 def _all_in_some_steps(number: int) -> Job:
     """The kernels of all ranks take longer in some steps, as when others use the same devices."""
-    name, shape = _shape(number, "dp8", "tp4", "zero8", "dp4", steps=(20, 12)[number % 2])
+    name, shape = shape_of(number, "dp8", "tp4", "zero8", "dp4", steps=(20, 12)[number % 2])
     steps = frozenset((range(5, 9), (3, 7, 8))[number % 2])
     change = kernels((1.5, 2.0)[number % 2], ("", "flash")[number % 2])
     return Job(name, shape, [Fault("computing", "job", tuple(range(shape.ranks)), change, steps=steps)])
@@ -210,20 +176,20 @@ def _all_in_some_steps(number: int) -> Job:
 
 def _all_but_one(number: int) -> Job:
     """All ranks but one are slow, or this one is special: the recording does not show which."""
-    name, shape = _shape(number, "dp8", "zero8", "dp16 on 2 hosts")
-    ranks = tuple(rank for rank in range(shape.ranks) if rank != _victim(shape, number))
+    name, shape = shape_of(number, "dp8", "zero8", "dp16 on 2 hosts")
+    ranks = tuple(rank for rank in range(shape.ranks) if rank != victim_of(shape, number))
     return Job(name, shape, [Fault(FASTER, "all but one", ranks, kernels(1.3))])
 
 
 def _hidden_by_a_device(number: int) -> Job:
     """All hosts launch slowly, and one device is far slower: mending either saves little, both together most."""
     shape = noisier(replace(HOST_BOUND, gap_ns=8 * US, seed=number, steps=5), number % 5)
-    slow = Fault("computing", "rank", (_victim(shape, number),), kernels(6.0))
+    slow = Fault("computing", "rank", (victim_of(shape, number),), kernels(6.0))
     return Job("host-bound dp8", shape, [slow, Fault("dispatch", "job", tuple(range(8)), launches(80 * US))])
 
 
 def _two_kinds(number: int) -> Job:
-    name, shape = _shape(number, "dp8", "zero8")
+    name, shape = shape_of(number, "dp8", "zero8")
     faults = [
         Fault("computing", "rank", (2,), kernels(1.2)),
         Fault("data_loading", "rank", (5,), waits_for_data(shape.kernel_ns * 20)),
@@ -231,121 +197,17 @@ def _two_kinds(number: int) -> Job:
     return Job(name, shape, faults)
 
 
-def _nic(number: int) -> Job:
-    ranks, hosts = ((32, 8), (4, 2), (16, 4))[number % 3]
-    _, shape = _shape(number, "dp4", ranks=ranks, ranks_per_host=hosts, layers=2, layer_bytes=60_000_000, steps=6)
-    rank = _victim(shape, number)
-    return Job(f"dp{ranks} on hosts", shape, [Fault("link", "nic", (rank,), path=SlowPath(3.0, (rank,)))], links=True)
-
-
-def _nic_of_host(number: int) -> Job:
-    _, shape = _shape(number, "dp16 on 2 hosts", ranks=24, layers=2, layer_bytes=40_000_000, steps=5)
-    ranks = tuple(shape.host_ranks(number % 3))
-    return Job("dp24 on 3 hosts", shape, [Fault("link", "host", ranks, path=SlowPath(3.0, ranks))], links=True)
-
-
-def _between_hosts(number: int) -> Job:
-    """All links between two of four hosts, e.g. by one cable of the switch."""
-    _, shape = _shape(number, "dp4", ranks=16, ranks_per_host=4, layers=2, layer_bytes=60_000_000, steps=5)
-    one, other = ((0, 1), (0, 2), (1, 3))[number % 3]
-    ends, others = tuple(shape.host_ranks(one)), tuple(shape.host_ranks(other))
-    path = SlowPath(3.0, ends, others=others)
-    return Job("dp16 on 4 hosts", shape, [Fault("link", "hosts", ends + others, path=path)], links=True)
-
-
-def _link(number: int) -> Job:
-    name, shape = _shape(number, "dp8", "tp4", layer_bytes=60_000_000)
-    one = _victim(shape, number)
-    other = shape.tensor_ranks(one)[0] if shape.tensor > 1 else (one + 1) % shape.ranks
-    other = other if other != one else one + 1
-    ends = (min(one, other), max(one, other))
-    return Job(name, shape, [Fault("link", "link", ends, path=SlowPath(3.0, ends))], links=True)
-
-
-def _link_in_steps(number: int) -> Job:
-    """A link is slow in some steps only."""
-    name, shape = _shape(number, "dp8", "zero8", layer_bytes=60_000_000, steps=(6, 10, 12)[number % 3])
-    one = _victim(shape, number)
-    ends = (min(one, (one + 1) % shape.ranks), max(one, (one + 1) % shape.ranks))
-    steps = (frozenset({2, 4}), frozenset(range(5, 10)), frozenset({1, 5, 9}))[number % 3]
-    path = SlowPath(3.0, ends, steps)
-    return Job(name, shape, [Fault("link", "link", ends, path=path, steps=steps)], links=True)
-
-
-def _link_of_stages(number: int) -> Job:
-    """The link between two stages of a pipeline, which only transfers use."""
-    _, shape = _shape(number, "pp4")
-    one = shape.rank_at(number % 3, number % shape.copies, 0)
-    ends = (one, one + shape.copies)
-    return Job("pp4", shape, [Fault("link", "link", ends, path=SlowPath((20.0, 40.0)[number % 2], ends))], links=True)
-
-
-def _link_and_rank(number: int) -> Job:
-    """A slow link and a slow rank, in the same group or in others that wait for each other."""
-    name, shape = _shape(number, "tp4", "dp8", layer_bytes=60_000_000)
-    ends = (shape.ranks - 2, shape.ranks - 1)
-    rank = (1, shape.ranks - 1)[number // 2 % 2]
-    faults = [
-        Fault("computing", "rank", (rank,), kernels(1.3)),
-        Fault("link", "link", ends, path=SlowPath(3.0, ends)),
-    ]
-    return Job(name, shape, faults, links=True)
-
-
-def _two_links(number: int) -> Job:
-    """Two slow links, of one group or of two."""
-    name, shape = _shape(number, "tp4", "dp8", layer_bytes=60_000_000)
-    pairs = ((0, 1), (shape.ranks - 2, shape.ranks - 1))
-    paths = [SlowPath(factor, ends) for factor, ends in zip((3.0, 2.5), pairs, strict=True)]
-    return Job(name, shape, [Fault("link", "link", path.ranks, path=path) for path in paths], links=True)
-
-
-def _group(number: int) -> Job:
-    """A slow link inside one tensor-parallel group; links are not recorded."""
-    name, shape = _shape(number, "tp4", "tp2", layer_bytes=80_000_000)
-    ranks = tuple(shape.tensor_ranks(_victim(shape, number)))
-    return Job(name, shape, [Fault("group", "tensor group", ranks, path=SlowPath(2.5, ranks[:2]), also=("link",))])
-
-
-def _group_in_steps(number: int) -> Job:
-    """A link inside one group is slow in some steps; links are not recorded."""
-    name, shape = _shape(number, "tp4", "dp8", layer_bytes=80_000_000, steps=(8, 10)[number % 2])
-    ranks = tuple(shape.tensor_ranks(5)) if shape.tensor > 1 else tuple(range(shape.ranks))
-    steps = frozenset({2, 5})
-    path = SlowPath(3.0, ranks[:2], steps)
-    return Job(name, shape, [Fault("group", "group", ranks, path=path, steps=steps, also=("link",))])
-
-
-def _transfers(number: int) -> Job:
-    """A slow link between two stages; links are not recorded."""
-    name, shape = _shape(number, "pp4", "tp2pp2")
-    one = shape.rank_at(0, number % shape.copies, 0)
-    ranks = (one, one + shape.copies * shape.tensor)
-    return Job(name, shape, [Fault("group", "link", ranks, path=SlowPath(30.0, ranks), also=("link",))])
-
-
-def _group_and_rank(number: int) -> Job:
-    """A slow link inside one group, a slow rank in another one; links are not recorded."""
-    name, shape = _shape(number, "tp4", "tp2", layer_bytes=80_000_000)
-    ranks = tuple(shape.tensor_ranks(shape.ranks - 1))
-    faults = [
-        Fault("computing", "rank", (1,), kernels(1.3)),
-        Fault("group", "tensor group", ranks, path=SlowPath(2.5, ranks[:2]), also=("link",)),
-    ]
-    return Job(name, shape, faults)
-
-
 def _loader_of_two(number: int) -> Job:
-    _, shape = _shape(number, "dp4", ranks=2)
+    _, shape = shape_of(number, "dp4", ranks=2)
     return Job("dp2", shape, [Fault("data_loading", "rank", (number % 2,), waits_for_data((34, 8)[number % 2] * MS))])
 
 
 def _clock(number: int) -> Job:
-    name, shape = _shape(number, "dp8", "tp4", "zero8")
+    name, shape = shape_of(number, "dp8", "tp4", "zero8")
     fault = Fault(
         "computing",
         "rank",
-        (_victim(shape, number),),
+        (victim_of(shape, number),),
         kernels(1800 / 1450),
         counters=(("sm_clock_mhz", 1800.0, 1450.0),),
         reason="1450",
@@ -354,14 +216,14 @@ def _clock(number: int) -> Job:
 
 
 def _hole(number: int) -> Job:
-    name, shape = _shape(number, "dp8", "dp4", "zero8")
+    name, shape = shape_of(number, "dp8", "dp4", "zero8")
     hole = Fault("dependency", "job", tuple(range(shape.ranks)), waits_for_event(64 * MS), also=("waiting", "dispatch"))
     return Job(name, replace(shape, kernel_ns=450 * US, synchronises=number % 3 == 2), [hole])
 
 
 def _healthy(**changes: object) -> Family:
     def family(number: int) -> Job:
-        name, shape = _shape(number, **changes)
+        name, shape = shape_of(number, **changes)
         return Job(name, shape)
 
     return family
@@ -384,8 +246,8 @@ def _expert_library(*factors: float) -> Family:
     """Experts whose tokens a library of its own exchanges, hidden by computing; a rank computes slowly, or none."""
 
     def family(number: int) -> Job:
-        _, shape = _shape(number, "experts8", experts=True, internode=True, layers=2, steps=5)
-        faults = [Fault("computing", "rank", (_victim(shape, number),), kernels(factor)) for factor in factors]
+        _, shape = shape_of(number, "experts8", experts=True, internode=True, layers=2, steps=5)
+        faults = [Fault("computing", "rank", (victim_of(shape, number),), kernels(factor)) for factor in factors]
         return Job("experts, traces", shape, faults, on_disk=True)
 
     return family
@@ -396,43 +258,10 @@ def _cpu(*faults: tuple[str, Change]) -> Family:
 
     def family(number: int) -> Job:
         shape = noisier(Shape(ranks=(4, 8)[number % 2], kernel_ns=MS, gap_ns=60 * US, seed=number, steps=6), number % 5)
-        found = [Fault(kind, "rank", (_victim(shape, number),), change) for kind, change in faults]
+        found = [Fault(kind, "rank", (victim_of(shape, number),), change) for kind, change in faults]
         return Job("CPU", shape, found, on_cpu=True, source=cpu_programs)
 
     return family
-
-
-def _output_layer(slow: bool) -> Family:
-    """The last stage has an output layer, with one rank a stage or several; another rank, or the last, is slow."""
-
-    def family(number: int) -> Job:
-        name, shape = _shape(number, "pp4", ranks=(4, 8)[number % 2 and not slow], layers=2 + number % 3)
-        last = tuple(shape.stage_ranks(shape.stages - 1))
-        faults = [Fault(UNEVEN, "stage" if len(last) > 1 else "rank", last)]
-        if slow:
-            faults.append(Fault("computing", "rank", ((last[0], 1)[number % 2],), kernels((1.3, 1.6)[number % 2])))
-        return Job(name, shape, faults, source=on_stage(-1, 3.0), uneven=OUTPUT)
-
-    return family
-
-
-def _metrics(slow: bool) -> Family:
-    """A rank computes metrics that the others wait for; another rank, or the same, is slow."""
-
-    def family(number: int) -> Job:
-        name, shape = _shape(number, "dp8", "tp4", "zero8")
-        faults = [Fault(UNEVEN, "rank", (0,))]
-        if slow:
-            faults.append(Fault("computing", "rank", ((0, 5)[number % 2],), kernels(1.3)))
-        return Job(name, shape, faults, source=on_rank(0, 14.0, (1, 8)[number % 2]), uneven=METRICS)
-
-    return family
-
-
-def _small_embedding(number: int) -> Job:
-    """The first stage has an embedding that hardly costs anything, as another stage is as long."""
-    name, shape = _shape(number, "pp4", ranks=(4, 8)[number % 2], layers=4)
-    return Job(name, shape, source=on_stage(0, 0.3, EMBEDDING))
 
 
 HEALTHY: dict[str, Family] = {
@@ -444,11 +273,12 @@ HEALTHY: dict[str, Family] = {
     "healthy, expert library": _expert_library(),
     "healthy, CPU": _cpu(),
     "healthy, few steps, random stalls": _few_steps,
-    "healthy, small embedding": _small_embedding,
+    "healthy, small embedding": small_embedding,
     "healthy, clocks of hosts differ": _healthy(ranks_per_host=4, clock_spread_ns=5 * MS),
 }
 
 FAULTY: dict[str, Family] = {
+    **LINKS,
     "rank x1.3": _slow(1.3),
     "rank x1.1": _slow(1.1),
     "tensor group x1.3": _tensor_group,
@@ -481,18 +311,6 @@ FAULTY: dict[str, Family] = {
     "all x1.5 in some steps": _all_in_some_steps,
     "all but one x1.3": _all_but_one,
     "slow launches and a device x6": _hidden_by_a_device,
-    "slow NIC": _nic,
-    "slow NIC of a host": _nic_of_host,
-    "slow links between two hosts": _between_hosts,
-    "slow link": _link,
-    "slow link in some steps": _link_in_steps,
-    "slow link between stages": _link_of_stages,
-    "slow link and slow rank": _link_and_rank,
-    "two slow links": _two_links,
-    "slow group, no links": _group,
-    "slow group in some steps, no links": _group_in_steps,
-    "slow transfers, no links": _transfers,
-    "slow group and slow rank, no links": _group_and_rank,
     "two ranks, one loader": _loader_of_two,
     "loader of a rank": _on_host("data_loading", lambda s: waits_for_data(s.kernel_ns * 30)),
     "loader of all ranks": _on_host("data_loading", lambda s: waits_for_data(s.kernel_ns * 30), everyone=True),
@@ -520,10 +338,10 @@ FAULTY: dict[str, Family] = {
     "CPU, rank x1.3": _cpu(("computing", kernels(1.3))),
     "CPU, loader": _cpu(("data_loading", waits_for_data(30 * MS))),
     "CPU, outside of operators": _cpu(("dispatch", stops(30 * MS))),
-    "output layer": _output_layer(slow=False),
-    "output layer and a slow rank": _output_layer(slow=True),
-    "metrics of a rank": _metrics(slow=False),
-    "metrics of a rank and a slow rank": _metrics(slow=True),
+    "output layer": output_layer(slow=False),
+    "output layer and a slow rank": output_layer(slow=True),
+    "metrics of a rank": metrics(slow=False),
+    "metrics of a rank and a slow rank": metrics(slow=True),
     "expert library, rank x1.3": _expert_library(1.3),
 }
 
