@@ -12,8 +12,10 @@ from stepscope.analysis.communication.suspected_groups import suspected_groups
 from stepscope.tables import LINKS
 
 
-def slow_groups(calls: pl.DataFrame, links: pl.LazyFrame | None = None) -> pl.DataFrame:
-    return described(suspected_groups(calls, links), None)
+def slow_groups(
+    calls: pl.DataFrame, links: pl.LazyFrame | None = None, ranks: pl.LazyFrame | None = None
+) -> pl.DataFrame:
+    return described(suspected_groups(calls, links, None, ranks), None)
 
 
 def arrivals(
@@ -37,7 +39,7 @@ def arrivals(
         for member in range(2)
         for step in range(steps)
     ]
-    return pl.DataFrame(rows, schema_overrides={"size_bytes": pl.Int64})
+    return pl.DataFrame(rows, schema_overrides={"size_bytes": pl.Int64, "rank": pl.Int32})
 
 
 def links(sent: dict[str, int], *, by_call: bool = True) -> pl.LazyFrame:
@@ -88,6 +90,17 @@ def test_groups_that_send_other_sizes_are_not_compared() -> None:
     both = pl.concat([arrivals({"a": 1000, "b": 1000, "c": 1000}), arrivals({"x": 9000}, size=900)])
 
     assert slow_groups(both.with_columns(pl.col("rank") + 10 * (pl.col("group") == "x"))).is_empty()
+
+
+def test_groups_between_hosts_are_not_compared_with_those_inside_of_one() -> None:
+    calls = arrivals({"a": 1000, "b": 1010, "c": 5000, "d": 990})
+    inside, between = (
+        pl.LazyFrame({"rank": range(8), "host": hosts}, schema_overrides={"rank": pl.Int32})
+        for hosts in (list("aabbccdd"), list("aabbcedd"))
+    )
+
+    assert slow_groups(calls, None, inside)["group"].to_list() == ["c"]
+    assert slow_groups(calls, None, between).is_empty()
 
 
 def test_groups_of_unknown_size_are_not_called_equal() -> None:

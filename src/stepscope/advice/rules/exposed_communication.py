@@ -166,6 +166,7 @@ def exposed_communication(
         saving_high_ns=max(round(exposed), saving),
         per=per,
         evidence={**evidence, "late_ranks": late},
+        most="medium",  # a noisy network has better calls, too
     )
 
 

@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.analysis.columns import meaning
 from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.limits import limit
-from stepscope.tables import GROUPS, LINKS
+from stepscope.tables import GROUPS, LINKS, RANKS
 from stepscope.tables.base import Column
 
 OF_KIND = (
@@ -22,8 +22,8 @@ OF_KIND = (
 )
 """Columns of answers about calls of a group and kind; `transmit_ns` follows."""
 
-SAME = ["operation", "size_bytes", "sent_class", "members"]
-"""Columns that make calls comparable."""
+SAME = ["operation", "size_bytes", "sent_class", "members", "hosts"]
+"""Columns that make calls comparable; those between hosts take longer than those inside of one."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,21 @@ def with_groups(rows: pl.DataFrame, calls: pl.DataFrame, groups: pl.LazyFrame | 
     return rows.join(members, on="group").join(group_names(groups), on="group", how="left")
 
 
-def sized_calls(members: pl.DataFrame, links: pl.LazyFrame | None, alike_factor: float) -> pl.DataFrame:
-    """Calls of known size with `transmit_ns`; `sent_bytes` and its class if only links give the size."""
+def sized_calls(
+    members: pl.DataFrame, links: pl.LazyFrame | None, ranks: pl.LazyFrame | None, alike_factor: float
+) -> pl.DataFrame:
+    """Calls of known size with `transmit_ns` and the number of their `hosts` (null if unknown); `sent_bytes` and its
+    class if only links give the size."""
     kind, call = ["operation", "members"], ["group", "sequence"]
+    hosts = RANKS.or_empty(ranks).select("rank", "host").unique("rank").collect()
+    known = pl.col("host").is_not_null().all().over(call)
     calls = (
         _with_sent(members, LINKS.or_empty(links))
+        .join(hosts, on="rank", how="left", maintain_order="left")
+        .with_columns(hosts=pl.when(known).then(pl.col("host").n_unique().over(call)))
         .with_columns(pl.col("size_bytes").fill_null(pl.col("size_bytes").max().over(call)))
         .with_columns(sent_bytes=pl.when(pl.col("size_bytes").is_null()).then("sent_bytes"))
-        .group_by("group", "sequence", "step", "operation", "size_bytes", "members")
+        .group_by("group", "sequence", "step", "operation", "size_bytes", "members", "hosts")
         .agg(pl.col("transmit_ns").min(), pl.col("sent_bytes").max())
         .filter(pl.col("size_bytes").is_not_null() | (pl.col("sent_bytes") > 0))
         .sort(*kind, "sent_bytes", nulls_last=True)

@@ -67,23 +67,24 @@ def suspected_groups(
     arrival: pl.DataFrame,
     links: pl.LazyFrame | None,
     suspected_links: pl.DataFrame | None = None,
+    ranks: pl.LazyFrame | None = None,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Compare the transmission of each group, or pair of ranks that send to each other, with others, and with itself.
 
     Where links were recorded, they show which one is slow (`suspected_links`), so no group is named if any is. Calls
-    are comparable if operation, size and number of members are equal. The transmission of a call is the shortest of its
-    members' (`arrival`): the time from the last arrival to the first end; the size is the payload or, if that is
-    unknown, the bytes that its members sent over links. Calls of unknown size are not compared. A group is slow if all
-    its calls together take longer than in the median group, or in some steps longer than in its median step. What
-    that costs is `suspect_costs`.
+    are comparable if operation, size and numbers of members and of their hosts are equal. The transmission of a call is
+    the shortest of its members' (`arrival`): the time from the last arrival to the first end; the size is the payload
+    or, if that is unknown, the bytes that its members sent over links. Calls of unknown size are not compared. A group
+    is slow if all its calls together take longer than in the median group, or in some steps longer than in its median
+    step. What that costs is `suspect_costs`.
 
     Returns:
         One row per slow group, or pair of ranks, and call in its slow steps.
     """
     if suspected_links is not None and not suspected_links.is_empty():
         return pl.DataFrame(schema=schema_of(COLUMNS))
-    calls = _calls(arrival, links, limits)
+    calls = _calls(arrival, links, ranks, limits)
     of_places = calls.group_by(*_PLACE, *SAME).agg(own_ns=pl.col("transmit_ns").quantile(0.5, "lower"))
     kinds = of_places.with_columns(
         places=pl.len().over(SAME), median_ns=pl.col("own_ns").quantile(0.5, "lower").over(SAME)
@@ -102,14 +103,16 @@ def suspected_groups(
     return _described(rows, late, known.select(_STEP).unique())
 
 
-def _calls(arrival: pl.DataFrame, links: pl.LazyFrame | None, limits: Limits) -> pl.DataFrame:
+def _calls(
+    arrival: pl.DataFrame, links: pl.LazyFrame | None, ranks: pl.LazyFrame | None, limits: Limits
+) -> pl.DataFrame:
     """Matched calls in steps, with `ranks`: all that the group was seen with, or the two of a transfer."""
     matched = arrival.filter(
         (pl.col("members") > 1) & pl.col("group").is_not_null() & pl.col("step").is_not_null()
     ).with_columns(operation=pl.when("point_to_point").then(pl.lit("transfer")).otherwise("operation"))
     of_groups = matched.group_by("group").agg(all_ranks=as_rank_list(pl.col("rank")))
     of_calls = matched.group_by(CALL).agg(two=as_rank_list(pl.col("rank")), transfer=pl.col("point_to_point").any())
-    sized = sized_calls(matched, links, limits.alike_factor)
+    sized = sized_calls(matched, links, ranks, limits.alike_factor)
     found = sized.join(of_calls, on=CALL).join(of_groups, on="group").filter(pl.col("transmit_ns") > 0)
     return found.with_columns(ranks=pl.when("transfer").then("two").otherwise("all_ranks"))
 

@@ -44,18 +44,19 @@ def transmission(
     exposed_calls: pl.DataFrame,
     groups: pl.LazyFrame | None,
     links: pl.LazyFrame | None,
+    ranks: pl.LazyFrame | None = None,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Compare the transmission of each kind of call with the best that recurs for it in the recording.
 
-    Calls are of one kind if operation, size and number of members are equal. The transmission of a call is the shortest
-    of its members': the time from the last arrival to the first end.
+    Calls are of one kind if operation, size and numbers of members and of their hosts are equal. The transmission of a
+    call is the shortest of its members': the time from the last arrival to the first end.
 
     Returns:
         One row per group and kind of call, those that computing awaits longest first.
     """
     matched = matched_calls(arrival)
-    calls = sized_calls(matched, links, limits.alike_factor).with_columns(
+    calls = sized_calls(matched, links, ranks, limits.alike_factor).with_columns(
         best_ns=pl.when(pl.len().over(SAME) >= limits.calls).then(
             pl.col("transmit_ns").quantile(limits.best_quantile, "lower").over(SAME)
         )

@@ -37,7 +37,7 @@ COLUMNS = columns(
     Column(
         "saving_high_ns",
         "int64",
-        "What it may be at most: the upper quartile over the slow steps, averaged over all.",
+        "What it may be at most: the upper quartile over the slow steps, averaged over all, or `alone_ns` if more.",
         title="at most",
         importance=22,
     ),

@@ -59,7 +59,7 @@ def _compared(work: NamedWork, change: Change, calls: pl.DataFrame) -> pl.DataFr
     rows = calls.with_columns(other=pl.lit(value=True) if elsewhere is None else elsewhere)
     members = rows.drop_nulls("collective").filter(pl.col("members") > 1)
     which = members.group_by(CALL).agg(pl.col("meant").any(), pl.col("other").all())
-    sized = sized_calls(members, work.links, ALIKE_FACTOR).join(which, on=CALL)
+    sized = sized_calls(members, work.links, work.ranks.lazy(), ALIKE_FACTOR).join(which, on=CALL)
     typical = sized.filter("other").group_by(SAME).agg(typical_ns=pl.col("transmit_ns").median())
     found = sized.filter("meant").join(typical, on=SAME, nulls_equal=True)
     cut = (pl.col("transmit_ns") - pl.col("typical_ns")).clip(lower_bound=0).round().cast(pl.Int64)
