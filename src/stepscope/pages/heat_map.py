@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Page, Section
@@ -162,5 +163,5 @@ PAGE = Page(
     more="Each row is a rank, each block a step, or several if there are many; of many ranks, those that are never "
     "slow share a row. Waiting for other ranks is not counted. --json has each rank and step.",
     scope="job",
-    instead=other_pages,
+    instead=partial(other_pages, of_ranks="`stepscope what-if`"),
 )

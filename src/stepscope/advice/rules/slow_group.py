@@ -116,6 +116,7 @@ def slow_group(
                 "ranks": listed(row["ranks"]),
             },
             evidence={name: row[name] for name in slow_groups.columns if name not in _NOT_EVIDENCE},
+            most="high" if replayed else "medium",
         )
 
 

@@ -37,9 +37,9 @@ _CHECK_LINK = Text(
     "以及是否有其他任务共用。若仍然慢，把该通信组放到其他设备上。",
 )
 _SLOWEST = Text(
-    "A collective ends when its slowest link has finished: {links:one this one takes|these take} {cost_ns:ms} longer "
+    "A call ends when its slowest link has finished: {links:one this one takes|these take} {cost_ns:ms} longer "
     "{per:each} than the others for the same data.",
-    "集合通信要等最慢的链路完成才结束：同样的数据，{links:one 这条|这些}链路{per:each}比其他链路多用 {cost_ns:ms}。",
+    "一次通信要等最慢的链路完成才结束：同样的数据，{links:one 这条|这些}链路{per:each}比其他链路多用 {cost_ns:ms}。",
 )
 _RATE = (
     Text(
@@ -186,7 +186,7 @@ def slow_link(
     segments: pl.DataFrame | None,
     arrival: pl.DataFrame | None,
 ) -> Iterator[Finding]:
-    """Report each link, interface or host in `slow_links`.
+    """Report each link, interface or host in `slow_links`, unless it is known that nothing waits for it.
 
     The saving is its share of what a replay saves with typical links. If there is no replay, it is the extra time of
     its transfers, times the exposed share of transmission.
@@ -199,6 +199,8 @@ def slow_link(
     ).with_columns(pl.col(_SUMMED).sum().over(_SAME), transport=_transports())
     for row in units.unique(_SAME, keep="first", maintain_order=True).iter_rows(named=True):
         saving, replayed = row["saving"], row["exposed_ns"] is not None
+        if replayed and not saving:
+            continue
         yield Finding(
             rule="slow-link",
             message="slow" if row["unit"] == "link" else row["unit"],
@@ -216,6 +218,7 @@ def slow_link(
             per=per,
             where={"ranks": listed(row["ranks"])},
             evidence={name: row[name] for name in slow_links.columns if name not in _NOT_EVIDENCE},
+            most="high" if replayed else "medium",
         )
 
 

@@ -259,6 +259,7 @@ def slow_rank(
         worst = rank if worst is None else worst
         beside = alike[row["ranks"]] - 1
         others = slow_ranks.height - 1 - beside
+        less = row["alone_ns"] < cost_ns
         hidden = row["calls"] and not row["times_last"] and rank != worst
         if row["pattern"] == "rotating":
             yield _rotating(row, slow_ranks.height - 1, per)
@@ -280,8 +281,8 @@ def slow_rank(
                 "own_ns": row["typical_ns"] + row["excess_ns"],
                 "times_last": row["times_last"] if row["calls"] else None,
                 "masked_by": worst if hidden else None,
-                "others": others or None,
-                "beside": beside or None,
+                "others": (others or None) if less else None,
+                "beside": (beside or None) if less else None,
                 "compared": compared,
                 "unrecorded": unrecorded or None,
                 "error_ratio": replay_error(row),
