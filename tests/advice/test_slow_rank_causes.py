@@ -96,6 +96,8 @@ def test_nothing_is_looked_for_if_no_rank_is_slow() -> None:
 
 def test_another_delay_of_the_same_rank_is_not_another_rank() -> None:
     two = pl.concat([slow_ranks().head(1)] * 2).with_columns(kind=pl.Series(["computing", "dispatch"]))
+    hiding = two.with_columns(alone_ns=pl.lit(9, pl.Int64))
+    two = two.with_columns(alone_ns=pl.lit(1, pl.Int64))
     other = two.with_columns(ranks=pl.Series(["1", "2"]), rank=pl.Series([1, 2], dtype=pl.Int32))
 
     same, apart = (
@@ -104,3 +106,4 @@ def test_another_delay_of_the_same_rank_is_not_another_rank() -> None:
     assert "less if 1 other delay of its own stays; " in same
     assert "other slow rank" not in same
     assert "less if 1 other slow rank stays as late; " in apart
+    assert "less if" not in next(worded(one).saving_basis for one in slow_rank(hiding, breakdown(), None))
