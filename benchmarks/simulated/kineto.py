@@ -32,14 +32,15 @@ def write(job: Job, directory: Path) -> None:
         clock = START_NS - BASE_NS + clock_of(job.shape, rank)
         own = {name: list(members) for name, members in groups.items() if rank in members}
         config = [{"pg_name": n, "pg_desc": n, "pg_size": len(m), "ranks": m} for n, m in own.items()]
+        device = rank % job.shape.ranks_per_host
         trace = {
             "schemaVersion": 1,
-            "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "numSms": 132}],
+            "deviceProperties": [{"id": device, "name": "NVIDIA H100 80GB HBM3", "numSms": 132}],
             "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": job.shape.ranks,
                                 "pg_count": len(config), "pg_config": config, "nccl_version": "2.21.5"},
             "displayTimeUnit": "ms",
             "baseTimeNanoseconds": BASE_NS,
-            "traceEvents": [*_steps(job.times.steps[rank], clock), *_events(done, clock, own, rank)],
+            "traceEvents": [*_steps(job.times.steps[rank], clock), *_events(done, clock, own, rank, device)],
         }  # fmt: skip
         path = directory / f"host{rank // job.shape.ranks_per_host}_{rank}.{1000 + rank}.pt.trace.json.gz"
         path.write_bytes(gzip.compress(json.dumps(trace).encode(), 1))
@@ -50,7 +51,9 @@ def _steps(spans: list[tuple[int, int]], clock: int) -> Iterator[dict[str, Any]]
         yield _event("user_annotation", f"ProfilerStep#{number}", start + clock, end - start, PROCESS, THREAD)
 
 
-def _events(done: list[Done], clock: int, groups: dict[str, list[int]], rank: int) -> Iterator[dict[str, Any]]:
+def _events(
+    done: list[Done], clock: int, groups: dict[str, list[int]], rank: int, device: int
+) -> Iterator[dict[str, Any]]:
     recorded: dict[int, tuple[int, int]] = {}
     for number, each in enumerate(done, start=1):
         operation = each.operation
@@ -64,7 +67,7 @@ def _events(done: list[Done], clock: int, groups: dict[str, list[int]], rank: in
             yield _event("cpu_op", operation.operator, called - 400, lasted + 400, PROCESS, THREAD, **ids)
         name = "cudaMemcpyAsync" if operation.kind == "memory" else LAUNCHES.get(operation.what, operation.name)
         yield _event("cuda_runtime", name, called, lasted, PROCESS, THREAD, correlation=number, **ids)
-        on_device = {"device": 0, "stream": operation.stream, "correlation": number, **ids}
+        on_device = {"device": device, "stream": operation.stream, "correlation": number, **ids}
         if operation.what == "record":
             recorded[operation.event] = (operation.stream, number)
         elif operation.what in ("wait", "synchronise"):
@@ -72,14 +75,14 @@ def _events(done: list[Done], clock: int, groups: dict[str, list[int]], rank: in
             waited = {"wait_on_stream": stream, "wait_on_cuda_event_record_corr_id": record,
                       "wait_on_cuda_event_id": operation.event if operation.what == "wait" else -1}  # fmt: skip
             what = "Stream Wait Event" if operation.what == "wait" else "Stream Sync"
-            yield _event("cuda_sync", what, called, lasted, 0, operation.stream, **on_device, **waited)
+            yield _event("cuda_sync", what, called, lasted, device, operation.stream, **on_device, **waited)
         elif operation.what in ("kernel", "call"):
             category = "gpu_memcpy" if operation.kind == "memory" else "kernel"
             more = {"bytes": operation.size_bytes} if operation.kind == "memory" else {}
             if operation.what == "call" and operation.operator:
                 more = _described(each, groups[operation.group], rank)
             start, length = each.start_ns + clock, each.end_ns - each.start_ns
-            yield _event(category, operation.name, start, length, 0, operation.stream, **on_device, **more)
+            yield _event(category, operation.name, start, length, device, operation.stream, **on_device, **more)
 
 
 def _described(done: Done, members: list[int], rank: int) -> dict[str, Any]:

@@ -256,6 +256,8 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
 
     assert sorted(claims, key=lambda name: (claims[name].turn, name)) == [
         *(
+            "slow-group",
+            "slow-link",
             "slow-rank",
             "uneven-work",
             "idle-time",
@@ -268,7 +270,16 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
         *("host-queue", "data-queue", "data-loader", "iteration-interval"),
     ]
     assert all(claim.time in claim.yields for claim in claims.values() if claim.yields)
-    first = {"slow-rank", "uneven-work", "idle-time", "memory-copies", "slowed-steps", "long-step"}
+    first = {
+        "slow-group",
+        "slow-link",
+        "slow-rank",
+        "uneven-work",
+        "idle-time",
+        "memory-copies",
+        "slowed-steps",
+        "long-step",
+    }
     assert {name for name, claim in claims.items() if not claim.yields} == first
     assert [name for name, claim in claims.items() if claim.own] == ["long-step"]
 

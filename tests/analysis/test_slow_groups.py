@@ -15,7 +15,16 @@ from stepscope.tables import LINKS
 def slow_groups(
     calls: pl.DataFrame, links: pl.LazyFrame | None = None, ranks: pl.LazyFrame | None = None
 ) -> pl.DataFrame:
+    ranks = on_hosts("a" * 100) if ranks is None else ranks
     return described(suspected_groups(calls, links, None, ranks), None)
+
+
+def on_hosts(names: str) -> pl.LazyFrame:
+    """Ranks with the host and device of each; no host if its name is `?`."""
+    hosts = [None if name == "?" else name for name in names]
+    devices = [number % 4 for number in range(len(names))]
+    frame = {"rank": range(len(names)), "host": hosts, "device": devices}
+    return pl.LazyFrame(frame, schema={"rank": pl.Int32, "host": pl.String, "device": pl.Int32})
 
 
 def arrivals(
@@ -94,13 +103,19 @@ def test_groups_that_send_other_sizes_are_not_compared() -> None:
 
 def test_groups_between_hosts_are_not_compared_with_those_inside_of_one() -> None:
     calls = arrivals({"a": 1000, "b": 1010, "c": 5000, "d": 990})
-    inside, between = (
-        pl.LazyFrame({"rank": range(8), "host": hosts}, schema_overrides={"rank": pl.Int32})
-        for hosts in (list("aabbccdd"), list("aabbcedd"))
-    )
+    assert slow_groups(calls, None, on_hosts("aabbccdd"))["group"].to_list() == ["c"]
+    assert slow_groups(calls, None, on_hosts("aabbcedd")).is_empty()
 
-    assert slow_groups(calls, None, inside)["group"].to_list() == ["c"]
-    assert slow_groups(calls, None, between).is_empty()
+
+def test_unknown_hosts_are_those_that_devices_show() -> None:
+    """Devices count up to 3, so ranks 4 to 7 are of another host; group `b` is between both."""
+    inside, between = {"a": 1000, "b": 1010, "c": 5000, "d": 990}, {"a": 1000, "b": 5000, "c": 1010}
+    apart = arrivals(between).with_columns(rank=pl.col("rank") + 1)
+    unknown = on_hosts("????????").with_columns(device=pl.lit(0, pl.Int32))
+
+    assert slow_groups(arrivals(inside), None, on_hosts("????????"))["group"].to_list() == ["c"]
+    assert slow_groups(apart, None, on_hosts("????????")).is_empty()
+    assert slow_groups(arrivals(inside), None, unknown).is_empty()
 
 
 def test_groups_of_unknown_size_are_not_called_equal() -> None:
@@ -172,5 +187,5 @@ def test_the_size_of_a_call_is_that_of_the_members_that_know_it() -> None:
 def test_where_a_slow_link_is_known_no_group_is_named() -> None:
     calls = arrivals({"a": 1000, "b": 1010, "c": 2000})
 
-    assert suspected_groups(calls, None, pl.DataFrame({"suspect": [0]})).is_empty()
-    assert not suspected_groups(calls, None, pl.DataFrame({"suspect": []})).is_empty()
+    assert suspected_groups(calls, None, pl.DataFrame({"suspect": [0]}), on_hosts("a" * 9)).is_empty()
+    assert not suspected_groups(calls, None, pl.DataFrame({"suspect": []}), on_hosts("a" * 9)).is_empty()

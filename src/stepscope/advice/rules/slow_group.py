@@ -9,10 +9,9 @@ import polars as pl
 from stepscope.advice.finding import Finding, per_of, widened
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.occurrence import pattern_words
-from stepscope.advice.registry import rule
+from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.replayed import OFF, replay_error
 from stepscope.advice.rules.slow_link import WHEN, exposed_share
-from stepscope.analysis.methods.statistics import median
 from stepscope.analysis.rank_lists import listed
 
 _BASIS = (
@@ -76,7 +75,7 @@ MESSAGES = {
 """`slow`: slower than others; `times`: slower than itself in other steps."""
 
 
-@rule("slow-group", MESSAGES, accuses=True, whole_job=True)
+@rule("slow-group", MESSAGES, accuses=True, whole_job=True, claim=Claim(Turn.SEEN_LATE, time="communication"))
 def slow_group(
     slow_groups: pl.DataFrame,
     breakdown: pl.DataFrame,
@@ -91,7 +90,7 @@ def slow_group(
     """
     if slow_links is not None and not slow_links.is_empty():
         return
-    step_ns = median(breakdown, pl.col("window_ns"))
+    step_ns = breakdown.select(pl.col("window_ns").mean()).item()  # as savings are those of the mean step
     exposed, per = exposed_share(segments, arrival), per_of(breakdown)
     costly = slow_groups.filter(pl.col("exposed_ns").is_null() | (pl.col("exposed_ns") > 0))
     for row in costly.iter_rows(named=True):

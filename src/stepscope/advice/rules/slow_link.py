@@ -9,9 +9,8 @@ import polars as pl
 from stepscope.advice.finding import CPU, Finding, per_of, widened
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.occurrence import pattern_words
-from stepscope.advice.registry import rule
+from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.replayed import OFF, replay_error
-from stepscope.analysis.methods.statistics import median
 from stepscope.analysis.rank_lists import listed
 
 _BASIS = (
@@ -179,7 +178,7 @@ _SUMMED = ("cost_ns", "saving", "links", "saving_low_ns", "saving_high_ns")
 _NOT_EVIDENCE = ("rank_a", "rank_b", "saving", "saving_low_ns", "saving_high_ns")
 
 
-@rule("slow-link", MESSAGES, accuses=True, whole_job=True)
+@rule("slow-link", MESSAGES, accuses=True, whole_job=True, claim=Claim(Turn.SEEN_LATE, time="communication"))
 def slow_link(
     slow_links: pl.DataFrame,
     breakdown: pl.DataFrame,
@@ -191,7 +190,7 @@ def slow_link(
     The saving is its share of what a replay saves with typical links. If there is no replay, it is the extra time of
     its transfers, times the exposed share of transmission.
     """
-    step_ns = median(breakdown, pl.col("window_ns"))
+    step_ns = breakdown.select(pl.col("window_ns").mean()).item()  # as savings are those of the mean step
     exposed, per = exposed_share(segments, arrival), per_of(breakdown)
     # One finding about an interface or host, whatever transports it slows down; the one that costs most tells how much.
     units = slow_links.with_columns(

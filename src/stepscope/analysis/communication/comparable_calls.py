@@ -58,12 +58,11 @@ def sized_calls(
     """Calls of known size with `transmit_ns` and the number of their `hosts` (null if unknown); `sent_bytes` and its
     class if only links give the size."""
     kind, call = ["operation", "members"], ["group", "sequence"]
-    hosts = RANKS.or_empty(ranks).select("rank", "host").unique("rank").collect()
-    known = pl.col("host").is_not_null().all().over(call)
+    hosts = hosts_of(RANKS.or_empty(ranks).collect())
     calls = (
         _with_sent(members, LINKS.or_empty(links))
         .join(hosts, on="rank", how="left", maintain_order="left")
-        .with_columns(hosts=pl.when(known).then(pl.col("host").n_unique().over(call)))
+        .with_columns(hosts=_split(call))
         .with_columns(pl.col("size_bytes").fill_null(pl.col("size_bytes").max().over(call)))
         .with_columns(sent_bytes=pl.when(pl.col("size_bytes").is_null()).then("sent_bytes"))
         .group_by("group", "sequence", "step", "operation", "size_bytes", "members", "hosts")
@@ -75,6 +74,30 @@ def sized_calls(
     return calls.with_columns(sent_class=further.fill_null(value=False).cum_sum().over(kind)).with_columns(
         sent_class=pl.when(pl.col("sent_bytes").is_not_null()).then("sent_class")
     )
+
+
+def hosts_of(ranks: pl.DataFrame) -> pl.DataFrame:
+    """The host of each rank: as recorded; else, if devices are numbered anew from 0 on after the same number of ranks,
+    those between are of one host.
+
+    Returns:
+        `rank` and `host`; null if unknown.
+    """
+    each = ranks.select("rank", "host", "device").unique("rank", keep="first", maintain_order=True)
+    if each["host"].null_count() == 0:
+        return each.select("rank", "host")
+    on_host = (each["device"].max() or 0) + 1  # type: ignore[operator]
+    in_turn = bool((each["device"] == each["rank"] % on_host).all()) and each["device"].null_count() == 0
+    number = (pl.col("rank") // on_host).cast(pl.String)
+    return each.select("rank", host=number if in_turn and on_host > 1 else "host")
+
+
+def _split(call: list[str]) -> pl.Expr:
+    """How many members of a call each of its hosts has, most first, e.g. `4 2`; null if hosts are unknown."""
+    members = pl.col("rank").n_unique().over([*call, "host"])
+    first = pl.col("rank") == pl.col("rank").min().over([*call, "host"])
+    counts = members.filter(first).sort(descending=True).cast(pl.String).str.join(" ").over(call)
+    return pl.when(pl.col("host").is_not_null().all().over(call)).then(counts)
 
 
 def _with_sent(members: pl.DataFrame, links: pl.LazyFrame) -> pl.DataFrame:

@@ -61,6 +61,9 @@ _PLACE = ["ranks"]
 
 _STEP = [*_PLACE, "step"]
 
+MEDIAN_ERROR = 1.2533
+"""Standard error of a median over that of a mean, of normal values."""
+
 
 @analysis("job", COLUMNS, whole_job=True)
 def suspected_groups(
@@ -75,9 +78,9 @@ def suspected_groups(
     Where links were recorded, they show which one is slow (`suspected_links`), so no group is named if any is. Calls
     are comparable if operation, size and numbers of members and of their hosts are equal. The transmission of a call is
     the shortest of its members' (`arrival`): the time from the last arrival to the first end; the size is the payload
-    or, if that is unknown, the bytes that its members sent over links. Calls of unknown size are not compared. A group
-    is slow if all its calls together take longer than in the median group, or in some steps longer than in its median
-    step. What that costs is `suspect_costs`.
+    or, if that is unknown, the bytes that its members sent over links. Calls of unknown size are not compared, and
+    groups on unknown hosts only with themselves. A group is slow if all its calls together take longer than in the
+    median group, or in some steps longer than in its median step. What that costs is `suspect_costs`.
 
     Returns:
         One row per slow group, or pair of ranks, and call in its slow steps.
@@ -119,17 +122,22 @@ def _calls(
 
 def _slower_than_others(calls: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """Groups that are slower than comparable ones, and in which steps: `_STEP`, `score`."""
-    compared = calls.filter(pl.col("places") > 1)
+    # groups of one size may lie in one host or between several
+    compared = calls.filter((pl.col("places") > 1) & pl.col("hosts").is_not_null())
+    # how far its median may be off, by the scatter of its own calls
+    off = (pl.col("transmit_ns").log() - pl.col("own_ns").log()).abs().median() * MAD_TO_SIGMA
     whole = compared.group_by(_PLACE).agg(
-        factor=pl.col("own_ns").sum() / pl.col("median_ns").sum(), others=pl.col("places").max()
+        factor=pl.col("own_ns").sum() / pl.col("median_ns").sum(),
+        others=pl.col("places").max(),
+        error=off * MEDIAN_ERROR / pl.len().sqrt(),
     )
     log = pl.col("factor").log()
     # Of four groups with two slow ones, the others show the noise.
-    spread = pl.max_horizontal(log.abs().quantile(0.5, "lower") * MAD_TO_SIGMA, limits.floor)
+    spread = pl.max_horizontal(log.abs().quantile(0.5, "lower") * MAD_TO_SIGMA, limits.floor, "error")
     of_two = pl.col("others") < limits.groups
     slow = whole.with_columns(score=pl.when(~of_two).then(log / spread)).filter(
         pl.when(of_two)
-        .then(pl.col("factor") >= limits.pair_factor)
+        .then((pl.col("factor") >= limits.pair_factor) & (log >= limits.score * pl.col("error")))
         .otherwise((pl.col("factor") >= limits.slowdown_factor) & (pl.col("score") >= limits.score))
     )
     by_step = compared.join(slow, on=_PLACE).group_by(*_STEP, "score", "factor")
@@ -141,7 +149,10 @@ def _slower_than_itself(calls: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """Groups that are slower in some steps than in the median one, more often than chance explains."""
     steps = calls.group_by(_STEP).agg(factor=pl.col("transmit_ns").sum() / pl.col("own_ns").sum())
     log = pl.col("factor").log()
-    spread = pl.max_horizontal((log - log.median()).abs().median().over(_PLACE) * MAD_TO_SIGMA, limits.floor)
+    off = (log - log.median().over(_PLACE)).abs()
+    # few steps of one group may be alike by chance
+    noise = pl.max_horizontal(off.median().over(_PLACE), off.median()) * MAD_TO_SIGMA
+    spread = pl.max_horizontal(noise, limits.floor)
     scored = steps.with_columns(score=(log - log.median().over(_PLACE)) / spread, count=pl.len().over(_PLACE))
     late = scored.filter(
         (pl.col("count") >= limits.all_steps)

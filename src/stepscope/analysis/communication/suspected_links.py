@@ -226,8 +226,8 @@ def _alone(pairs: pl.DataFrame, ends: pl.DataFrame, limits: Limits) -> pl.DataFr
     for end in ("rank_a", "rank_b"):
         of_end = speeds.rename({"rank": end, "end_speed": f"speed_{end}"})
         known = known.join(of_end, on=[*_OF_KIND, end], how="left", maintain_order="left")
-    allowed = pl.min_horizontal("speed_rank_a", "speed_rank_b").fill_null(1.0)
-    residual = known.with_columns(rest=pl.col("speed") / pl.min_horizontal(allowed, 1.0))
+    ends_speed = pl.col("speed_rank_a").fill_null(1.0) * pl.col("speed_rank_b").fill_null(1.0)
+    residual = known.with_columns(rest=pl.col("speed") / pl.min_horizontal(ends_speed, 1.0))
     log = pl.col("rest").log() - pl.col("rest").log().median().over(_OF_KIND)
     spread = pl.max_horizontal(log.abs().median().over(_OF_KIND) * MAD_TO_SIGMA, limits.floor)
     is_pair = (pl.col("links") == 2) & (limits.links > 2)

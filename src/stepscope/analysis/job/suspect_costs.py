@@ -102,7 +102,7 @@ def suspect_costs(
         compared, cells = compared_excess(excess, arrival, ranks, steps), _cells(suspects)
         # Operations alone show how far a replay without calls is off.
         if (arrival is not None and (arrival["members"] > 1).any()) or (dependencies["why"] == OPERATION).any():
-            known = work.join(compared.select("rank").unique(), on="rank", how="semi", maintain_order="left")
+            known = _known(work, compared)
             graph = job_graph(known, dependencies, arrival, clocks)
             slow = _transmission(players, suspected_links, suspected_groups, graph, arrival, links)
             costs = ReplayCosts(graph, *with_extra(compared, cells), _recorded(compared), slow, extra_pieces)
@@ -190,9 +190,20 @@ def _recorded(compared: pl.DataFrame) -> list[int]:
     return recorded
 
 
+def _known(work: pl.DataFrame, compared: pl.DataFrame) -> pl.DataFrame:
+    """The work of ranks that were compared. A rank that is like no other, and of whose host nothing was recorded while
+    others' was, is left out: what its device waited for is unknown, so it would seem to hold all others up."""
+    ranks = compared.group_by("rank").agg(alone=pl.col("excess_ns").is_null().all())
+    hosts = work.filter(pl.col("lane") == HOST)["rank"].unique()
+    seen = pl.col("rank").is_in(hosts.implode())
+    kept = ranks.filter(seen | ~pl.col("alone") | ~seen.any())
+    return work.join(kept, on="rank", how="semi", maintain_order="left")
+
+
 def _sides(compared: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
     """The rows with `on_host`: whether it is work of the host beside that of the rank's device."""
-    with_device = work.filter(pl.col("lane") != HOST)["rank"].unique()
+    on_device = (pl.col("lane") != HOST) & pl.col("kind").is_in(["computing", "memory"])
+    with_device = work.filter(on_device)["rank"].unique()
     beside = pl.col("rank").is_in(with_device.implode()) & pl.col("kind").is_in(ON_HOST)
     return compared.with_columns(on_host=beside)
 
@@ -244,15 +255,25 @@ def _shares(
     costs: ReplayCosts | BusyCosts, players: pl.DataFrame, enough: Sequence[float]
 ) -> tuple[list[frozenset[int]], list[list[float]]]:
     """The players that cost enough in all steps together, with the share of each in each step. Those that are alike and
-    get too small a share each are taken for one."""
+    get too small a share each are taken for one. Of the rest, small shares count if others hide what they cost."""
     kept = _worth([frozenset([number]) for number in range(len(enough))], costs, enough)
-    shared = _shared(kept, costs)
-    small = [who for who, values in zip(kept, shared, strict=True) if sum(values) < _least(who, enough)]
-    together = _together(players, small)
-    if len(together) < len(small):
-        kept = _worth([who for who in kept if who not in small] + together, costs, enough)
+    small = [who for who, values in zip(kept, _shared(kept, costs), strict=True) if sum(values) < _least(who, enough)]
+    kept = _worth([who for who in kept if who not in small] + _together(players, small), costs, enough)
+    while True:
         shared = _shared(kept, costs)
-    return kept, shared
+        every = frozenset[int]().union(*kept)
+        whole = sum(costs.saved(every))
+        counts = [
+            sum(values) >= _least(who, enough) or whole - sum(costs.saved(every - who)) >= HIDDEN * sum(values)
+            for who, values in zip(kept, shared, strict=True)
+        ]
+        if all(counts):
+            return kept, shared
+        kept = [who for who, does in zip(kept, counts, strict=True) if does]
+
+
+HIDDEN = 2
+"""What is left of a player after all others were mended, over its share, from which on others hide it; chosen by us."""
 
 
 def _shared(kept: Sequence[frozenset[int]], costs: ReplayCosts | BusyCosts) -> list[list[float]]:

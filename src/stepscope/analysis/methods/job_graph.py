@@ -215,14 +215,17 @@ def without_waits(graph: JobGraph, nodes: pl.Series | None = None) -> JobGraph:
 
 
 def _tied(work: pl.DataFrame, arrival: pl.DataFrame | None) -> pl.DataFrame:
-    """The work of ranks that most of their calls tie to the others in their groups, or that call nobody.
+    """The work of ranks that most of their calls tie to the others in their groups; all of it if no calls match.
 
     Raises:
         Unavailable: If there are none.
     """
     if arrival is None:
         return work
-    tied = work.filter(~pl.col("rank").is_in(loose_ranks(arrival)))
+    matched = arrival.filter(pl.col("members") > 1)["rank"].unique()
+    # a rank beside them without calls, e.g. of a file that was cut, waited for nobody knows whom
+    known = pl.col("rank").is_in(matched.implode()) if matched.len() else pl.lit(value=True)
+    tied = work.filter(known & ~pl.col("rank").is_in(loose_ranks(arrival)))
     if tied.is_empty() and not work.is_empty():
         raise Unavailable(LOOSE)
     return tied
