@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.communication.comparable_calls import group_names
+from stepscope.analysis.communication.gains import gains
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column, schema_of
@@ -46,10 +47,6 @@ COLUMNS = columns(
     nulls="group_name exposed_ns saving_low_ns saving_high_ns alone_ns period score error_ratio",
 )
 
-SCHEMA = schema_of(COLUMNS)
-
-_GAINS = ("exposed_ns", "saving_low_ns", "saving_high_ns", "alone_ns", "error_ratio")
-
 
 @analysis("job", COLUMNS, whole_job=True)
 def slow_groups(
@@ -63,7 +60,7 @@ def slow_groups(
         One row per slow group, or pair of ranks, most expensive first.
     """
     if suspected_groups.is_empty():
-        return pl.DataFrame(schema=SCHEMA)
+        return pl.DataFrame(schema=schema_of(COLUMNS))
     slow = pl.col("step").n_unique()
     found = suspected_groups.group_by("suspect", maintain_order=True).agg(
         pl.col("group").min(),
@@ -78,17 +75,9 @@ def slow_groups(
         slow_steps=pl.col("step").unique().sort(),
     )
     return (
-        found.join(_gains(suspect_costs), on="suspect", how="left", maintain_order="left")
+        found.join(gains(suspect_costs, "groups"), on="suspect", how="left", maintain_order="left")
         .join(group_names(groups), on="group", how="left", maintain_order="left")
         .with_columns(rounded(pl.col("transmit_ns", "typical_ns", "cost_ns")))
         .select(names(COLUMNS))
         .sort(-pl.col("cost_ns"), "group", "ranks", nulls_last=True)
     )
-
-
-def _gains(costs: pl.DataFrame | None) -> pl.DataFrame:
-    """What replays say of each suspected group; nothing if there was no replay."""
-    if costs is None:
-        return pl.DataFrame(schema={"suspect": pl.Int32, **{name: SCHEMA[name] for name in _GAINS}})
-    each = costs.filter(pl.col("groups").list.len() > 0).explode("groups")
-    return each.rename({"groups": "suspect", "cost_ns": "exposed_ns"}).select("suspect", *_GAINS)

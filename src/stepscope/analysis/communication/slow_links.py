@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.communication.gains import GAINS, gains
 from stepscope.analysis.communication.link_costs import link_costs
 from stepscope.analysis.communication.suspected_links import UNITS
 from stepscope.analysis.methods.link_cuts import ENDS, between_ranks
@@ -61,6 +62,9 @@ COLUMNS = columns(
 )
 
 
+SCHEMA = schema_of(COLUMNS)
+
+
 @analysis("job", COLUMNS, whole_job=True)
 def slow_links(
     links: pl.LazyFrame, suspected_links: pl.DataFrame, suspect_costs: pl.DataFrame | None = None
@@ -76,8 +80,9 @@ def slow_links(
     """
     if suspected_links.is_empty():
         return pl.DataFrame(schema=SCHEMA)
-    costs, gains = link_costs(between_ranks(links), suspected_links), _gains(suspect_costs)
-    rows = suspected_links.join(costs, on="suspect", how="left").join(gains, on="suspect", how="left")
+    costs = link_costs(between_ranks(links), suspected_links)
+    known = gains(suspect_costs, "links")
+    rows = suspected_links.join(costs, on="suspect", how="left").join(known, on="suspect", how="left")
     rows = rows.with_columns(number=pl.coalesce("number", pl.col("suspect")))
     size, length = pl.col("size_bytes").sum(), pl.col("duration_ns").sum()
     one = pl.col("suspect").n_unique() == 1
@@ -93,7 +98,7 @@ def slow_links(
         bandwidth_bytes_per_s=size / length * 1e9,
         size_bytes=(size / steps).round().cast(pl.Int64),
         cost_ns=pl.struct("suspect", "cost_ns").unique().struct.field("cost_ns").sum(),
-        **{name: pl.col(name).first() for name in (*_GAINS, "pattern", "period", "steps")},
+        **{name: pl.col(name).first() for name in (*GAINS, "pattern", "period", "steps")},
         slow_steps=pl.col("step").drop_nulls().unique().sort(),
     )
     ends = [pl.col("ranks").list.get(place, null_on_oob=True) for place in (0, 1)]
@@ -109,25 +114,3 @@ def slow_links(
         .select(names(COLUMNS))
         .sort(-pl.col("cost_ns"), "unit", "rank_a", "rank_b", "transport", "ranks", nulls_last=True)
     )
-
-
-SCHEMA = schema_of(COLUMNS)
-
-_GAINS = ("exposed_ns", "saving_low_ns", "saving_high_ns", "alone_ns", "error_ratio")
-
-
-def _gains(costs: pl.DataFrame | None) -> pl.DataFrame:
-    """What replays say of each suspected link: `suspect`, `number` (that of the first that is counted with it) and
-    `_GAINS`; nothing if there was no replay."""
-    if costs is None:
-        return pl.DataFrame(schema={"suspect": pl.Int32, "number": pl.Int32, **{name: SCHEMA[name] for name in _GAINS}})
-    of_links = costs.filter(pl.col("links").list.len() > 0)
-    return of_links.select(
-        "saving_low_ns",
-        "saving_high_ns",
-        "alone_ns",
-        "error_ratio",
-        exposed_ns="cost_ns",
-        number=pl.col("links").list.min(),
-        suspect="links",
-    ).explode("suspect")

@@ -8,6 +8,7 @@ from stepscope.analysis.communication.comparable_calls import SAME, sized_calls
 from stepscope.analysis.communication.link_rates import pairs_of
 from stepscope.analysis.communication.suspected_links import Limits as LinkLimits
 from stepscope.analysis.methods.job_graph import ENTRY
+from stepscope.analysis.methods.link_cuts import ENDS, between_ranks
 from stepscope.analysis.methods.named_work import CALL, NamedWork
 from stepscope.analysis.methods.scenario import Change
 from stepscope.errors import StepscopeError
@@ -72,18 +73,11 @@ def _over_links(work: NamedWork, change: Change, calls: pl.DataFrame) -> pl.Data
     if work.links is None:
         return nothing
     enough = LinkLimits().links
-    rows = work.links.filter(
-        (pl.col("source") != pl.col("destination"))
-        & (pl.col("transport") != "LOCAL")
-        & (pl.col("duration_ns") > 0)
-        & (pl.col("size_bytes") > 0)
-        & pl.col("name").is_null()
-    ).collect()
+    rows = between_ranks(work.links)
     if rows.is_empty():
         return nothing
-    first, second = pl.min_horizontal("source", "destination"), pl.max_horizontal("source", "destination")
-    speeds = pairs_of(rows, enough).select("first", "second", "transport", mended=pl.col("speed").clip(upper_bound=1.0))
-    used = rows.with_columns(first=first, second=second).join(speeds, on=["first", "second", "transport"], how="left")
+    speeds = pairs_of(rows, enough).select(*ENDS, mended=pl.col("speed").clip(upper_bound=1.0))
+    used = rows.join(speeds, on=ENDS, how="left")
     named = _named_links(work, change)
     mended = pl.when(named).then(pl.col("mended").fill_null(1.0)).otherwise(1.0)
     factors = (
