@@ -10,13 +10,17 @@ from typing import Any
 from typer.main import get_command
 
 from stepscope.cli.app import app
+from stepscope.cli.command_list import SCOPES
 from stepscope.pages import PAGES
 
 PAGE = Path(__file__).with_name("commands.md")
 BEGIN, END = "<!-- {}: made by docs/make_commands.py -->\n", "<!-- end of {} -->"
 
-OF_PAGES = "[one rank](#one-rank-in-depth)"
-"""What stands for the commands that show a page of one rank."""
+ABOUT = {
+    scope: ([each for each in PAGES if each.scope == scope], f"[{name}](#{name.replace(' ', '-')})")
+    for scope, name in ((scope, heading.lower()) for scope, heading in SCOPES.items())
+}
+"""Pages about the whole job and about one rank, and what stands for their commands in the list of options."""
 
 _NAMES_OF_TABLES = re.compile(r"this table: .*?\. Default: .*")
 
@@ -31,11 +35,13 @@ def page(text: str) -> str:
 
 
 def pages() -> Iterator[str]:
-    """The commands about one rank, and the tables of each."""
-    yield from ["| command | what it shows | tables |", "|---|---|---|"]
-    for shown in PAGES:
-        tables = ", ".join(f"[`{each.key}`](analyses.md#{each.question})" for each in shown.sections)
-        yield f"| `stepscope {shown.name} PATH` | {shown.help} | {tables} |"
+    """The commands that show pages, by what they are about, and the tables of each."""
+    for scope, (about, _) in ABOUT.items():
+        yield from [f"### {SCOPES[scope]}", "", "| command | what it shows | tables |", "|---|---|---|"]
+        for shown in about:
+            tables = ", ".join(f"[`{each.key}`](analyses.md#{each.question})" for each in shown.sections)
+            yield f"| `stepscope {shown.name} PATH` | {shown.help} | {tables} |"
+        yield ""
 
 
 def options() -> Iterator[str]:
@@ -75,9 +81,12 @@ def _listed(names: list[str], every: list[str]) -> str:
     if len(names) > len(every) - 4:
         left = [f"`{name}`" for name in every if name not in names]
         return f"all but {', '.join(left)}" if left else "all"
-    shown = [each.name for each in PAGES]
-    listed = [f"`{name}`" for name in names if name not in shown or not set(shown) <= set(names)]
-    return ", ".join([*listed, *([OF_PAGES] if set(shown) <= set(names) else [])])
+    left, together = set(names), []
+    for about, link in ABOUT.values():
+        if (of_pages := {each.name for each in about}) <= left:
+            left -= of_pages
+            together.append(link)
+    return ", ".join([*(f"`{name}`" for name in names if name in left), *together])
 
 
 if __name__ == "__main__":

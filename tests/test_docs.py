@@ -87,4 +87,4 @@ def test_the_page_of_commands_has_the_options_of_every_command() -> None:
     assert all(
         f"| `{option}" in page for option in ("--plugin", "--limits", "--unused-days", "--schedule", "--language")
     )
-    assert "| `--run RUN` | `analyze`, `info`, `sql`, [one rank](#one-rank-in-depth) |" in page
+    assert "| `--run RUN` | `analyze`, `info`, `sql`, [the whole job](#the-whole-job), [one rank](#one-rank) |" in page

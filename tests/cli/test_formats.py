@@ -20,6 +20,7 @@ import typer
 from stepscope.cli import formatted
 from stepscope.cli.analyze import with_json_file
 from stepscope.cli.app import app
+from stepscope.cli.command_list import HEADINGS
 from tests.cli.calling import EXAMPLE, document, printed
 
 QUESTIONS = [["steps"], ["ops"], ["flops"], ["memory"], ["info"], ["analyze"]]
@@ -159,8 +160,9 @@ def help_of(*words: str, width: int = 80) -> str:
 
 
 def test_the_list_of_commands_begins_with_recording_and_analysing_and_cuts_no_sentence() -> None:
-    listed = help_of("-h").partition("Commands:")[2]
+    listed = help_of("-h").partition("Start here:")[2]
 
+    assert all(f"\n{heading}:\n" in listed for heading in HEADINGS[1:])
     names = [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "]
     assert names[:2] == ["record", "analyze"]
     assert len(names) == len(app.registered_commands) + 1

@@ -11,6 +11,7 @@ import typer
 from stepscope._version import __version__
 from stepscope.cli.analyze import TakesJsonFile, analyze
 from stepscope.cli.cache import cache
+from stepscope.cli.command_list import FURTHER, SCOPES, START, CommandList
 from stepscope.cli.info import info
 from stepscope.cli.options import Command
 from stepscope.cli.page_commands import command_of
@@ -22,6 +23,7 @@ from stepscope.pages.base import Page
 
 app = typer.Typer(
     name="stepscope",
+    cls=CommandList,
     help="Find out which step, rank, operator, link or input stage costs a training job its time, and why.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -47,23 +49,24 @@ def _root(
         load(path)
 
 
-def _add(command: Callable[..., None], **more: Any) -> None:
-    """Add a command; the list of commands shows the whole first paragraph of its help."""
+def _add(command: Callable[..., None], heading: str, **more: Any) -> None:
+    """Add a command; the list of commands shows the whole first paragraph of its help, under a heading."""
     summary = " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
-    app.command(short_help=summary, **{"cls": Command, **more})(command)
+    app.command(short_help=summary, rich_help_panel=heading, **{"cls": Command, **more})(command)
 
 
 def add_page(page: Page) -> None:
     """Add the command that shows a page."""
     text = f"{page.help}\n\n{page.more}" if page.more else page.help
-    app.command(page.name, help=text, short_help=page.help, cls=Command)(command_of(page))
+    command = app.command(page.name, help=text, short_help=page.help, rich_help_panel=SCOPES[page.scope], cls=Command)
+    command(command_of(page))
 
 
-_add(record, context_settings={"allow_interspersed_args": False})
-_add(analyze, cls=TakesJsonFile)
-_add(info)
+_add(record, START, context_settings={"allow_interspersed_args": False})
+_add(analyze, START, cls=TakesJsonFile)
+_add(info, START)
 for each in PAGES:
     add_page(each)
-_add(sql)
-_add(rules)
-app.add_typer(cache, name="cache")
+_add(sql, FURTHER)
+_add(rules, FURTHER)
+app.add_typer(cache, name="cache", rich_help_panel=FURTHER)

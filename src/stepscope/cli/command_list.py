@@ -1,0 +1,34 @@
+"""The list of commands as the help of `stepscope` shows it: by what they are about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperGroup
+
+from stepscope.pages.base import Scope
+
+START, FURTHER = "Start here", "Queries and settings"
+SCOPES: dict[Scope, str] = {"job": "The whole job", "rank": "One rank"}
+"""Headings of commands that show a page, by what the page is about."""
+
+HEADINGS = (START, *SCOPES.values(), FURTHER)
+"""All headings, in order. A command has one of them as its `rich_help_panel`."""
+
+
+class CommandList(TyperGroup):
+    """Commands that its help lists under headings, in plain text."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """See the base class."""
+        shown = [(name, each) for name in self.list_commands(ctx) if (each := self.get_command(ctx, name))]
+        width = max(len(name) for name, _ in shown)
+        for heading in HEADINGS:
+            rows = [
+                (name.ljust(width), each.get_short_help_str(limit=formatter.width))
+                for name, each in shown
+                if getattr(each, "rich_help_panel", None) == heading and not each.hidden
+            ]
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
