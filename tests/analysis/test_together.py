@@ -40,6 +40,18 @@ def on_device(rank: int, factor: float) -> dict[str, pl.DataFrame]:
     return {name: one.table(name).collect() for name in one.rows if name != "ranks"}
 
 
+def with_types(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank with operator types and calls of the runtime; the last one without either."""
+    tables = on_device(rank, 1.0 + rank)
+    if rank == 2:
+        return tables
+    kernels = tables["kernels"].with_columns(type=pl.col("name").str.to_uppercase())
+    called = TABLES["slices"].frame(
+        slice=[0, 1], category=["runtime"] * 2, name=["Node@launch"] * 2, start_ns=[0, 9], duration_ns=[3, 5 + rank]
+    )
+    return {**tables, "kernels": kernels, "slices": called}
+
+
 def without_calls(rank: int) -> dict[str, pl.DataFrame]:
     """A rank whose collectives are of a group of its own, so that its steps are its segments."""
     tables = on_device(rank, 1.0)
@@ -169,6 +181,7 @@ RUNS = {
     "memory": Run.from_frames({rank: remembering(rank) for rank in range(4)}),
     "python": Run.from_frames({rank: in_python(rank) for rank in range(4)}),
     "device": Run.from_frames({rank: on_device(rank, 1 + rank) for rank in range(4)}),
+    "types": Run.from_frames({rank: with_types(rank) for rank in range(3)}),
     "partly recorded": Run.from_frames({rank: partly_recorded(rank) for rank in range(3)}),
     "cpu": Run.from_frames({rank: on_cpu(rank) for rank in range(4)}),
     "without calls": Run.from_frames({0: on_device(0, 1.0), 1: without_calls(1), 2: on_device(2, 1.5)}),

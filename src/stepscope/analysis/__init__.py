@@ -20,6 +20,8 @@ from stepscope.analysis.flops.flop_tree import flop_tree as flop_tree
 from stepscope.analysis.flops.flops import flops as flops
 from stepscope.analysis.flops.model_flops import model_flops as model_flops
 from stepscope.analysis.flops.operator_flops import operator_flops as operator_flops
+from stepscope.analysis.host.api_statistics import api_statistics as api_statistics
+from stepscope.analysis.host.api_statistics import api_totals as api_totals
 from stepscope.analysis.host.cpu_utilization import cpu_summary as cpu_summary
 from stepscope.analysis.host.cpu_utilization import cpu_utilization as cpu_utilization
 from stepscope.analysis.host.functions import functions as functions
@@ -70,8 +72,12 @@ from stepscope.analysis.operators.dynamic_shapes import dynamic_shape_types as d
 from stepscope.analysis.operators.dynamic_shapes import dynamic_shapes as dynamic_shapes
 from stepscope.analysis.operators.dynamic_shapes import shape_costs as shape_costs
 from stepscope.analysis.operators.dynamic_shapes import shape_executions as shape_executions
+from stepscope.analysis.operators.kernel_statistics import kernel_shape_totals as kernel_shape_totals
+from stepscope.analysis.operators.kernel_statistics import kernel_statistics as kernel_statistics
+from stepscope.analysis.operators.kernel_statistics import kernel_type_statistics as kernel_type_statistics
+from stepscope.analysis.operators.kernel_statistics import kernel_type_totals as kernel_type_totals
+from stepscope.analysis.operators.kernel_statistics import operator_statistics as operator_statistics
 from stepscope.analysis.operators.kernel_totals import kernel_totals as kernel_totals
-from stepscope.analysis.operators.kernel_totals import kernel_type_totals as kernel_type_totals
 from stepscope.analysis.operators.kernel_totals import operator_summary as operator_summary
 from stepscope.analysis.operators.operator_instances import operator_instances as operator_instances
 from stepscope.analysis.operators.operator_instances import operator_types as operator_types

@@ -14,6 +14,8 @@ NAMES = (
     "steps",
     "gaps",
     "ops",
+    "kernels",
+    "api",
     "functions",
     "flops",
     "shapes",

@@ -1,5 +1,5 @@
-"""Which device kernels take the time, by name, operator type and core; which framework operators take the host's time,
-and the device time that they launch."""
+"""Which device kernels take the time, by name; which framework operators take the host's time, and the device time that
+they launch."""
 
 from __future__ import annotations
 
@@ -26,26 +26,7 @@ from stepscope.tables.base import Column
 )
 def kernel_totals(kernels: pl.LazyFrame) -> pl.DataFrame:
     """Sum up device work: one row per kernel name, type and core, longest total first."""
-    return _totals(kernels, ["rank", "kind", "name", "type", "core"])
-
-
-@analysis(
-    "rank",
-    columns(
-        "rank kind",
-        Column("type", "string", "Operator type; null if not recorded."),
-        "core count total_ns mean_ns min_ns median_ns p95_ns max_ns",
-        meaning("share_ratio", "Share of all device work of the rank."),
-        nulls="type core",
-    ),
-    together=True,
-)
-def kernel_type_totals(kernels: pl.LazyFrame) -> pl.DataFrame:
-    """Sum up device work by operator type and core, as `kernel_totals` does by name."""
-    return _totals(kernels, ["rank", "kind", "type", "core"])
-
-
-def _totals(kernels: pl.LazyFrame, keys: list[str]) -> pl.DataFrame:
+    keys = ["rank", "kind", "name", "type", "core"]
     sums = grouped(batches(kernels.select(*keys, "duration_ns")), keys).with_columns(share())
     return sums.sort("rank", -pl.col("total_ns"), *keys[1:], nulls_last=True)
 
