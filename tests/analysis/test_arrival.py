@@ -28,8 +28,8 @@ def calls(*rows: tuple[int, str | None, int, str, int, int]) -> pl.LazyFrame:
     ).lazy()
 
 
-def hosts(*names: str) -> pl.LazyFrame:
-    return RANKS.frame(rank=list(range(len(names))), host=list(names)).lazy()
+def hosts(*names: str, start_ns: int | None = 0) -> pl.LazyFrame:
+    return RANKS.frame(rank=list(range(len(names))), host=list(names), start_ns=[start_ns] * len(names)).lazy()
 
 
 def matched(table: pl.LazyFrame, *names: str) -> pl.DataFrame:
@@ -210,6 +210,18 @@ def test_ranks_of_one_host_share_a_clock() -> None:
     found = job(ranks=4, compute={1: 1.5}).analyse("clocks")
 
     assert found["offset_ns"].to_list() == [0, 0, 0, 0]
+
+
+def test_device_counters_of_one_host_are_clocks_of_their_own() -> None:
+    rows = [
+        (rank, "g", k, "all_reduce", k * 9 * MS + MS * rank, k * 9 * MS + MS * rank + 50)
+        for rank in (0, 1)
+        for k in range(9)
+    ]
+
+    found = clocks(calls(*rows), hosts("a", "a", start_ns=None))
+
+    assert found["offset_ns"].to_list() == [-MS // 2, MS // 2]
 
 
 def test_calls_within_a_host_do_not_hide_that_clocks_of_hosts_differ() -> None:

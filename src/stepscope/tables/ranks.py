@@ -27,7 +27,7 @@ RANKS = Table(
             "Offset to rank 0's clock, already added to every time; null if not measured while recording.",
         ),
         Column("clock_error_ns", "int64", "Error bound of the offset."),
-        Column("start_ns", "int64", "Earliest time in the recording."),
+        Column("start_ns", "int64", "Earliest time in the recording; null if its times are not since the epoch."),
         Column("end_ns", "int64", "Latest time in the recording."),
         Column("options", "string", "Profiler options, JSON."),
         Column("environment", "string", "Environment variables that matter, JSON."),

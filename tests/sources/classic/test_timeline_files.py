@@ -72,7 +72,7 @@ def test_without_the_list_of_kernels_the_timeline_has_them(tmp_path: Path) -> No
 
     rows = read.table("kernels")
     assert rows.filter(core="AI_CPU")["name"].to_list() == ["GetNext"] * 3
-    assert rows.filter(kind="communication")["name"].to_list() == [CALL] * 3
+    assert rows.filter(kind="communication").is_empty()  # the step trace has these calls
     others = rows.filter(pl.col("core").is_null(), kind="compute")
     assert others.select("name", "type", "stream").rows() == [(CONV, "Conv2D", 3), (MATMUL, "MatMul", 4)] * 3
     assert others["start_ns"].to_list() == STARTS
@@ -85,9 +85,28 @@ def test_a_timeline_that_counts_from_its_first_event_is_put_on_the_clock_of_the_
     read = Read(write(tmp_path, timeline_display=display, step_trace=trace_text()))
 
     rows = read.table("kernels")
-    assert rows.filter(kind="communication")["start_ns"].to_list() == read.table("collectives")["start_ns"].to_list()
-    assert rows["step"].to_list() == sorted([1, 2, 3] * 4)
+    assert rows.filter(pl.col("core").is_null())["start_ns"].to_list() == STARTS
+    assert rows["step"].to_list() == sorted([1, 2, 3] * 3)
     assert read.told("note") == []
+
+
+@pytest.mark.parametrize(("late_us", "noted"), [(0, False), (5_000, True)])
+@pytest.mark.parametrize("name", [CALL, CALL.removeprefix("stream_11_0_")])
+def test_a_call_that_timeline_and_trace_both_have_counts_once_with_the_times_of_the_trace(
+    tmp_path: Path, name: str, late_us: int, *, noted: bool
+) -> None:
+    """As long as the trace says: 200 us of a step of 2 ms, wherever the timeline has it and by either name."""
+    events = display_events()
+    calls = [event for event in events if event["name"] == CALL]
+    for number, event in enumerate(calls):
+        event.update(name=name, ts=event["ts"] + number * late_us)
+    write(tmp_path / "profiler", step_trace=trace_text(), timeline_display=json.dumps(events))
+
+    run = open_run(tmp_path)
+
+    assert run.analyse("breakdown")["communication_ns"].to_list() == [200_000] * 3
+    told = run.issues.filter(pl.col("problem").str.contains("other times than in the step trace"))
+    assert told.height == noted
 
 
 def test_kernels_on_another_clock_are_left_out_and_told(tmp_path: Path) -> None:
@@ -139,6 +158,17 @@ def test_kernels_alone_are_one_recording(tmp_path: Path) -> None:
     assert set(read.table("kernels")["step"]) == {0}
 
 
+def test_kernels_have_the_type_that_the_framework_gives_them(tmp_path: Path) -> None:
+    framework = (
+        f"task_id,stream_id,block_dim,full_kernel_name,op_name,kernel_name,kernel_type\n1,3,0,{CONV},,,Winograd\n"
+    )
+
+    read = Read(write(tmp_path, timeline=lines(US, *kernels(1e3)), step_trace=trace_text(), framework=framework))
+
+    types = dict(read.table("kernels").select("name", "type").iter_rows())
+    assert types == {CONV: "Winograd", MATMUL: "MatMul"}
+
+
 def test_the_time_of_steps_is_split(tmp_path: Path) -> None:
     write(tmp_path / "profiler", **PROFILE)
 
@@ -155,7 +185,7 @@ def test_timelines_of_other_devices_and_generations(tmp_path: Path, form: str) -
 
     read = Read(tmp_path)
 
-    assert read.table("kernels").height == 12
+    assert read.table("kernels").height == 9
     assert read.stated()["timeline_streams"] == 2
 
 

@@ -59,7 +59,8 @@ def clocks(
 
     A collective ends on all members at nearly the same moment, so the offset of a rank's clock is the median difference
     between its end times and the median end times of the calls. Ranks of one host share a clock and thus an offset, and
-    calls within a host show nothing of it; unless most of these would have ended on some ranks before others began
+    calls within a host show nothing of it, unless their times are not since the epoch (device counters, `start_ns` of
+    `ranks` is null); or most of these would have ended on some ranks before others began
     them: then several machines have the name of the host. An offset that is small or within its own noise is taken as
     0. Clocks that only sends and receives connect are taken to agree unless something would be received before it was
     sent (see `clock_shifts`).
@@ -77,7 +78,8 @@ def clocks(
     # Medians are floats, which cannot hold ns since the epoch, so count from the first end of each call.
     first = pl.col("end_ns").min().over(CALL)
     calls = calls.with_columns(pl.col("start_ns") - first, pl.col("end_ns") - first)
-    hosts = ranks.select("rank", "host").collect().unique("rank", keep="first")
+    is_of_host = pl.col("start_ns").is_not_null()  # else its device counts from a moment of its own
+    hosts = ranks.select("rank", pl.when(is_of_host).then("host")).collect().unique("rank", keep="first")
     alone = filled_in("rank {}", pl.col("rank"))
     shared = (
         pl.when(pl.col("host").is_in(_of_several(calls.join(hosts, on="rank"), limits))).then(None).otherwise("host")

@@ -18,6 +18,7 @@ from stepscope.sources.classic.flops import check_rates, read_flops
 from stepscope.sources.classic.operator_rows import TYPES, short_name, type_of, with_counts, write_list, write_operators
 from stepscope.sources.csv_files.layout import Field, FileLayout, order
 from stepscope.sources.csv_files.reading import read_csv
+from stepscope.sources.sinks import SilentSink
 from stepscope.tables import OPERATOR_TOTALS
 
 _FULL_NAMES = ("full_kernel_name", "full_op_name", "op_full_name", "full_kernel_time")
@@ -129,6 +130,15 @@ def write_ai_cpu(path: Path, sink: Sink) -> None:
         sink.issue("note", path, "lists no AI CPU kernels", "Nothing to do if the model has none.")
     elif rows is not None:
         sink.write(OPERATOR_TOTALS, ai_cpu_totals(path, rows, sink))
+
+
+def peek_types(files: RankFiles) -> pl.DataFrame:
+    """`name` and `type` of the operators that the framework lists; `write_device_operators` reports damage."""
+    path = files.one("framework")
+    framework = None if path is None else _read_framework(path, SilentSink())
+    none = {"full_name": pl.String, "type": pl.String}
+    known = pl.DataFrame(schema=none) if framework is None else framework
+    return known.select(name="full_name", type="type").drop_nulls()
 
 
 def _read_framework(path: Path | None, sink: Sink) -> pl.DataFrame | None:

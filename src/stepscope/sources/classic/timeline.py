@@ -16,6 +16,7 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.figures import write_timeline_summary
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.iterations import has_iterations
+from stepscope.sources.classic.operators import peek_types
 from stepscope.sources.classic.raw_steps import read_raw_steps, read_step_events
 from stepscope.sources.classic.step_trace import StepTrace, read_step_trace
 from stepscope.sources.classic.step_trace_totals import write_step_totals
@@ -77,12 +78,13 @@ def _with_kernels(
         return steps, rows, display
     rows = KernelRows(steps, sink)
     if timeline is not None:
-        read_kernels(timeline, steps, rows, sink)
+        read_kernels(timeline, steps, peek_types(files), rows, sink)
     if not rows.rows:
         display = display if trace is None else _display(path, sink)
         problem = None if display is None else display.write_kernels(rows, steps, calls)
         if problem is not None and path is not None:
-            sink.issue("note", path, problem, "Nothing to do: steps are taken from the step trace.", place="kernels")
+            place = None if rows.rows else "kernels"
+            sink.issue("note", path, problem, "Nothing to do: steps are taken from the step trace.", place=place)
     if steps is None and rows.span is not None:
         steps = whole_recording(rows.span)
     return steps, rows, display

@@ -1,7 +1,8 @@
 """`timeline_display`: a profile as trace events (us), with fixed numbers for what is not a stream of a device.
 
 It may count from its own first event instead of the device's clock. Its calls then give the offset,
-as they are those of the step trace. Steps are bars of a thread of their own, named by the number of the step.
+as they are those of the step trace. Those calls are left out here, so that none counts twice. Steps are bars of a
+thread of their own, named by the number of the step.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ _STEPS = "100000"
 _AGREES_NS = 2_000
 """Times were written with three decimals of a microsecond, from ticks of 10 ns."""
 _MOST = 0.9
+_OPERATOR = pl.coalesce(pl.col("name").str.extract(r"^stream_\d+_\d+_(.+)$"), "name")
+"""Calls are named by their operators here, as in step traces (`stream_11_0_AllReduce-op201`), or without the stream."""
 
 
 class Display:
@@ -62,19 +65,24 @@ class Display:
     def write_kernels(
         self, rows: KernelRows, steps: pl.DataFrame | None = None, calls: pl.DataFrame | None = None
     ) -> str | None:
-        """Write what ran on the device; returns why nothing was written, None if all is well.
+        """Write what ran on the device; returns what is wrong with its times, None if all is well.
 
         `steps` and `calls` are those of the step trace, if there is one.
         """
-        shift = 0
-        if steps is not None and not self._is_within(steps):
-            found = self._shift(calls)
-            if found is None:
-                return "its clock differs from that of the step trace, so its kernels are left out"
-            shift = found
+        shift, problem = 0, None
+        traced = pl.Series([], dtype=pl.String) if calls is None else calls.select(_OPERATOR).to_series().unique()
+        if steps is not None and calls is not None:
+            found, matched = self._shift(calls)
+            if not self._is_within(steps):
+                if found is None:
+                    return "its clock differs from that of the step trace, so its kernels are left out"
+                shift = found
+            elif matched and (found is None or abs(found) > _AGREES_NS):
+                problem = "its communication calls start at other times than in the step trace, whose times are used"
+        is_traced = (pl.col("kind") == "communication").fill_null(value=False) & _OPERATOR.is_in(traced.implode())
         for frame in self._spool.batches("kernels"):
-            rows.add(frame.with_columns(start_ns=pl.col("start_ns") + shift))
-        return None
+            rows.add(frame.filter(~is_traced).with_columns(start_ns=pl.col("start_ns") + shift))
+        return problem
 
     def _is_within(self, steps: pl.DataFrame) -> bool:
         """Whether at least half of the kernels are within the steps."""
@@ -84,24 +92,23 @@ class Display:
         inside = sum(int(frame.select(near.sum()).item()) for frame in self._spool.frames("kernels", ["start_ns"]))
         return 2 * inside >= self._spool.rows("kernels")
 
-    def _shift(self, calls: pl.DataFrame | None) -> int | None:
-        """Offset of its times, from the calls that the step trace has too; None if unknown."""
-        if calls is None or calls.is_empty():
-            return None
+    def _shift(self, calls: pl.DataFrame) -> tuple[int | None, int]:
+        """Offset of its times, from the calls that the step trace has too (None if unknown), and how many these are."""
         frames = [frame.filter(kind="communication") for frame in self._spool.frames("kernels")]
-        if not frames:
-            return None
+        if not frames or calls.is_empty():
+            return None, 0
         nth = pl.int_range(pl.len()).over("name")
         own, traced = (
-            times.sort("start_ns").select("name", "start_ns", nth=nth) for times in (pl.concat(frames), calls)
+            times.select("start_ns", name=_OPERATOR).sort("start_ns").select("name", "start_ns", nth=nth)
+            for times in (pl.concat(frames), calls)
         )
         both = own.join(traced, on=["name", "nth"], suffix="_traced")
         shifts = (both["start_ns_traced"] - both["start_ns"]).sort()
         if shifts.is_empty():
-            return None
+            return None, 0
         middle = int(shifts[len(shifts) // 2])
         agreeing = int(((shifts - middle).abs() <= _AGREES_NS).sum())
-        return middle if agreeing >= _MOST * len(shifts) else None
+        return middle if agreeing >= _MOST * len(shifts) else None, len(shifts)
 
 
 def read_display(path: Path, sink: Sink) -> Display:

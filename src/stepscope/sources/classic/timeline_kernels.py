@@ -77,15 +77,18 @@ def whole_recording(span: tuple[int, int]) -> pl.DataFrame:
     return STEPS.frame(step=[0], start_ns=span[:1], end_ns=span[1:], **window)
 
 
-def read_kernels(path: Path, steps: pl.DataFrame | None, rows: KernelRows, sink: Sink) -> None:
-    """Read `output_timeline_data` into `rows`; a unit other than that of the header becomes an issue."""
+def read_kernels(path: Path, steps: pl.DataFrame | None, types: pl.DataFrame, rows: KernelRows, sink: Sink) -> None:
+    """Read `output_timeline_data` into `rows`; a unit other than that of the header becomes an issue.
+
+    `types` has `name` and `type` of operators, once each, as the file has names only.
+    """
     unit = _unit(path, steps, sink)
     if unit is None:
         problem = "its clock differs from that of the step trace, so its kernels are left out"
         sink.issue("note", path, problem, "Nothing to do if both belong to one profile.", place="kernels")
         return
     for part in read_csv_parts(path, _layout(unit), sink):
-        rows.add(part)
+        rows.add(part.join(types, on="name", how="left", maintain_order="left"))
 
 
 def _layout(unit: Kind) -> FileLayout:

@@ -1,0 +1,50 @@
+"""One job in the layout of old clusters and in a flat directory gives the same answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from stepscope import Run, open_run
+from stepscope.advice import advise
+from stepscope.analysis import ANALYSES
+from stepscope.errors import StepscopeError
+
+ONLY_FLAT = dict.fromkeys(("host_memory", "host_memory_curve", "host_time"), "host_info")
+"""Questions that only the flat directory answers, and the files that it has for them."""
+
+DIFFERENT_FILES = {
+    "flop_tree": "only the flat directory has flops_scope",
+    "model_flops": "flops_summary has cube and vector with the peak, or their sum with the utilization",
+    "work_names": "only the table of ranks has hosts",
+}
+"""Questions whose answers follow from files that differ, and how these do."""
+
+OF_TABLE = ("host", "device", "device_by", "host_by")
+"""Columns that only the table of ranks gives."""
+
+
+def answer(run: Run, question: str) -> pl.DataFrame | str:
+    try:
+        return run.analyse(question).drop(OF_TABLE, strict=False)
+    except StepscopeError as error:
+        return type(error).__name__
+
+
+def test_answers_of_one_job_do_not_depend_on_its_layout(shared: Path) -> None:
+    flat, cluster = (open_run(shared / "data/mindspore" / name) for name in ("synthetic_dp4", "synthetic_legacy_r13"))
+
+    only, differing = [], []
+    for question in sorted(ANALYSES):
+        one, other = answer(flat, question), answer(cluster, question)
+        if isinstance(one, str) or isinstance(other, str):
+            only += [question] if type(one) is not type(other) else []
+        elif not one.equals(other):
+            differing.append(question)
+    found, found_too = ({(f.rule, f.message, f.saving_ns) for f in advise(run)} for run in (flat, cluster))
+
+    assert only == sorted(ONLY_FLAT)
+    assert differing == sorted(DIFFERENT_FILES)
+    assert {rule for rule, *_ in found - found_too} == {"ai-cpu"}  # msadvisor is in the flat directory only
+    assert found_too <= found
