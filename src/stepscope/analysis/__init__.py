@@ -81,6 +81,9 @@ from stepscope.analysis.operators.kernel_totals import kernel_totals as kernel_t
 from stepscope.analysis.operators.kernel_totals import operator_summary as operator_summary
 from stepscope.analysis.operators.operator_instances import operator_instances as operator_instances
 from stepscope.analysis.operators.operator_instances import operator_types as operator_types
+from stepscope.analysis.pipeline.strategy import strategy_edges as strategy_edges
+from stepscope.analysis.pipeline.strategy import strategy_nodes as strategy_nodes
+from stepscope.analysis.pipeline.strategy import strategy_stages as strategy_stages
 from stepscope.analysis.registry import ANALYSES as ANALYSES
 from stepscope.analysis.registry import Analysis as Analysis
 from stepscope.analysis.registry import analysis as analysis

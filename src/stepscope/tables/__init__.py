@@ -35,6 +35,8 @@ from stepscope.tables.operators import OPERATOR_STEPS as OPERATOR_STEPS
 from stepscope.tables.graphs import GRAPHS as GRAPHS
 from stepscope.tables.graphs import GRAPH_NODES as GRAPH_NODES
 from stepscope.tables.graphs import GRAPH_TENSORS as GRAPH_TENSORS
+from stepscope.tables.parallel_graphs import PARALLEL_GRAPHS as PARALLEL_GRAPHS
+from stepscope.tables.parallel_graphs import PARALLEL_NODES as PARALLEL_NODES
 from stepscope.tables.operators import FLOP_SCOPES as FLOP_SCOPES
 from stepscope.tables.host import HOST_EVENTS as HOST_EVENTS
 from stepscope.tables.ranks import RANK_FIGURES as RANK_FIGURES

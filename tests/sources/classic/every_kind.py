@@ -34,6 +34,7 @@ NAMES: Mapping[str, str] = {
     "operator_memory": "operator_memory_0.csv",
     "host_info": "host_info/host_info_0.csv",
     "host_dataset": "host_info/dataset_0.csv",
+    "strategy": "parallel_strategy_0.json",
     "recommendation": "msadvisor/device_0/recommendation/ecosystem.json",
     "device_info": f"{RAW}/device_0/info.json.0",
     "device_steps": f"{RAW}/mindstudio_profiler_output/step_trace_20240501100050.csv",
@@ -227,6 +228,12 @@ def _host() -> dict[str, str]:
         "host_info": HOST_HEADER + lines(*rows),
         "host_dataset": lines("Operation,Stage,Occurrences,Avg. time (us),Custom Info", "Pipeline,getNext,8,900.5,"),
         "dynamic_shapes": json.dumps({"MatMul": shapes, "op_type": {"MatMul": [0.2, 0.3]}}),
+        "strategy": json.dumps(
+            {
+                "config": {"rankId": 0, "stageId": 0, "parallelType": "data_parallel"},
+                "graph": {"node": [{"name": "1", "opType": "MatMul", "fullName": "Default/MatMul-op1"}]},
+            }
+        ),
         "recommendation": json.dumps({"model": {"AICPUModel": {"extend": []}}}),
     }
 

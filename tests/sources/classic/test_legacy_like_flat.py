@@ -11,7 +11,10 @@ from stepscope.advice import advise
 from stepscope.analysis import ANALYSES
 from stepscope.errors import StepscopeError
 
-ONLY_FLAT = dict.fromkeys(("host_memory", "host_memory_curve", "host_time"), "host_info")
+ONLY_FLAT = {
+    **dict.fromkeys(("host_memory", "host_memory_curve", "host_time"), "host_info"),
+    **dict.fromkeys(("strategy_edges", "strategy_nodes", "strategy_stages"), "parallel_strategy"),
+}
 """Questions that only the flat directory answers, and the files that it has for them."""
 
 DIFFERENT_FILES = {

@@ -53,6 +53,7 @@ KINDS: Mapping[str, str] = {
     "memory_details": r"memory_usage_details_(\d+)\.json",
     "memory_proto": r"memory_usage_(\d+)\.pb",
     "operator_memory": r"operator_memory_(\d+)\.csv",
+    "strategy": r"parallel_strategy_(\d+)\.json",
     "host_info": r"host_info/host_info_(\d+)\.csv",
     "host_dataset": r"host_info/dataset_(\d+)\.csv",
     "recommendation": r"msadvisor/device_(\d+)/recommendation/.*\.json",
@@ -70,7 +71,6 @@ KINDS: Mapping[str, str] = {
 KNOWN = (
     r"minddata_pipeline_summary_\d+\.(csv|json)",  # what MindSpore made of other files
     r"flops_utilization_step_\d+\.json",
-    r"parallel_strategy_\d+\.json",
     r"output_op_compute_time(_detail)?_\d+\.txt",
     r"output_format_data_hwts_\d+\.txt",
     r"output_data_preprocess_aicpu_\d+\.txt",

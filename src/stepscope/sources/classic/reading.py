@@ -26,6 +26,7 @@ from stepscope.sources.classic.iterations import write_by_iteration
 from stepscope.sources.classic.memory import write_memory
 from stepscope.sources.classic.operators import write_ai_cpu, write_device_operators, write_pynative
 from stepscope.sources.classic.ranks import write_ranks
+from stepscope.sources.classic.strategy import write_strategy
 from stepscope.sources.classic.timeline import write_device
 from stepscope.sources.minddata.files import Clock, MinddataFiles
 from stepscope.sources.minddata.write import write_minddata
@@ -56,6 +57,12 @@ def _write_data_preparation(files: RankFiles, sink: Sink) -> None:
     write_minddata(MinddataFiles.among(files.every), Clock(), sink)
 
 
+def _write_strategy(files: RankFiles, sink: Sink) -> None:
+    """Write the graph with its parallel strategy."""
+    if (path := files.one("strategy")) is not None:
+        write_strategy(path, files.rank, sink)
+
+
 PARTS: Sequence[Part] = (
     write_ranks,
     write_device,
@@ -71,6 +78,7 @@ PARTS: Sequence[Part] = (
     write_host_info,
     write_memory,
     of_kind("recommendation", write_recommendation),
+    _write_strategy,
     write_calls,
     write_cpu_operators,
     write_by_iteration,

@@ -18,7 +18,7 @@ class ClassicSource:
     """Reads what MindSpore's own profiler wrote until 2.4."""
 
     name = "classic"
-    version = 10
+    version = 11
     family = "classic"
     reasons: Mapping[str, str] = {
         **dict.fromkeys(("operators", "kernels"), "MindSpore's own profiler kept only totals of them, or nothing"),
@@ -28,7 +28,7 @@ class ClassicSource:
     own_tables = frozenset(
         {
             *("graphs", "graph_nodes", "graph_tensors", "flop_scopes", "communication_totals", "operator_steps"),
-            *("rank_figures", "host_events", "pipeline_operators"),
+            *("rank_figures", "host_events", "pipeline_operators", "parallel_graphs", "parallel_nodes"),
         }
     )
 

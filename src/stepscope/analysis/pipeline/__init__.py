@@ -1,0 +1,1 @@
+"""Questions about pipeline stages and parallel strategy."""
