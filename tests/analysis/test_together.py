@@ -9,6 +9,7 @@ from phases import marks as phase_marks
 from phases import on_host
 from phases import steps as phase_steps
 from polars.testing import assert_frame_equal
+from rank_tables import links
 
 from stepscope.analysis import ANALYSES
 from stepscope.errors import Unavailable
@@ -173,6 +174,11 @@ def _compiled(slices: pl.DataFrame, rank: int) -> pl.DataFrame:
     return pl.concat([slices, compiler])
 
 
+def with_links(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank with links of single calls, the last one with those of all calls alone."""
+    return {**on_device(rank, 1.0), "links": links({(rank, rank + 1): (10 + rank, MS)}, named=rank < 2)}
+
+
 RUNS = {
     "without steps": Run.from_frames({rank: without_steps(rank) for rank in range(2)}),
     "phases": Run.from_frames({rank: in_phases(rank) for rank in range(3)}),
@@ -184,6 +190,7 @@ RUNS = {
     "types": Run.from_frames({rank: with_types(rank) for rank in range(3)}),
     "partly recorded": Run.from_frames({rank: partly_recorded(rank) for rank in range(3)}),
     "cpu": Run.from_frames({rank: on_cpu(rank) for rank in range(4)}),
+    "links": Run.from_frames({rank: with_links(rank) for rank in range(3)}),
     "without calls": Run.from_frames({0: on_device(0, 1.0), 1: without_calls(1), 2: on_device(2, 1.5)}),
 }
 

@@ -7,6 +7,12 @@ from stepscope.analysis.communication.arrival import arrival as arrival
 from stepscope.analysis.communication.clocks import clocks as clocks
 from stepscope.analysis.communication.communication import communication as communication
 from stepscope.analysis.communication.exposed_calls import exposed_calls as exposed_calls
+from stepscope.analysis.communication.link_totals import call_links as call_links
+from stepscope.analysis.communication.link_totals import link_matrix as link_matrix
+from stepscope.analysis.communication.link_totals import link_totals as link_totals
+from stepscope.analysis.communication.link_totals import transport_totals as transport_totals
+from stepscope.analysis.communication.rank_communication import rank_calls as rank_calls
+from stepscope.analysis.communication.rank_communication import rank_communication as rank_communication
 from stepscope.analysis.communication.slow_groups import slow_groups as slow_groups
 from stepscope.analysis.communication.slow_links import slow_links as slow_links
 from stepscope.analysis.communication.step_reduces import step_reduce_statistics as step_reduce_statistics
@@ -38,6 +44,7 @@ from stepscope.analysis.input.input_queues import input_queues as input_queues
 from stepscope.analysis.input.input_stages import input_stages as input_stages
 from stepscope.analysis.input.loader import loader as loader
 from stepscope.analysis.input.loader import loader_steps as loader_steps
+from stepscope.analysis.job.cluster_advice import cluster_advice as cluster_advice
 from stepscope.analysis.job.compared_ranks import compared_ranks as compared_ranks
 from stepscope.analysis.job.counter_steps import counter_steps as counter_steps
 from stepscope.analysis.job.extra_work import extra_work as extra_work
@@ -48,10 +55,15 @@ from stepscope.analysis.job.late_ranks import late_ranks as late_ranks
 from stepscope.analysis.job.late_starts import late_starts as late_starts
 from stepscope.analysis.job.outlier_steps import outlier_steps as outlier_steps
 from stepscope.analysis.job.outlier_steps import step_lengths as step_lengths
+from stepscope.analysis.job.rank_capacity import rank_flops as rank_flops
+from stepscope.analysis.job.rank_capacity import rank_memory as rank_memory
 from stepscope.analysis.job.rank_counters import rank_counters as rank_counters
 from stepscope.analysis.job.rank_host_calls import host_patterns as host_patterns
 from stepscope.analysis.job.rank_host_calls import rank_host_calls as rank_host_calls
 from stepscope.analysis.job.rank_kernels import rank_kernels as rank_kernels
+from stepscope.analysis.job.rank_steps import rank_means as rank_means
+from stepscope.analysis.job.rank_steps import rank_steps as rank_steps
+from stepscope.analysis.job.rank_steps import stage_means as stage_means
 from stepscope.analysis.job.segments import segments as segments
 from stepscope.analysis.job.several_ranks import several_ranks as several_ranks
 from stepscope.analysis.job.single_stalls import single_stalls as single_stalls

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import polars as pl
 
-DType = Literal["int16", "int32", "int64", "float64", "string", "bool", "list[int32]", "list[string]"]
+DType = Literal["int16", "int32", "int64", "float64", "string", "bool", "list[int32]", "list[int64]", "list[string]"]
 
 ORDINARY = 100
 """Default importance of a column."""
@@ -327,6 +327,7 @@ def schema_of(columns: Iterable[Column]) -> dict[str, pl.DataType]:
         "string": pl.String(),
         "bool": pl.Boolean(),
         "list[int32]": pl.List(pl.Int32()),
+        "list[int64]": pl.List(pl.Int64()),
         "list[string]": pl.List(pl.String()),
     }
     return {column.name: types[column.dtype] for column in columns}

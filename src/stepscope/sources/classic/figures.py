@@ -48,6 +48,11 @@ def write_figures(figures: Mapping[str, float], sink: Sink) -> None:
         sink.write(RANK_FIGURES, RANK_FIGURES.unchecked(name=list(figures), value=list(figures.values())))
 
 
+def write_averages(averages: Mapping[str, float | None], sink: Sink) -> None:
+    """Write averages that a file states of more steps than it has, by the names of their times."""
+    write_figures({f"average_{name}": float(value) for name, value in averages.items() if value is not None}, sink)
+
+
 def write_flops_summary(path: Path, sink: Sink) -> None:
     """Write operations of the whole model, from `flops_summary`."""
     write_figures(_amounts(read_object(path, sink) or {}, _FLOPS, path, sink), sink)

@@ -1,7 +1,7 @@
 """`step_trace_raw`: the steps of a device, and where forward begins and backward ends in each, in ticks of 10 ns.
 
-Its lengths of phases are checked and not kept, and neither is its average: up to 1.x over all steps but the first,
-later over all.
+Its lengths of phases are checked and not kept, and neither is its average (up to 1.x over all steps but the first,
+later over all), unless it is of more steps than the file has.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.average_rows import find_average, is_mean_row, step_numbers, without
+from stepscope.sources.classic.figures import write_averages
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.step_trace_reduces import Reduces, calls_of, find_reduces
 from stepscope.sources.csv_files.heading import header_of
@@ -53,6 +54,14 @@ _PHASES = {
     "tail": ("backward_end_ns", "end_ns"),
 }
 """Recorded length to its first and last point."""
+_AVERAGES = {
+    "total": "step_ns",
+    "iteration_interval": "interval_ns",
+    "fp_and_bp": "forward_backward_ns",
+    "fp": "forward_ns",
+    "tail": "tail_ns",
+}
+"""Recorded length to what its average is called."""
 _MARK = "-"
 """What the average usually has for a number."""
 _REMEDY = "The file is truncated or damaged; copy it again, or run the profiler's analysis again."
@@ -144,8 +153,9 @@ def _check_average(
     stated = average.select(list(lengths)).row(0)
     means = [rows.select(**lengths).mean().row(0) for rows in (steps, steps.slice(1))]
     if any(stated) and not any(is_mean_row(stated, mean, _ROUNDING_NS) for mean in means):
-        problem = "its average row does not match the steps in the file, with or without the first; it is not used"
+        problem = "its average row does not match the steps in the file, with or without the first; it is kept apart"
         sink.issue("note", path, problem, "Nothing to do unless steps are missing from the file.")
+        write_averages({_AVERAGES[name]: value for name, value in zip(lengths, stated, strict=True)}, sink)
 
 
 def _steps(path: Path, steps: pl.DataFrame, sink: Sink) -> pl.DataFrame:

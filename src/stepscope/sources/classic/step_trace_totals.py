@@ -1,8 +1,9 @@
 """`cluster_analyse`: what each step spent on communication alone, and in pipelines on receiving, mostly in ms.
 
-Its rows are the steps and, if there are several, the average of all but the first, which is not kept. Headers differ by
-version, so a column is recognised by the words in its name, otherwise by position. Files of 1.x of jobs without model
-parallelism have the phases of each step instead, in ticks of the step trace.
+Its rows are the steps and, if there are several, the average of all but the first, which is kept only if it is of more
+steps than the file has. Headers differ by version, so a column is recognised by the words in its name, otherwise by
+position. Files of 1.x of jobs without model parallelism have the phases of each step instead, in ticks of the step
+trace.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.average_rows import is_mean_row, without
+from stepscope.sources.classic.figures import write_averages
 from stepscope.sources.csv_files.heading import header_of
 from stepscope.sources.csv_files.layout import Field, FileLayout, column_key, order
 from stepscope.sources.csv_files.reading import read_csv
@@ -78,7 +80,14 @@ def write_step_totals(path: Path, steps: pl.DataFrame | None, sink: Sink) -> Non
     rows = rows.with_columns(pl.when(column >= 0).then(column) for column in columns)
     known = None if steps is None else steps["step"]
     if (at := _average_place(rows, known)) is not None:
-        rows = without(rows, at)
+        average, rows = rows.row(at, named=True), without(rows, at)
+        values = tuple(average.values())
+        if (
+            any(values)
+            and not _is_average_of(rows, values)
+            and not is_mean_row(values, rows.mean().row(0), _ROUNDING_NS)
+        ):
+            write_averages(average, sink)
     if known is None or len(known) != rows.height:
         if known is not None:
             problem = f"has {rows.height} steps but the step trace has {len(known)}; they are numbered from 1"
@@ -172,6 +181,11 @@ def _is_average(rows: pl.DataFrame, at: int) -> bool:
     own = rows.row(at)
     if not any(own):
         return any(any(row) for row in others.iter_rows())
-    if others.height == 1:
-        return own == others.row(0)
-    return is_mean_row(own, others.slice(1).mean().row(0), _ROUNDING_NS)
+    return _is_average_of(others, own)
+
+
+def _is_average_of(steps: pl.DataFrame, row: tuple[float | None, ...]) -> bool:
+    """Whether a row is the mean of steps without their first."""
+    if steps.height == 1:
+        return row == steps.row(0)
+    return is_mean_row(row, steps.slice(1).mean().row(0), _ROUNDING_NS)

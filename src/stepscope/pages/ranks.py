@@ -1,0 +1,140 @@
+"""All ranks of a job side by side: their steps, stages, FLOPs and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from stepscope.pages.base import Derived, Option, Page, Section, View
+from stepscope.pages.job import SLOW_RANKS_HIDDEN
+from stepscope.pages.links import BY_STEP
+from stepscope.present import cell
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stepscope.run import Run
+
+STAGE = Option("stage", "text", "Show only ranks of these pipeline stages, from 0, e.g. 0,2-3.", "LIST")
+
+_RANK = ("rank", "host", "device", "stage")
+_POINTS = ("interval_ns", "forward_backward_ns", "tail_ns")
+_PARTS = (
+    *("computing_ns", "free_ns", "computing_and_free_ns", "communication_not_overlapped_ns"),
+    *("stage_ns", "bubble_ns", "communication_not_overlapped_exclude_receive_ns"),
+)
+
+
+def _views(of: str, *named: str, stated: bool = True) -> list[View]:
+    """The two ways in which a step splits; of means, also those that the profile states of more steps.
+
+    Args:
+        of: What the rows are about.
+        named: Columns that name a row.
+        stated: Whether they are means.
+    """
+    splits = {"steps": "", "stated": ", as the profile states it"} if stated else {None: ""}
+    ways = ((_POINTS, "cut at its points"), (_PARTS, "by what the rank does"))
+    return [
+        View(f"{of} {way}{more}", shows=(*named, "step_ns", *names), needs=names, split=split)
+        for split, more in splits.items()
+        for names, way in ways
+    ]
+
+
+def _advice(run: Run, rows: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
+    """What it is about and its figure, each in one column."""
+    import polars as pl
+
+    shown = [
+        (row["advice"], _about(row), _figure(row), *(row[name] for name in _RATIOS))
+        for row in rows.iter_rows(named=True)
+    ]
+    schema = {"advice": pl.String, "about": pl.String, "figure": pl.String, **dict.fromkeys(_RATIOS, pl.Float64)}
+    return Derived(pl.DataFrame(shown, schema=schema, orient="row"))
+
+
+def _about(row: Mapping[str, Any]) -> str:
+    """The rank, link or stage that a row is about."""
+    if row["source"] is not None:
+        return f"link {row['source']}-{row['destination']} {row['transport'] or ''}".rstrip()
+    return next((f"{name} {row[name]}" for name in ("rank", "stage") if row[name] is not None), "all ranks")
+
+
+def _figure(row: Mapping[str, Any]) -> str | None:
+    """The only figure of a row, with its unit."""
+    figures = ("interval_ns", "flops_per_s", "bandwidth_bytes_per_s", "step_flops")
+    return next((cell(name, row[name]) for name in figures if row[name] is not None), None)
+
+
+_RATIOS = ("off_ratio", "limit_ratio", "summed_ratio")
+
+
+def _plain(run: Run, rows: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
+    """Without the sum of computing and free time where both are known."""
+    known = rows.height and not rows["computing_ns"].null_count()
+    return Derived(rows.drop("computing_and_free_ns") if known else rows)
+
+
+def _meaning(means: pl.DataFrame) -> Iterator[str]:
+    """What the columns of a pipeline mean, and how to read them."""
+    if means["bubble_ns"].count():
+        yield (
+            "Much receiving alone: the rank waits for another stage. Much collective alone: its stage is badly split. "
+            "A long stage time: the stage is slow; within it, the rank that computes longest."
+        )
+    if "stated" in means["split"]:
+        yield "The profile states averages of more {steps} than its files hold; they are shown as well."
+
+
+def _about_advice(advice: pl.DataFrame) -> Iterator[str]:
+    """What these figures are not."""
+    if advice.height:
+        yield (
+            "`off` is the distance from the mean, of communication its share. What mending something saves, and who "
+            "holds the others up, a replay of the job tells: `stepscope analyze`."
+        )
+
+
+PAGE = Page(
+    "ranks",
+    "Show all ranks side by side: their steps, pipeline stages, FLOPs and memory, and which are slow.",
+    [
+        Section(
+            "rank_means",
+            "Mean {step} of each rank",
+            takes={"stage": "stage"},
+            derived=_plain,
+            views=_views("Mean {step} of each rank", *_RANK, "steps"),
+            sentences=_meaning,
+        ),
+        Section("slow_ranks", "Slow ranks", rows=8, hidden=SLOW_RANKS_HIDDEN),
+        Section(
+            "stage_means",
+            "Mean {step} of each pipeline stage",
+            takes={"stage": "stage"},
+            derived=_plain,
+            views=_views("Mean {step} of each pipeline stage", "stage", "ranks"),
+        ),
+        Section("rank_flops", "Floating point operations of each rank", takes={"stage": "stage"}, hidden=("found_by",)),
+        Section("rank_memory", "Peak memory of each rank", takes={"stage": "stage"}),
+        Section(
+            "cluster_advice",
+            "Advice by the formulas of MindSpore Insight",
+            derived=_advice,
+            sentences=_about_advice,
+        ),
+        Section(
+            "rank_steps",
+            "{Steps} of each rank",
+            takes={"stage": "stage"},
+            derived=_plain,
+            views=_views("{Steps} of each rank", *_RANK, "step", stated=False),
+            only_with=("by_step",),
+        ),
+    ],
+    options=[STAGE, BY_STEP],
+    more="Sort by any column (--sort -computing_and_free), choose ranks, steps or stages, search and filter. Who is "
+    "to blame comes from a replay of the job, not from these means: `stepscope analyze`.",
+    scope="job",
+)

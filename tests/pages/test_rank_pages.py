@@ -1,0 +1,71 @@
+"""The pages about all ranks: their steps, communication and links."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stepscope.pages import communication, links, ranks
+from stepscope.pages.answering import Request, answer
+from stepscope.pages.base import Page
+from stepscope.pages.showing import shown_sections
+from stepscope.pages.shown_table import ShownTable
+from stepscope.run import Run
+from tests.analysis.rank_tables import MS, calls, figures, job
+from tests.analysis.rank_tables import links as moved
+
+TRANSFERS = {0: moved({(0, 1): (20_000_000, MS)}), 1: moved({(1, 0): (60_000_000, MS)})}
+
+
+def shown(run: Run, page: Page, **options: Any) -> dict[str, ShownTable]:
+    """The tables on the screen, by heading."""
+    sections = shown_sections(answer(run, page, Request(options=options)))
+    return {table.heading: table for section in sections for table in section.tables}
+
+
+def test_steps_are_shown_by_their_points_and_by_their_parts() -> None:
+    tables = shown(job(), ranks.PAGE)
+
+    points = tables["Mean step of each rank cut at its points"].rows
+    parts = tables["Mean step of each rank by what the rank does"].rows
+    assert points.columns == ["rank", "stage", "steps", "step_ns", "interval_ns", "forward_backward_ns", "tail_ns"]
+    assert "bubble_ns" in parts.columns
+    assert "interval_ns" not in parts.columns
+    assert "Mean step of each pipeline stage by what the rank does" in tables
+    assert not any(heading.startswith("Steps of each rank") for heading in tables)
+    assert "Steps of each rank cut at its points" in shown(job(), ranks.PAGE, by_step=True)
+
+
+def test_means_of_more_steps_have_tables_of_their_own() -> None:
+    stated = {rank: figures(average_interval_ns=3 * MS) for rank in range(4)}
+
+    tables = shown(job(rank_figures=stated), ranks.PAGE)
+
+    assert tables["Mean step of each rank cut at its points, as the profile states it"].rows["interval_ns"][0] == 3 * MS
+
+
+def test_advice_names_what_it_is_about() -> None:
+    rows = shown(job(links=TRANSFERS), ranks.PAGE)["Advice by the formulas of MindSpore Insight"].rows
+
+    assert ("step_interval", "rank 2", "2.00 ms") in rows.select("advice", "about", "figure").rows()
+    assert "link 0-1 SDMA" in rows["about"].to_list()
+    assert "all ranks" in rows["about"].to_list()
+
+
+def test_links_are_shown_as_a_list_and_as_a_matrix() -> None:
+    tables = shown(job(links=TRANSFERS), links.PAGE)
+
+    assert tables["Links, mean of its steps"].rows.height == 2
+    matrix = tables["Bandwidth between ranks, bytes over time"]
+    assert [column.title for column in matrix.columns] == ["from", "to 0", "to 1"]
+    assert matrix.rows.rows() == [(0, None, 20e9), (1, 60e9, None)]
+    assert shown(job(links=TRANSFERS), links.PAGE, source="1")["Links, mean of its steps"].rows.height == 1
+
+
+def test_communication_has_ranks_operators_and_their_links() -> None:
+    run = job(communication_totals={0: calls()}, links=TRANSFERS)
+
+    tables = shown(run, communication.PAGE)
+
+    assert tables["Communication of each rank, mean of its steps"].rows["wait_ns"].to_list() == [7 * MS]
+    assert tables["Operators of each rank, mean of its steps"].rows.height == 2
+    assert tables["Links of each operator, mean of its steps"].rows.height == 2
