@@ -22,6 +22,16 @@ from stepscope.analysis.communication.suspected_links import suspected_links as 
 from stepscope.analysis.communication.transmission import transmission as transmission
 from stepscope.analysis.communication.waits import wait_chains as wait_chains
 from stepscope.analysis.communication.waits import waits as waits
+from stepscope.analysis.device.copies import copies as copies
+from stepscope.analysis.device.copies import copy_rates as copy_rates
+from stepscope.analysis.device.kernel_sequences import kernel_sequences as kernel_sequences
+from stepscope.analysis.device.launches import kernel_launches as kernel_launches
+from stepscope.analysis.device.launches import launch_outliers as launch_outliers
+from stepscope.analysis.device.launches import launch_summary as launch_summary
+from stepscope.analysis.device.operator_launches import operator_launches as operator_launches
+from stepscope.analysis.device.queues import queue_lengths as queue_lengths
+from stepscope.analysis.device.queues import queues as queues
+from stepscope.analysis.device.stream_idle import stream_idle as stream_idle
 from stepscope.analysis.flops.flop_tree import flop_tree as flop_tree
 from stepscope.analysis.flops.flops import flops as flops
 from stepscope.analysis.flops.model_flops import model_flops as model_flops
@@ -37,6 +47,8 @@ from stepscope.analysis.host.host_calls import host_calls as host_calls
 from stepscope.analysis.host.host_memory import host_memory as host_memory
 from stepscope.analysis.host.host_memory import host_memory_curve as host_memory_curve
 from stepscope.analysis.host.host_time import host_time as host_time
+from stepscope.analysis.host.ranges import ranges as ranges
+from stepscope.analysis.host.ranges import rank_ranges as rank_ranges
 from stepscope.analysis.input.input_operators import input_operators as input_operators
 from stepscope.analysis.input.input_operators import input_samples as input_samples
 from stepscope.analysis.input.input_queues import input_batches as input_batches

@@ -19,7 +19,7 @@ SLICES = Table(
         Column(
             "category",
             "string",
-            "`operator`, `annotation`, `python`, `runtime` (driver or runtime call), `queue`, `gc`, `kernel`, `memory`, `communication`, `communication_task`, `device_annotation`, `overhead`, `compile` (a compiler and what it traces), `other`.",
+            "`operator`, `annotation`, `python`, `runtime` (driver or runtime call), `queue`, `gc`, `kernel`, `memory`, `communication`, `communication_task`, `device_annotation`, `overhead`, `compile` (a compiler and what it traces), `mark` (a point that a script marks, without a duration), `other`.",
             nullable=False,
         ),
         Column("name", "string", "Name as recorded.", nullable=False),

@@ -77,13 +77,13 @@ def read_collections(database: Database) -> pl.DataFrame:
 
 
 def read_marks(database: Database) -> pl.DataFrame:
-    """Ranges that the user marked, as rows of `HOST`; instants are left out."""
+    """Ranges and points that the user marked, as rows of `HOST`."""
     wanted = {**_THREAD, "name": "message", "correlation": "connectionId"}
     rows = database.ranges("MSTX_EVENTS", wanted, {"name": TEXT_ID}, filled="end_ns")
-    rows = _on_thread(rows.drop_nulls("name")).filter(pl.col("duration_ns") > 0)
+    is_point = pl.col("duration_ns") == 0
     return shaped(
-        rows.with_columns(
-            category=pl.lit("annotation"),
+        _on_thread(rows.drop_nulls("name")).with_columns(
+            category=pl.when(is_point).then(pl.lit("mark")).otherwise(pl.lit("annotation")),
             process=pl.lit("MSTX"),
             correlation=CONNECTION,
         ),

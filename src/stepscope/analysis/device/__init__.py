@@ -1,0 +1,1 @@
+"""How work reaches a device: launches, queues, copies, sequences of kernels, hardware counters."""
