@@ -15,6 +15,7 @@ from stepscope.analysis import ANALYSES
 from stepscope.errors import Unavailable
 from stepscope.run import Run, Threads
 from stepscope.tables import TABLES
+from tests.analysis.device.launched import Range, Work, tables_of
 from tests.analysis.inputs import batches, events, pipeline, samples, steps, usage_of
 
 TOGETHER = sorted(name for name, analysis in ANALYSES.items() if analysis.together)
@@ -157,6 +158,22 @@ def repeating(rank: int) -> dict[str, pl.DataFrame]:
     }
 
 
+def launching(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank whose operators launch kernels and copies, each rank with times of its own; the last one only copies."""
+    ranges = [
+        Range("aten::linear", 0, 50),
+        Range("aten::mm", 10, 40, parent=0),
+        Range("block", 60, 90, category="mark"),
+    ]
+    kernels = [
+        Work("mm", 100 + rank, 120, (15, 20 + rank), operator=1),
+        Work("add", 130, 140 + rank, (25, 26), operator=1),
+        Work("bias", 150, 160, (41, 45), operator=0),
+    ]
+    copied = Work("Memcpy HtoD (Pinned -> Device)", 60, 70 + rank, (2, 3), operator=0, kind="memory", size=1_000_003)
+    return tables_of([copied] if rank == 2 else [copied, *kernels], ranges)
+
+
 def partly_recorded(rank: int) -> dict[str, pl.DataFrame]:
     """A rank with operators in its first step only, and marked phases in all, each rank with a length of its own."""
     operators = on_host(1).rank(0).table("operators").collect().filter(pl.col("step") == 1)
@@ -189,6 +206,7 @@ RUNS = {
     "device": Run.from_frames({rank: on_device(rank, 1 + rank) for rank in range(4)}),
     "types": Run.from_frames({rank: with_types(rank) for rank in range(3)}),
     "partly recorded": Run.from_frames({rank: partly_recorded(rank) for rank in range(3)}),
+    "launching": Run.from_frames({rank: launching(rank) for rank in range(3)}),
     "cpu": Run.from_frames({rank: on_cpu(rank) for rank in range(4)}),
     "links": Run.from_frames({rank: with_links(rank) for rank in range(3)}),
     "without calls": Run.from_frames({0: on_device(0, 1.0), 1: without_calls(1), 2: on_device(2, 1.5)}),

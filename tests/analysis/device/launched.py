@@ -48,6 +48,11 @@ class Range:
 
 
 def run_of(work: Sequence[Work], ranges: Sequence[Range] = (), device_kind: str = "cuda") -> Run:
+    """A run of `tables_of` a rank."""
+    return Run.from_frames({0: tables_of(work, ranges, device_kind)})
+
+
+def tables_of(work: Sequence[Work], ranges: Sequence[Range], device_kind: str = "cuda") -> dict[str, pl.DataFrame]:
     """A rank with one device; operators share their number with the work that they launch."""
     kernels = KERNELS.frame(
         kernel=list(range(len(work))),
@@ -80,4 +85,4 @@ def run_of(work: Sequence[Work], ranges: Sequence[Range] = (), device_kind: str 
     )
     ranks = RANKS.frame(rank=[0], device_kind=[device_kind])
     tables = {"kernels": kernels, "ranks": ranks, "slices": slices, "operators": operators}
-    return Run.from_frames({0: {name: rows for name, rows in tables.items() if rows.height}})
+    return {name: rows for name, rows in tables.items() if rows.height}
