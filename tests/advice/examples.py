@@ -64,6 +64,32 @@ def slowed_steps() -> pl.DataFrame:
     )
 
 
+def expert_groups(load_by: str) -> pl.DataFrame:
+    """Two uneven groups of experts."""
+    return pl.DataFrame(
+        {
+            "group": ["a", "b"],
+            "group_name": ["ep", "ep"],
+            "ranks": ["0, 1", "2, 3"],
+            "group_by": ["name", "name"],
+            "load_by": [load_by, load_by],
+            "imbalance_ratio": [1.5, 1.3],
+            "max_rank": [1, 2],
+            "max_load": [300, 260],
+            "min_rank": [0, 3],
+            "min_load": [100, 140],
+            "mean_load": [200.0, 200.0],
+        }
+    )
+
+
+def expert_costs() -> pl.DataFrame:
+    """What spreading them evenly saves, by a replay that is far off."""
+    return pl.DataFrame(
+        {"group": ["a"], "ranks": ["0, 1"], "saving_ns": [5_000_000], "step_ns": [100_000_000], "error_ratio": [0.2]}
+    )
+
+
 def fast_ranks() -> pl.DataFrame:
     row = {"ranks": "1", "others": 7, "own_ns": 700, "others_ns": 900, "if_alike_ns": 180, "if_alike_ratio": 0.2}
     return pl.DataFrame([{**row, "error_ratio": 0.0}])
@@ -315,6 +341,10 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             }
         ],
         "slowed-steps": [{"slowed_steps": slowed_steps(), "breakdown": steps}],
+        "expert-load": [
+            {"expert_groups": expert_groups(by), "expert_costs": expert_costs(), "breakdown": steps}
+            for by in ("tokens", "time")
+        ],
         "fast-rank": [{"fast_ranks": fast_ranks(), "breakdown": steps}],
         "uneven-work": [
             {"slowdown_causes": slowdown_causes(), "slow_ranks": None, "breakdown": steps},

@@ -43,15 +43,16 @@ def on_device(rank: int, factor: float) -> dict[str, pl.DataFrame]:
 
 
 def with_types(rank: int) -> dict[str, pl.DataFrame]:
-    """A rank with operator types and calls of the runtime; the last one without either."""
+    """A rank with operator types, experts, calls of the runtime and a clock rate; the last one without any."""
     tables = on_device(rank, 1.0 + rank)
     if rank == 2:
         return tables
-    kernels = tables["kernels"].with_columns(type=pl.col("name").str.to_uppercase())
+    kernels = tables["kernels"].with_columns(type=pl.lit("GroupedMatmul"), input_shapes=pl.lit(f"{rank + 7},8"))
+    clock = TABLES["counters"].frame(time_ns=[0, 5], name=["ai_core_frequency_mhz"] * 2, value=[1800.0, 900.0 + rank])
     called = TABLES["slices"].frame(
         slice=[0, 1], category=["runtime"] * 2, name=["Node@launch"] * 2, start_ns=[0, 9], duration_ns=[3, 5 + rank]
     )
-    return {**tables, "kernels": kernels, "slices": called}
+    return {**tables, "kernels": kernels, "slices": called, "counters": clock}
 
 
 def without_calls(rank: int) -> dict[str, pl.DataFrame]:

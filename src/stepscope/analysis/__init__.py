@@ -4,6 +4,9 @@ Importing this package registers all of them in `ANALYSES`.
 """
 
 from stepscope.analysis.communication.arrival import arrival as arrival
+from stepscope.analysis.communication.call_statistics import call_spread as call_spread
+from stepscope.analysis.communication.call_statistics import call_statistics as call_statistics
+from stepscope.analysis.communication.call_statistics import call_totals as call_totals
 from stepscope.analysis.communication.clocks import clocks as clocks
 from stepscope.analysis.communication.communication import communication as communication
 from stepscope.analysis.communication.exposed_calls import exposed_calls as exposed_calls
@@ -11,6 +14,8 @@ from stepscope.analysis.communication.link_totals import call_links as call_link
 from stepscope.analysis.communication.link_totals import link_matrix as link_matrix
 from stepscope.analysis.communication.link_totals import link_totals as link_totals
 from stepscope.analysis.communication.link_totals import transport_totals as transport_totals
+from stepscope.analysis.communication.longest_calls import longest_calls as longest_calls
+from stepscope.analysis.communication.process_groups import process_groups as process_groups
 from stepscope.analysis.communication.rank_communication import rank_calls as rank_calls
 from stepscope.analysis.communication.rank_communication import rank_communication as rank_communication
 from stepscope.analysis.communication.slow_groups import slow_groups as slow_groups
@@ -59,8 +64,13 @@ from stepscope.analysis.input.loader import loader_steps as loader_steps
 from stepscope.analysis.job.cluster_advice import cluster_advice as cluster_advice
 from stepscope.analysis.job.compared_ranks import compared_ranks as compared_ranks
 from stepscope.analysis.job.counter_steps import counter_steps as counter_steps
+from stepscope.analysis.job.expert_costs import expert_costs as expert_costs
+from stepscope.analysis.job.expert_load import expert_groups as expert_groups
+from stepscope.analysis.job.expert_load import expert_load as expert_load
+from stepscope.analysis.job.expert_load import expert_work as expert_work
 from stepscope.analysis.job.extra_work import extra_work as extra_work
 from stepscope.analysis.job.fast_ranks import fast_ranks as fast_ranks
+from stepscope.analysis.job.frequencies import frequencies as frequencies
 from stepscope.analysis.job.kernel_classes import kernel_classes as kernel_classes
 from stepscope.analysis.job.kernel_patterns import kernel_patterns as kernel_patterns
 from stepscope.analysis.job.late_ranks import late_ranks as late_ranks
@@ -146,6 +156,9 @@ from stepscope.analysis.step.marks import marks as marks
 from stepscope.analysis.step.outer_steps import all_steps as all_steps
 from stepscope.analysis.step.outer_steps import device_steps as device_steps
 from stepscope.analysis.step.outer_steps import outer_steps as outer_steps
+from stepscope.analysis.step.overlap import overlap as overlap
+from stepscope.analysis.step.overlap import rank_overlap as rank_overlap
+from stepscope.analysis.step.overlap import step_times as step_times
 from stepscope.analysis.step.phase_ranges import phase_ranges as phase_ranges
 from stepscope.analysis.step.recurring_gaps import recurring_gaps as recurring_gaps
 from stepscope.analysis.step.step_statistics import step_statistics as step_statistics

@@ -7,6 +7,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     cpu_busy,
     data_loader,
     data_queue,
+    expert_load,
     exposed_communication,
     fast_rank,
     host_queue,

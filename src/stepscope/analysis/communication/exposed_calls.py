@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.methods.intervals import union
+from stepscope.analysis.methods.intervals import covered, union
 from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.limits import limit
@@ -79,7 +79,7 @@ def exposed_calls(
     calls = calls.with_columns(chain=(~follows).fill_null(value=False).cum_sum().over(of_group).cast(pl.Int64))
     busy = union(activity.filter(pl.col("what") == "computing").select("rank", "start_ns", "end_ns"), ["rank"])
     points = ("start_ns", "turn_ns", "end_ns")
-    first, turn, last = (_computed(calls.select("rank", "row", at=at), busy) for at in points)
+    first, turn, last = (covered(calls.select("rank", "row", at=at), busy) for at in points)
     before, after = (
         calls["turn_ns"] - calls["start_ns"] - (turn - first),
         calls["end_ns"] - calls["turn_ns"] - (last - turn),
@@ -91,20 +91,6 @@ def exposed_calls(
         awaited_ns=_awaited(calls, busy),
         slack_ns=_slack(calls, KERNELS.or_empty(kernels)),
     ).select(names(COLUMNS))
-
-
-def _computed(moments: pl.DataFrame, busy: pl.DataFrame) -> pl.Series:
-    """How long the rank computed before each of some moments (`rank`, `row`, `at`), in order of `row`.
-
-    Args:
-        moments: The moments.
-        busy: When ranks compute, disjoint and in order of time.
-    """
-    length = pl.col("end_ns") - pl.col("start_ns")
-    before = busy.with_columns(before=(length.cum_sum() - length).over("rank"), at="start_ns").sort("at")
-    found = moments.sort("at", "row").join_asof(before, on="at", by="rank", check_sortedness=False)
-    inside = pl.min_horizontal("at", "end_ns") - pl.col("start_ns")
-    return found.select("row", computed=(pl.col("before") + inside).fill_null(0)).sort("row")["computed"]
 
 
 def _awaited(calls: pl.DataFrame, busy: pl.DataFrame) -> pl.Series:

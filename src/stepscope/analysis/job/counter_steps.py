@@ -71,22 +71,28 @@ def counter_steps(
     )
 
 
-def _series(counters: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.DataFrame:
-    """The samples of each rank's device, in order of time, with the integral of the counter up to each (`area`)."""
+def own_samples(counters: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.LazyFrame:
+    """The samples of each rank's device (`rank`, `name`, `time_ns`, `value`), in order of time; if its own device is
+    not known, of all that were sampled."""
     own = RANKS.or_empty(ranks).select("rank", own="device").unique("rank")
     rows = counters.join(own, on="rank", how="left").with_columns(
         is_own=(pl.col("device") == pl.col("own")).fill_null(False)
     )
     known = rows.filter(pl.col("is_own") | ~pl.col("is_own").any().over("rank", "name"))
     # samples of one moment, e.g. of several dies, are one
-    moments = (
+    return (
         known.filter(pl.col("value").is_finite())
         .group_by("rank", "name", "time_ns")
         .agg(pl.col("value").mean())
         .sort("rank", "name", "time_ns")
     )
+
+
+def _series(counters: pl.LazyFrame, ranks: pl.LazyFrame | None) -> pl.DataFrame:
+    """The samples of each rank's device, in order of time, with the integral of the counter up to each (`area`)."""
     held = pl.col("value") * (pl.col("time_ns").shift(-1) - pl.col("time_ns"))
     series = ["rank", "name"]
+    moments = own_samples(counters, ranks)
     return moments.with_columns(area=held.shift(1).over(series).fill_null(0.0).cum_sum().over(series)).collect()
 
 

@@ -167,6 +167,21 @@ def _joined(ranges: pl.LazyFrame, by: Sequence[str]) -> pl.LazyFrame:
     )
 
 
+def covered(moments: pl.DataFrame, ranges: pl.DataFrame) -> pl.Series:
+    """How much of the time before each of some moments (`rank`, `row`, `at`) the ranges of its rank take, in order of
+    `row`; the difference between two moments is what they take between these.
+
+    Args:
+        moments: The moments.
+        ranges: `rank`, `start_ns`, `end_ns`, disjoint and in order of time, as from `union`.
+    """
+    length = pl.col("end_ns") - pl.col("start_ns")
+    before = ranges.with_columns(before=(length.cum_sum() - length).over("rank"), at="start_ns").sort("at")
+    found = moments.sort("at", "row").join_asof(before, on="at", by="rank", check_sortedness=False)
+    inside = pl.min_horizontal("at", "end_ns") - pl.col("start_ns")
+    return found.select("row", covered=(pl.col("before") + inside).fill_null(0)).sort("row")["covered"]
+
+
 def with_last(rows: Rows, ranges: Rows, *more: str, at: str = "start_ns") -> Rows:
     """Join each row with the last of its rank's ranges that starts at or before it.
 

@@ -1,0 +1,18 @@
+"""How evenly experts are spread over ranks."""
+
+from __future__ import annotations
+
+from stepscope.pages.base import Page, Section
+
+PAGE = Page(
+    "experts",
+    "Show how evenly the work of experts is spread over the ranks of each expert-parallel group.",
+    [
+        Section("expert_groups", "Groups, most uneven first", hidden=("group", "mean_load")),
+        Section("expert_load", "Load of each rank in its group", hidden=("group",)),
+        Section("expert_costs", "What even experts would save", hidden=("group",)),
+    ],
+    more="The load is the tokens of grouped matrix products if shapes were recorded, else what all-to-all calls bring, "
+    "else time. Select the steps to compare with --steps.",
+    scope="job",
+)

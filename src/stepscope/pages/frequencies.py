@@ -1,0 +1,17 @@
+"""At which clock rates devices ran."""
+
+from __future__ import annotations
+
+from stepscope.pages.base import Page, Section
+
+PAGE = Page(
+    "frequencies",
+    "Show at which clock rates each rank's device ran, and which fell below what it is made for.",
+    [
+        Section("frequencies", "Clock rates of each rank", hidden=("samples",)),
+        Section("rank_counters", "Counters compared with other ranks, means of {the_steps}"),
+    ],
+    more="A rate is `low` if it is neither the device's own nor that of idle cores; the limits can be changed "
+    "(--limits). Whether that slows a rank down, is told by `stepscope analyze`.",
+    scope="job",
+)
