@@ -115,9 +115,17 @@ from stepscope.analysis.operators.kernel_totals import kernel_totals as kernel_t
 from stepscope.analysis.operators.kernel_totals import operator_summary as operator_summary
 from stepscope.analysis.operators.operator_instances import operator_instances as operator_instances
 from stepscope.analysis.operators.operator_instances import operator_types as operator_types
+from stepscope.analysis.pipeline.bubbles import pipeline_bubbles as pipeline_bubbles
+from stepscope.analysis.pipeline.bubbles import pipeline_waits as pipeline_waits
+from stepscope.analysis.pipeline.operators import stage_operators as stage_operators
+from stepscope.analysis.pipeline.places import pipeline_places as pipeline_places
+from stepscope.analysis.pipeline.schedule import pipeline_schedule as pipeline_schedule
+from stepscope.analysis.pipeline.stages import pipeline_stages as pipeline_stages
+from stepscope.analysis.pipeline.stages import pipeline_steps as pipeline_steps
 from stepscope.analysis.pipeline.strategy import strategy_edges as strategy_edges
 from stepscope.analysis.pipeline.strategy import strategy_nodes as strategy_nodes
 from stepscope.analysis.pipeline.strategy import strategy_stages as strategy_stages
+from stepscope.analysis.pipeline.transfers import pipeline_transfers as pipeline_transfers
 from stepscope.analysis.registry import ANALYSES as ANALYSES
 from stepscope.analysis.registry import Analysis as Analysis
 from stepscope.analysis.registry import analysis as analysis

@@ -11,6 +11,7 @@ NAMES = (
     "critical_path",
     "slowdowns",
     "heat_map",
+    "pipeline",
     "strategy",
     "ranks",
     "communication",

@@ -1,0 +1,140 @@
+"""How a pipeline is run: stages, micro-batches and model chunks, and how much waiting that costs at best."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.columns import columns
+from stepscope.analysis.methods.pipeline_places import BACKWARD, FORWARD
+from stepscope.analysis.pipeline.stages import usual_steps
+from stepscope.analysis.registry import analysis
+from stepscope.tables import COLLECTIVES, KERNELS
+from stepscope.tables.base import Column, schema_of
+
+OPERATIONS, TRANSFERS = "operations", "transfers"
+
+SMALL_RATIO = 0.01
+"""Transfers below this share of the largest one carry shapes or flags, not a micro-batch; chosen by us."""
+
+COLUMNS = columns(
+    Column("stages", "int32", "Number of stages.", nullable=False, importance=90),
+    Column("recorded_stages", "int32", "Those with recorded ranks.", nullable=False),
+    Column(
+        "micro_batches", "int32", "Micro-batches of a step; null if unknown, or not the same in all.", importance=88
+    ),
+    Column("model_chunks", "int32", "Virtual stages of each rank (interleaving); null if unknown.", importance=80),
+    Column(
+        "micro_batches_by",
+        "string",
+        "`operations`: the recording states them; `transfers`: as many as each stage sends to the next.",
+        values=(OPERATIONS, TRANSFERS),
+        importance=60,
+    ),
+    Column(
+        "ideal_ratio",
+        "float64",
+        "Share of a step that even stages wait: (stages - 1) / (micro-batches x chunks + stages - 1).",
+        title="even bubble",
+        importance=86,
+    ),
+    Column("bubble_ratio", "float64", "Share that they wait, mean of all recorded ranks and steps.", importance=87),
+    Column("bubble_ns", "int64", "The same in the mean step.", importance=84),
+    Column("step_ns", "int64", "Mean length of a step.", importance=70),
+    Column("largest_work_factor", "float64", "Work of the stage that works longest over that of the mean stage."),
+    Column("longest_stage", "int32", "That stage; null with one recorded stage."),
+    Column("transfers", "int64", "Sends and receives between stages, pairs and single ones."),
+    Column("unpaired", "int64", "Those without a pair."),
+    nulls="micro_batches model_chunks micro_batches_by ideal_ratio bubble_ratio bubble_ns step_ns largest_work_factor "
+    "longest_stage",
+)
+
+
+@analysis("job", COLUMNS, whole_job=True)
+def pipeline_schedule(
+    pipeline_places: pl.DataFrame,
+    pipeline_bubbles: pl.DataFrame | None = None,
+    pipeline_stages: pl.DataFrame | None = None,
+    pipeline_transfers: pl.DataFrame | None = None,
+    kernels: pl.LazyFrame | None = None,
+    collectives: pl.LazyFrame | None = None,
+) -> pl.DataFrame:
+    """Sum up the pipeline of a job: one row.
+
+    Micro-batches are those that the recording states, else counted: on each pair of ranks of neighbouring stages, in
+    each step, as many transfers go forward as backward. Transfers from the last stage to the first one show how many
+    model chunks each rank has.
+    """
+    stages = pipeline_places["stages"][0]
+    count, chunks, by = _stated(kernels)
+    if by is None and pipeline_transfers is not None and not _has_exchanges(collectives):
+        count, chunks, by = _counted(pipeline_transfers, stages)
+    work = pipeline_stages
+    longest = None
+    if work is not None and work["work_factor"].count() > 1:
+        longest = (
+            work.drop_nulls("work_factor").sort("work_factor", "stage", descending=[True, False]).row(0, named=True)
+        )
+    kept = None if pipeline_bubbles is None else usual_steps(pipeline_bubbles).drop_nulls("bubble_ns")
+    waited, lasted = (
+        (None, None) if kept is None or kept.is_empty() else kept.select("bubble_ns", "window_ns").mean().row(0)
+    )
+    passes = None if count is None else count * (chunks or 1)
+    row = {
+        "stages": stages,
+        "recorded_stages": pipeline_places.filter("recorded")["stage"].n_unique(),
+        "micro_batches": count,
+        "model_chunks": chunks,
+        "micro_batches_by": by,
+        "ideal_ratio": None if passes is None else (stages - 1) / (passes + stages - 1),
+        "bubble_ratio": waited / lasted if waited is not None and lasted else None,
+        "bubble_ns": None if waited is None else round(waited),
+        "step_ns": None if lasted is None else round(lasted),
+        "largest_work_factor": longest and longest["work_factor"],
+        "longest_stage": longest and longest["stage"],
+        "transfers": 0 if pipeline_transfers is None else pipeline_transfers.height,
+        "unpaired": 0
+        if pipeline_transfers is None
+        else pipeline_transfers.filter(pl.col("paired_by").is_null()).height,
+    }
+    return pl.DataFrame([row], schema=schema_of(COLUMNS))
+
+
+def _stated(kernels: pl.LazyFrame | None) -> tuple[int | None, int | None, str | None]:
+    """Micro-batches and chunks of a step as the recording states them, if they are the same in all."""
+    marked = KERNELS.or_empty(kernels).filter(pl.col("micro_batch").is_not_null() & pl.col("step").is_not_null())
+    counted = marked.group_by("rank", "step").agg(
+        pl.col("micro_batch").n_unique(), pl.col("model_chunk").drop_nulls().n_unique().clip(lower_bound=1)
+    )
+    seen = counted.select("micro_batch", "model_chunk").unique().collect()
+    if seen.is_empty():
+        return None, None, None
+    count, chunks = (column[0] if column.n_unique() == 1 else None for column in seen)
+    return count, chunks, OPERATIONS
+
+
+def _has_exchanges(collectives: pl.LazyFrame | None) -> bool:
+    """Whether some calls send and receive at once: then it is unknown how many transfers there are."""
+    calls = COLLECTIVES.or_empty(collectives).filter(pl.col("operation") == "send_recv").head(1).collect()
+    return not calls.is_empty()
+
+
+def _counted(transfers: pl.DataFrame, stages: int) -> tuple[int | None, int | None, str | None]:
+    """Micro-batches and chunks by the number of transfers."""
+    whole = transfers.filter(pl.all_horizontal(pl.col("rank_a", "rank_b", "step").is_not_null()))
+    large = pl.col("size_bytes").is_null() | (pl.col("size_bytes") >= SMALL_RATIO * pl.col("size_bytes").max())
+    pairs = whole.filter(large).group_by("step", "rank_a", "rank_b", "stage_a", "stage_b").agg(count=pl.len())
+    apart = pl.col("stage_b") - pl.col("stage_a")
+    ways = {FORWARD: pairs.filter(apart == 1), BACKWARD: pairs.filter(apart == -1)}
+    counts = {way: rows["count"].unique().to_list() for way, rows in ways.items()}
+    if any(len(found) != 1 for found in counts.values()) or counts[FORWARD] != counts[BACKWARD]:
+        return None, None, None
+    passes = int(counts[FORWARD][0])
+    # With two stages, what goes from the last one to the first looks like what goes back.
+    around = pairs.filter(apart == 1 - stages) if stages > 2 else pairs.clear()
+    more = around["count"].unique().to_list()
+    if len(more) > 1:
+        return None, None, None
+    count = passes - (int(more[0]) if more else 0)
+    if count < 1 or passes % count:
+        return None, None, None
+    return count, passes // count, TRANSFERS
