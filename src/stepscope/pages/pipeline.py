@@ -140,8 +140,8 @@ PAGE = Page(
         Section("stage_operators", "Operators of each stage, by type", name="operators", hidden=("ranks",)),
     ],
     more="Waiting for other stages is the bubble of the pipeline. With p even stages and m micro-batches it is "
-    "(p - 1) / (m + p - 1) of a step without other work; uneven stages, slow ranks and slow links make it longer. Sends "
-    "and receives are paired by the position in their group, or by their order from one rank to the other.",
+    "(p - 1) / (m + p - 1) of a step without other work; uneven stages, slow ranks and slow links make it longer. "
+    "Sends and receives are paired by the position in their group, or by their order from one rank to the other.",
     scope="job",
     instead=other_pages,
 )
