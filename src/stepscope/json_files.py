@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ SMALL_BYTES = 16 << 20
 """Larger than any file that only describes a recording."""
 COPY_AGAIN = "Copy the file again, or run the profiler's analysis again"
 _BOM = b"\xef\xbb\xbf"
+T = TypeVar("T")
 
 
 def read_object(path: Path, remedy: str = COPY_AGAIN, *, most_bytes: int = LARGEST_BYTES) -> dict[str, Any]:
@@ -25,6 +26,22 @@ def read_object(path: Path, remedy: str = COPY_AGAIN, *, most_bytes: int = LARGE
         UnreadableInput: If the file cannot be read, is larger than `most_bytes`, or is not one JSON object;
             `remedy` is what the user can do then.
     """
+    return object_in(_text_of(path, remedy, most_bytes), path, remedy)
+
+
+def read_as(path: Path, decoder: msgspec.json.Decoder[T]) -> T | None:
+    """The value of a JSON file, decoded as a type, in half the time that objects of unknown form take.
+
+    None if it cannot be read or has any other form; `read_object` then takes what it can and says what is wrong.
+    """
+    try:
+        return decoder.decode(_text_of(path, "", LARGEST_BYTES))
+    except (UnreadableInput, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _text_of(path: Path, remedy: str, most_bytes: int) -> bytes:
+    """The bytes of a file; raises `UnreadableInput` if it cannot be read or is larger than `most_bytes`."""
     try:
         with path.open("rb") as file:
             text = file.read(most_bytes + 1)
@@ -33,7 +50,7 @@ def read_object(path: Path, remedy: str = COPY_AGAIN, *, most_bytes: int = LARGE
         raise UnreadableInput(path, problem, "Check the file and its disk") from error
     if len(text) > most_bytes:
         raise UnreadableInput(path, f"is larger than {most_bytes >> 20} MiB", remedy)
-    return object_in(text, path, remedy)
+    return text
 
 
 def object_in(text: bytes, path: Path, remedy: str = COPY_AGAIN) -> dict[str, Any]:

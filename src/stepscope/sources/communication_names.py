@@ -98,6 +98,20 @@ def library_kernels(names: pl.Series) -> pl.DataFrame:
     )
 
 
+_MOST_JUDGED = 1 << 16
+_judged: dict[str | None, bool | None] = {}
+"""What was said of names before: the ranks of a job run the same kernels."""
+
+
 def is_library_kernel(names: pl.Series) -> pl.Series:
     """Whether the names of kernels are those of communication."""
-    return library_kernels(names)["is_communication"]
+    texts = names.to_list()
+    new = [text for text in dict.fromkeys(texts) if text not in _judged]
+    if len(new) > _MOST_JUDGED:
+        return library_kernels(names)["is_communication"]
+    if new:
+        if len(_judged) + len(new) > _MOST_JUDGED:
+            _judged.clear()
+            new = [*dict.fromkeys(texts)]
+        _judged.update(zip(new, library_kernels(pl.Series(new, dtype=pl.String))["is_communication"], strict=True))
+    return pl.Series("is_communication", [_judged[text] for text in texts], dtype=pl.Boolean)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
@@ -128,9 +129,14 @@ def _chosen(content: bytes, columns: Sequence[str]) -> list[str] | None:
     """Those of some columns that a stream has, else its first one, which shows how many rows there are; what is not
     asked for is not unpacked. The stream begins with its schema: four bytes of ones, its size, and the schema."""
     size = int.from_bytes(content[len(_MARK) : _AFTER_SIZE], "little")
-    schema = content[: _AFTER_SIZE + size] + _MARK + bytes(_AFTER_SIZE - len(_MARK))
-    there = pl.read_ipc_stream(io.BytesIO(schema)).columns
+    there = _columns(content[: _AFTER_SIZE + size])
     return [name for name in there if name in columns] or there[:1] or None
+
+
+@lru_cache(1 << 8)
+def _columns(schema: bytes) -> list[str]:
+    """The columns that the first message of a stream names; nearly all ranks have the same ones."""
+    return pl.read_ipc_stream(io.BytesIO(schema + _MARK + bytes(_AFTER_SIZE - len(_MARK)))).columns
 
 
 def _for_owner(path: str, flags: int) -> int:

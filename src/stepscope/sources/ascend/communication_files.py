@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
+from operator import attrgetter
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
 import polars as pl
 
+from stepscope.json_files import read_as
 from stepscope.json_values import as_number
 from stepscope.sources.base import Sink
 from stepscope.sources.plausible import STRAY_REMEDY, Times, sort_out
@@ -40,6 +43,26 @@ _PLACE = {**_CLASS, "source": pl.Int64, "destination": pl.Int64}
 _NAMED = {"name": "Op Name", "transport": "Transport Type"}
 LINKS: dict[str, type[pl.DataType]] = {**_PLACE, **dict.fromkeys(_NAMED, pl.String), **dict.fromkeys(MOVED, pl.Float64)}
 """One row per link; source and destination count within the group. `class` is like `allreduce-top1`."""
+
+
+class _Link(msgspec.Struct, frozen=True, gc=False, rename={**_NAMED, **MOVED}):
+    """What communication_matrix.json says of one link."""
+
+    name: str | None = None
+    transport: str | None = None
+    size_mb: float | None = None
+    time_ms: float | None = None
+    bandwidth: float | None = None
+
+    @classmethod
+    def among(cls, values: Mapping[str, Any]) -> _Link:
+        """The values that are of the right types; others are unknown."""
+        name, transport = (word if isinstance(word := values.get(said), str) else None for said in _NAMED.values())
+        return cls(name, transport, *(as_number(values.get(said)) for said in MOVED.values()))
+
+
+_MATRIX = msgspec.json.Decoder(dict[str, dict[str, dict[str, dict[str, _Link]]]])
+"""By step, kind, operation and ends. Matrices of large groups are most of what a recording says."""
 
 
 def step_number(word: object) -> int | None:
@@ -91,43 +114,61 @@ def timed_calls(calls: pl.DataFrame, path: Path, sink: Sink, *, table: str | Non
 def read_matrix(path: Path, sink: Sink) -> pl.DataFrame:
     """Read communication_matrix.json: links."""
     places: dict[str, list[Any]] = {name: [] for name in _PLACE}
-    entries: list[Mapping[str, Any]] = []
+    entries: list[_Link] = []
     bad = 0
-    for step, key, entry in _entries(path, sink):
+    for step, key, given, entry in _matrix(path, sink):
         kind, _, group = key.partition("@")
-        known = [
-            (ends, values)
-            for ends, values in zip(map(_ends, entry), entry.values(), strict=True)
-            if ends is not None and type(values) is dict
-        ]
-        bad += len(entry) - len(known)
+        ends, links = _ends(tuple(entry)), list(entry.values())
         # one of a rank with itself shows which rank of its group wrote the file; a copy within the rank has a size
-        links = [(ends, values) for ends, values in known if not ends[2] or as_number(values.get(MOVED["size_mb"]))]
-        entries += [values for _, values in links]
+        left_out = {at for at in ends.within if not as_number(links[at].size_mb)}.union(ends.unknown)
+        bad += given - len(entry) + len(ends.unknown)
+        sources, destinations = ends.sources, ends.destinations
+        if left_out:
+            kept = [at for at in range(len(links)) if at not in left_out]
+            sources, destinations = ([values[at] for at in kept] for values in (sources, destinations))
+            links = [links[at] for at in kept]
+        entries += links
         for name, value in zip(_CLASS, (step, group or None, kind), strict=True):
             places[name] += [value] * len(links)
-        places["source"] += [ends[0] for ends, _ in links]
-        places["destination"] += [ends[1] for ends, _ in links]
+        places["source"] += sources
+        places["destination"] += destinations
     _report(bad, path, sink)
     placed = [pl.Series(name, values, dtype=_PLACE[name]) for name, values in places.items()]
-    named = [_words(name, [entry.get(said) for entry in entries]) for name, said in _NAMED.items()]
-    return frame_of([*placed, *named, *_figures(entries, MOVED)])
+    named = [pl.Series(name, list(map(attrgetter(name), entries)), dtype=pl.String) for name in _NAMED]
+    return frame_of([*placed, *named, *(_numbers(name, list(map(attrgetter(name), entries))) for name in MOVED)])
 
 
-@lru_cache(1 << 14)
-def _ends(link: str) -> tuple[int, int, bool] | None:
-    """Source and destination of a link like `0-13`, and whether they are written alike."""
-    source, _, destination = link.partition("-")
-    if not (source.isdecimal() and destination.isdecimal()):
-        return None
-    return int(source[:9]), int(destination[:9]), source == destination
+def _matrix(path: Path, sink: Sink) -> Iterator[tuple[int | None, str, int, Mapping[str, _Link]]]:
+    """Step, key, number of links as written, and those that can be read, of each entry below step and kind."""
+    if (typed := read_as(path, _MATRIX)) is not None:
+        for step, kinds in typed.items():
+            for links in kinds.values():
+                yield from ((step_number(step), key, len(entry), entry) for key, entry in links.items())
+        return
+    for number, key, values in _entries(path, sink):
+        yield number, key, len(values), {ends: _Link.among(link) for ends, link in values.items() if type(link) is dict}
 
 
-def _words(name: str, values: Sequence[object]) -> pl.Series:
-    """A column of texts; null for what is none."""
-    if not {*map(type, values)} <= {str, NoneType}:
-        values = [value if isinstance(value, str) else None for value in values]
-    return pl.Series(name, values, dtype=pl.String)
+class _Ends(NamedTuple):
+    """Sources and destinations of links like `0-13`, and the places of those between a rank and itself, and others."""
+
+    sources: list[int]
+    destinations: list[int]
+    within: list[int]
+    unknown: list[int]
+
+
+@lru_cache(1 << 8)
+def _ends(links: tuple[str, ...]) -> _Ends:
+    """The ends of some links: nearly all calls of a group list the same ones."""
+    parts = [link.partition("-") for link in links]
+    known = [source.isdecimal() and destination.isdecimal() for source, _, destination in parts]
+    return _Ends(
+        [int(source[:9]) if is_known else 0 for (source, _, _), is_known in zip(parts, known, strict=True)],
+        [int(destination[:9]) if is_known else 0 for (_, _, destination), is_known in zip(parts, known, strict=True)],
+        [at for at, (source, _, destination) in enumerate(parts) if known[at] and source == destination],
+        [at for at, is_known in enumerate(known) if not is_known],
+    )
 
 
 def _entries(path: Path, sink: Sink) -> Iterator[tuple[int | None, str, Mapping[str, Any]]]:

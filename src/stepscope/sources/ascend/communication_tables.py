@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pathlib import Path
 
 import polars as pl
@@ -49,18 +50,14 @@ def links(matrix: pl.DataFrame, groups: Groups, path: Path, sink: Sink) -> pl.Da
     _check_rates(matrix, path, sink)
     kinds = matrix["class"].unique().drop_nulls().to_list()
     operations = {kind: read_call_name(kind.rpartition("-")[0] or kind).operation for kind in kinds}
-    members = groups.frame().drop_nulls("members").select("group", "members")
     is_total = pl.col("class").str.ends_with("-total")
     ends = {"from": "source", "to": "destination"}
-    rows = (
-        matrix.join(members, on="group", how="left", maintain_order="left")
-        .with_columns(
-            operation=pl.col("class").replace_strict(operations, default=None, return_dtype=pl.String),
-            name=pl.when(is_total).then(None).otherwise("name"),
-            **{name: pl.col("members").list.get(_place(end), null_on_oob=True) for name, end in ends.items()},
-        )
-        .filter(is_total | pl.col("name").is_not_null(), pl.all_horizontal(pl.col("size_mb", "time_ms").is_not_null()))
+    wanted = is_total | pl.col("name").is_not_null()
+    rows = matrix.filter(wanted, pl.all_horizontal(pl.col("size_mb", "time_ms").is_not_null())).with_columns(
+        operation=pl.col("class").replace_strict(operations, default=None, return_dtype=pl.String),
+        name=pl.when(is_total).then(None).otherwise("name"),
     )
+    rows = rows.with_columns(_ranks_of(rows, end, groups).alias(name) for name, end in ends.items())
     placed = rows.drop_nulls([*ends])
     if lost := rows.height - placed.height:
         remedy = "Keep profiler_metadata.json with the profile: it lists the members of each group."
@@ -78,9 +75,21 @@ def links(matrix: pl.DataFrame, groups: Groups, path: Path, sink: Sink) -> pl.Da
     return LINKS.shaped(rows.unique(key, keep="first", maintain_order=True).sort(key))
 
 
-def _place(end: str) -> pl.Expr:
-    """A place in a list; null for what is none, as those below 0 would count from the list's end."""
-    return pl.when(pl.col(end) >= 0).then(end)
+def _ranks_of(links: pl.DataFrame, end: str, groups: Groups) -> pl.Series:
+    """The global ranks that stand at places (`end`) in the groups of some links; null for what is none.
+
+    The members of all groups stand in one column: a list of them for each row would be as large as the group times the
+    number of links.
+    """
+    members = {key: ranks for key in sorted(groups.names) if (ranks := groups.members[key])}
+    every = pl.Series([rank for ranks in members.values() for rank in ranks], dtype=pl.Int32)
+    sizes = {key: len(ranks) for key, ranks in members.items()}
+    firsts = dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
+    first, size = (
+        pl.col("group").replace_strict(values, default=None, return_dtype=pl.Int64) for values in (firsts, sizes)
+    )
+    at = pl.when(pl.col(end) >= 0, pl.col(end) < size).then(first + pl.col(end))
+    return every.gather(links.select(at).to_series())
 
 
 def _check_rates(frame: pl.DataFrame, path: Path, sink: Sink) -> None:
