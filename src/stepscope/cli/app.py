@@ -11,9 +11,11 @@ import typer
 from stepscope._version import __version__
 from stepscope.cli.analyze import TakesJsonFile, analyze
 from stepscope.cli.cache import cache
+from stepscope.cli.collect import collect
 from stepscope.cli.command_list import FURTHER, SCOPES, START, CommandList
 from stepscope.cli.info import info
 from stepscope.cli.options import Command
+from stepscope.cli.pack import pack
 from stepscope.cli.page_commands import command_of
 from stepscope.cli.record import record
 from stepscope.cli.rules import rules
@@ -64,9 +66,11 @@ def add_page(page: Page) -> None:
 
 _add(record, START, context_settings={"allow_interspersed_args": False})
 _add(analyze, START, cls=TakesJsonFile)
+_add(collect, START)
 _add(info, START)
 for each in PAGES:
     add_page(each)
 _add(sql, FURTHER)
+_add(pack, FURTHER)
 _add(rules, FURTHER)
 app.add_typer(cache, name="cache", rich_help_panel=FURTHER)

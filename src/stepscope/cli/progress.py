@@ -25,8 +25,9 @@ class ProgressBar:
     A thread shows the bar, so that it appears even if a single input says nothing until it is read.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, doing: str = "reading", finishing: str = "sorting") -> None:
         self._off = quiet or not sys.stderr.isatty()
+        self._doing, self._finishing = doing, finishing
         self._bar: Progress | None = None
         self._timer: threading.Timer | None = None
         self._lock = threading.Lock()
@@ -52,7 +53,7 @@ class ProgressBar:
 
     def _draw(self, bar: Progress) -> None:
         done, total, label = self._last
-        doing = "reading" if done < total else "sorting"
+        doing = self._doing if done < total else self._finishing
         bar.update(bar.task_ids[0], completed=done, total=total, description=printable(f"{doing} {label}".strip()))
 
     def _start(self) -> None:
@@ -69,7 +70,7 @@ class ProgressBar:
             if self._ended:
                 return
             self._bar = Progress(*columns, console=console, transient=True)
-            self._bar.add_task("reading", total=None)
+            self._bar.add_task(self._doing, total=None)
             self._draw(self._bar)
             self._bar.start()
 

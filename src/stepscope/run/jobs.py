@@ -82,8 +82,8 @@ class _Piece:
 
     @property
     def family(self) -> str:
-        """Family of its format; only recordings of one family can be ranks of one job."""
-        return family_of(self.recording.source)
+        """Family of its format, also if it was packed; only recordings of one family can be ranks of one job."""
+        return family_of(str(self.recording.facts.get("format") or self.recording.source))
 
     @property
     def who(self) -> Hashable:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
 
@@ -239,7 +239,7 @@ class StoreSink(_Sink):
             self._failure = StoreError(str(error))
 
 
-def write_compressed(frame: pl.DataFrame, file: Path) -> None:
+def write_compressed(frame: pl.DataFrame, file: Path | IO[bytes]) -> None:
     """Write a Parquet file by Polars, which takes columns of all types."""
     # zstd 1 costs the CPU time of lz4 on such columns and makes files less than half as large.
     frame.write_parquet(file, compression="zstd", compression_level=1, statistics=False)

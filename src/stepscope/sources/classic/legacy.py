@@ -1,7 +1,8 @@
 """Clusters of MindSpore 1.1 to 1.3: `cluster_profiler/<id>/profiler/*_<device>`, with a table of ranks above.
 
 A rank table (`hccl.json`, or another JSON file with a `server_list`) gives each server's devices their ranks, and
-`host_ips_mapping.txt` maps folders to hosts: a line is `<ip> <id>`. Both are next to `cluster_profiler`.
+`host_ips_mapping.txt` maps folders to hosts: a line is `<ip> <id>`. Both are next to `cluster_profiler`. A table may
+also name its servers by the ids of their folders, so that no address is in it; it then needs no mapping.
 """
 
 from __future__ import annotations
@@ -72,14 +73,15 @@ class Cluster:
         """Ranks from the tables, and what is wrong with the tables if they have none."""
         if self._table_file is None:
             return {}, f"there is no rank table ({TABLE}) next to {FOLDER}"
-        if self._mapping_file is None:
+        servers = _objects(peek_object(self._table_file), "server_list")
+        numbers = {**self._numbers, **self._folders_named(servers)}
+        if not numbers and self._mapping_file is None:
             return {}, f"there is no {MAPPING} next to {FOLDER} to map folders to hosts"
-        if not self._hosts:
+        if not numbers:
             return {}, f"{MAPPING} cannot be read, or has no line with an address and a number"
-        numbers = {address: number for number, address in self._hosts.items()}
         ranks: dict[Device, int] = {}
         taken: set[int] = set()
-        for server in _objects(peek_object(self._table_file), "server_list"):
+        for server in servers:
             for device in _objects(server, "device"):
                 place = (numbers.get(str(server.get("server_id"))), as_index(device.get("device_id")))
                 rank = as_index(device.get("rank_id"))
@@ -91,7 +93,17 @@ class Cluster:
 
     @cached_property
     def _hosts(self) -> Mapping[int, str]:
-        """Folder's number to address of the host."""
+        """Folder's number to address of the host, the first of several."""
+        return {number: address for address, number in reversed(self._numbers.items())}
+
+    def _folders_named(self, servers: Sequence[Mapping[str, Any]]) -> Mapping[str, int]:
+        """The numbers of folders by which a table without addresses names its servers."""
+        named = {str(server.get("server_id")) for server in servers} - self._numbers.keys()
+        return {name: int(name) for name in named if _is_number(name) and (self.path / name).is_dir()}
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, int]:
+        """Address of a host to the number of its folder."""
         if self._mapping_file is None:
             return {}
         try:
@@ -100,7 +112,7 @@ class Cluster:
         except OSError:
             return {}
         pairs = [match for line in lines if (match := _PAIR.fullmatch(line.strip()))]
-        return {int(match[2]): match[1] for match in pairs if len(match[2]) < 10}
+        return {match[1]: int(match[2]) for match in pairs if len(match[2]) < 10}
 
     @cached_property
     def _table_file(self) -> Path | None:
@@ -120,6 +132,10 @@ class Cluster:
     def _mapping_file(self) -> Path | None:
         places = (folder / MAPPING for folder in (self.path.parent, self.path))
         return next((file for file in places if file.is_file()), None)
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdecimal() and len(name) < 10
 
 
 def cluster_of(profile: Path) -> Cluster | None:

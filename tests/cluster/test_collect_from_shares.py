@@ -1,0 +1,124 @@
+"""Collecting without SSH: directories of this machine, and commands that copy."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepscope.cli import main
+from tests.cluster.profiles import content, write_devices
+
+COPY = "import shutil, sys; shutil.copytree(sys.argv[1], sys.argv[2], symlinks=True)"
+
+
+def collected(
+    capture: pytest.CaptureFixture[str], hosts: list[dict[str, Any]], tmp_path: Path, *words: object, code: int = 0
+) -> Any:
+    file = tmp_path / "hosts.json"
+    file.write_text(json.dumps({"hosts": hosts}))
+    output = ["-o", str(tmp_path / "run"), "--keep-gb", "0", "--json"]
+    assert main(["collect", "--hosts", str(file), *map(str, words), *output]) == code
+    return json.loads(capture.readouterr().out)
+
+
+def test_mounted_shares_arrive_flat_under_their_own_names(tmp_path: Path, capfd) -> None:
+    for name in "ab":
+        rank = tmp_path / name / "out" / f"{name}_12_20260101000000000_ascend_pt"
+        rank.mkdir(parents=True)
+        (rank / "profiler_metadata.json").write_text("{}")
+        (tmp_path / name / "out" / "elsewhere_13_20260101000000000_ascend_pt").mkdir()
+        (tmp_path / name / "out" / "elsewhere_13_20260101000000000_ascend_pt" / "x.json").write_text(name)
+
+    hosts = [{"name": name, "path": str(tmp_path / name)} for name in "ab"]
+    found = collected(capfd, hosts, tmp_path, "--source", "out/*")
+
+    assert found["layout"] == "flat"
+    assert sorted(content(tmp_path / "run")) == [
+        "1/1_12_20260101000000000_ascend_pt/profiler_metadata.json",
+        "1/elsewhere_13_20260101000000000_ascend_pt/x.json",
+        "2/2_12_20260101000000000_ascend_pt/profiler_metadata.json",
+        "2/elsewhere_13_20260101000000000_ascend_pt/x.json",
+        "host_ips_mapping.txt",
+    ]
+
+
+def test_resuming_copies_what_is_new_and_keeps_what_differs(tmp_path: Path, capfd) -> None:
+    origin = write_devices(tmp_path / "host", 2)
+    hosts = [{"name": "a", "path": str(tmp_path / "host")}]
+    first = collected(capfd, hosts, tmp_path, "--source", "device*")
+    changed = origin / "device0/data/profiler/framework_raw_0.csv"
+    changed.write_bytes(b"x" * changed.stat().st_size)
+    (origin / "device1/data/profiler/flops_1.txt").write_text("new")
+
+    second = collected(capfd, hosts, tmp_path, "--source", "device*", "--resume", code=3)
+
+    assert (first["hosts"][0]["new_files"], second["hosts"][0]["new_files"]) == (4, 1)
+    (kept,) = second["hosts"][0]["not_copied"]
+    assert kept["reason"].startswith("differs from 1/device0/")
+    assert b"xxx" not in content(tmp_path / "run")["1/device0/data/profiler/framework_raw_0.csv"]
+
+
+def test_a_command_copies_into_a_quarantine(tmp_path: Path, capfd) -> None:
+    pod = write_devices(tmp_path / "pod", 1)
+    (pod / "outside").symlink_to("/etc/passwd")
+    command = [sys.executable, "-c", COPY, "{source}", "{target}"]
+
+    found = collected(capfd, [{"name": "pod-0", "command": command, "source": str(pod)}], tmp_path)
+
+    assert sorted(content(tmp_path / "run")) == [
+        "1/pod/device0/data/profiler/framework_raw_0.csv",
+        "1/pod/device0/data/profiler/step_trace_raw_0_detail_time.csv",
+        "host_ips_mapping.txt",
+    ]
+    assert [Path(one["file"]).name for one in found["hosts"][0]["not_taken"]] == ["outside"]
+    assert sorted(one.name for one in (tmp_path / "run/.stepscope-collect").glob("quarantine*")) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "timeout_s", "reason"),
+    [
+        ("import sys; sys.exit('no such pod')", 60, "its command failed (exit status 1): no such pod"),
+        ("import time; time.sleep(60)", 1, "its command took longer than 1 s (`timeout_s`)"),
+        ("pass", 60, "its command copied nothing. Run it by hand to see why"),
+        (
+            "import sys; open(sys.argv[1], 'wb').write(bytes(1 << 21)); import time; time.sleep(60)",
+            60,
+            "its command was stopped: it has copied more than 1.00 MB (--max-gb)",
+        ),
+    ],
+)
+def test_a_command_that_fails_is_told(tmp_path: Path, capfd, code: str, timeout_s: int, reason: str) -> None:
+    host = {"name": "pod", "command": [sys.executable, "-c", code, "{target}"], "timeout_s": timeout_s}
+
+    found = collected(capfd, [{**host, "source": "/data"}], tmp_path, "--max-gb", 0.001, code=2)
+
+    assert found["hosts"][0]["reason"] == reason
+
+
+def test_words_of_a_command_are_never_a_shell_s(tmp_path: Path, capfd) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; open(sys.argv[2], 'w').write(sys.argv[1])",
+        "{source} {host}",
+        "{target}",
+    ]
+
+    collected(capfd, [{"name": "{target};id", "command": command, "source": "$(id) {host}"}], tmp_path)
+
+    (text,) = (text for name, text in content(tmp_path / "run").items() if name != "host_ips_mapping.txt")
+    assert text == b"$(id) {host} {target};id"
+
+
+def test_a_share_that_is_not_mounted_is_named(tmp_path: Path, capfd) -> None:
+    write_devices(tmp_path / "host", 1)
+    hosts = [{"path": str(tmp_path / "nowhere")}, {"path": "host"}]
+
+    found = collected(capfd, hosts, tmp_path, "--source", "device*", code=3)
+
+    assert [host["state"] for host in found["hosts"]] == ["failed", "complete"]
+    assert "Check that the share is mounted" in found["hosts"][0]["reason"]
