@@ -94,7 +94,7 @@ class Cluster:
     @cached_property
     def _hosts(self) -> Mapping[int, str]:
         """Folder's number to address of the host, the first of several."""
-        return {number: address for address, number in reversed(self._numbers.items())}
+        return {number: address for address, number in reversed([*self._numbers.items()])}
 
     def _folders_named(self, servers: Sequence[Mapping[str, Any]]) -> Mapping[str, int]:
         """The numbers of folders by which a table without addresses names its servers."""
