@@ -15,6 +15,9 @@ from stepscope.advice.rules.idle_time import CAUSES
 from stepscope.advice.rules.slow_rank_reasons import OF_KIND
 from stepscope.analysis.input.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
 from stepscope.analysis.input.loader import HOST_CPU, NO_WORKERS, READING, WORKER_CPU
+from stepscope.analysis.job.cluster_advice import COLUMNS as BY_FORMULA
+from stepscope.analysis.job.cluster_advice import KINDS as ADVICE
+from stepscope.analysis.job.cluster_advice import LINK, WITHIN
 from stepscope.analysis.job.outlier_steps import KINDS as OUTLIERS
 from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.job.slow_rank_causes import COLUMNS as CAUSE
@@ -199,6 +202,18 @@ def dataset() -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides=lists)
 
 
+def advice_by_formula() -> pl.DataFrame:
+    """What MindInsight advises about, twice where several ranks, links or stages may be named."""
+    row = {"off_ratio": 0.5, "limit_ratio": 0.2, "mean_of": 4, "interval_ns": 10**6, "flops_per_s": 1e12}
+    row |= {"bandwidth_bytes_per_s": 1e9, "step_flops": 1e9, "summed_ratio": 0.6, "transport": "_net", "stage": 1}
+    rows = [{**row, "advice": kind, "rank": 0, "source": 0, "destination": 1} for kind in ADVICE]
+    rows += [{**rows[-1], "advice": kind, "destination": 2, "stage": 2} for kind in (LINK, WITHIN)]
+    return pl.DataFrame(rows, schema=schema_of(BY_FORMULA))
+
+
+OF_FORMULAS = ("step-interval", "flops-per-second", "cluster-link", "communication-rate", "pipeline-flops")
+"""Rules by the formulas of MindInsight."""
+
 LINKS = {"link": "periodic", "nic": "since", "host": "until", "hosts": "once", "links": "steady"}
 """Units of slow links, each with another pattern."""
 
@@ -215,6 +230,17 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
     group = {"group": "g", "group_name": None, "ranks": "0, 1", "cost_ns": 500, "slowdown_factor": 2.0}
     group |= {**replayed, **times, "score": 4.0}
     nothing = {"segments": None, "arrival": None}
+    by_formula = [
+        {
+            "cluster_advice": advice_by_formula(),
+            "rank_flops": pl.DataFrame({"rank": [0], "stage": [1], "found_by": ["stated"]}),
+            "rank_means": pl.DataFrame({"rank": [0], "stage": [1]}),
+            "communication_totals": pl.LazyFrame({"rank": [0]}),
+            "device_steps": pl.DataFrame({"rank": [0], "step": [1]}),
+            **{"slow_ranks": slow, "slow_links": None, "breakdown": None},
+        }
+        for slow in (None, slow_ranks().clear())
+    ]
     given: Mapping[str, list[dict[str, Any]]] = {
         "slow-rank": [
             {"slow_ranks": slow_ranks(), "breakdown": steps},
@@ -350,12 +376,14 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             {"slowdown_causes": slowdown_causes(), "slow_ranks": None, "breakdown": steps},
             {"slowdown_causes": None, "slow_ranks": None, "breakdown": steps, "extra_work": extra_work()},
         ],
+        **dict.fromkeys(OF_FORMULAS, by_formula),
         "memory-capacity": [{"memory_hints": hint(NEAR_CAPACITY)}],
         "memory-leak": [{"memory_hints": hint(GROWTH)}],
         "memory-fragmentation": [{"memory_hints": hint(FRAGMENTATION)}],
     }
-    takes_ranks = "ranks" in inspect.signature(RULES[rule].function).parameters
-    return [{"ranks": ranks, **one} if takes_ranks else one for one in given[rule]]
+    taken = inspect.signature(RULES[rule].function).parameters
+    answers = [{name: value for name, value in one.items() if name in taken} for one in given[rule]]
+    return [{"ranks": ranks, **one} if "ranks" in taken else one for one in answers]
 
 
 def findings(rule: str, platform: Platform) -> list[Finding]:

@@ -193,14 +193,14 @@ def by(rule: str, window: str | None) -> list[Finding]:
         changed: dict[str, Any] = {}
         if "steps" in inspect.signature(RULES[rule].function).parameters:
             changed["steps"] = None if window is None else pl.LazyFrame({"rank": [0], "window": [window]})
-        if "breakdown" in given:
+        if given.get("breakdown") is not None:
             changed["breakdown"] = given["breakdown"].with_columns(window=pl.lit(window or "recording"))
         findings += RULES[rule].function(**{**given, **changed})
     per = per_of(None if window is None else pl.LazyFrame({"window": [window]}))
     return [completed(finding, RULES[rule], ranks, per) for finding in findings]
 
 
-OF_STEPS = ("iteration-interval",)
+OF_STEPS = ("iteration-interval", "step-interval")
 """Rules about a table of steps: without one they have nothing to report."""
 
 

@@ -24,7 +24,21 @@ COUNTS = (1, 2, 3)
 
 NAMES = {
     *("rank", "Python", "Tensor", "Cell", "loss", "py-spy", "worker", "x", "map", "batch"),
-    *("PyTorch", "MindSpore", "MindRecord", "DataLoader", "GeneratorDataset", "CUDA", "graph", "C", "msadvisor"),
+    *(
+        "PyTorch",
+        "MindSpore",
+        "MindInsight",
+        "Insight",
+        "GFLOP/s",
+        "GFLOPs",
+        "MindRecord",
+        "DataLoader",
+        "GeneratorDataset",
+        "CUDA",
+        "graph",
+        "C",
+        "msadvisor",
+    ),
     *(
         "CPU",
         "AI",

@@ -3,6 +3,8 @@
 from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers it
     ai_cpu,
     checkpoint,
+    cluster_link,
+    communication_rate,
     compile_time,
     cpu_busy,
     data_loader,
@@ -10,6 +12,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     expert_load,
     exposed_communication,
     fast_rank,
+    flops_per_second,
     host_queue,
     idle_time,
     iteration_interval,
@@ -25,5 +28,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     slow_link,
     slow_rank,
     slowed_steps,
+    stage_flops,
+    step_interval,
     uneven_work,
 )

@@ -1,0 +1,54 @@
+"""Ranks that compute at a lower rate than the ranks on average."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from stepscope.advice.finding import CPU, Finding
+from stepscope.advice.messages import Message, Text
+from stepscope.advice.registry import rule
+from stepscope.advice.rules.cluster_facts import accused, by_formula, facts, stated
+from stepscope.analysis.job.cluster_advice import RATE
+
+_COMPARE = Text(
+    "Compare operators of the same name with `stepscope flops` and `stepscope ops` with --rank; if they take longer, "
+    "check ",
+    "用带 --rank 的 `stepscope flops` 和 `stepscope ops` 对比同名算子；若耗时更长，检查",
+)
+
+MESSAGES = {
+    "low": Message(
+        summary=Text(
+            "{ranks:Ranks} {ranks:one computes|compute} at a lower rate than the mean of {mean_of} ranks: {rate:giga} "
+            "GFLOP/s[ on rank {worst_rank}], {off:number .2f} % below the mean.",
+            "{ranks:ranks} 的计算速率低于 {mean_of} 个 rank 的平均：{rate:giga} GFLOP/s[（rank {worst_rank}）]，"
+            "比平均低 {off:number .2f} %。",
+        ),
+        cause=by_formula(
+            Text(
+                "The same operators take longer there, or the rank has other operators, as the ends of a pipeline do.",
+                "同样的算子在那里耗时更长，或者该 rank 的算子不同（如流水线的首尾）。",
+            )
+        ),
+        action={
+            (None, None): _COMPARE + Text("clock, power cap and temperature.", "设备的频率、功耗上限和温度。"),
+            (None, CPU): _COMPARE + Text("clock and threads.", "频率和线程数。"),
+        },
+    )
+}
+
+
+@rule("flops-per-second", MESSAGES, whole_job=True)
+def flops_per_second(
+    cluster_advice: pl.DataFrame, rank_flops: pl.DataFrame, slow_ranks: pl.DataFrame | None
+) -> Iterator[Finding]:
+    """State which ranks compute at a low rate (`flops_per_second` of MindSpore Insight) if the profile states FLOPs,
+    unless a replay names them as slow already."""
+    known = rank_flops.filter(pl.col("found_by") == "stated")["rank"].to_list()
+    named = accused(slow_ranks)
+    rows = [row for row in facts(cluster_advice, RATE) if row["rank"] in known and row["rank"] not in named]
+    if rows:
+        found = stated("flops-per-second", "low", rows[0], rate=rows[0]["flops_per_s"])
+        yield found.on([row["rank"] for row in rows])
