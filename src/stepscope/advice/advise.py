@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def advise(run: Run, *, strict: bool = False) -> list[Finding]:
-    """All findings about a run, greatest saving first, then by severity; no saving is claimed twice (`claims`).
+    """All findings about a run: urgent ones, then by saving and severity; no saving is claimed twice (`claims`).
 
     A rule whose data is missing finds nothing; the run's coverage reports missing data. Of a rule that fails, or a
     finding that cannot be put into words, `run.warnings` gets the reason; if `strict`, it is an error.
@@ -101,10 +101,18 @@ def completed(finding: Finding, rule: Rule, ranks: pl.LazyFrame | None, per: Per
     return finding
 
 
-def _place(finding: Finding) -> tuple[int, int, str, bool, list[int], str]:
+def _place(finding: Finding) -> tuple[bool, int, int, str, bool, list[int], str]:
     """Sort key of a rule's findings: those about a single rank first, others in the rule's order."""
     severity, ranks = SEVERITIES.index(finding.severity), finding.ranks
-    return (-finding.saving_ns, severity, finding.rule, len(ranks) > 1, ranks, finding.message)
+    return (
+        not RULES[finding.rule].urgent,
+        -finding.saving_ns,
+        severity,
+        finding.rule,
+        len(ranks) > 1,
+        ranks,
+        finding.message,
+    )
 
 
 def message_of(finding: Finding) -> Message:

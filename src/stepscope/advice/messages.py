@@ -118,6 +118,7 @@ ON_AVERAGE = Text(" on average", "，按平均计")
 COUNTED_ELSEWHERE = Text(
     "its time is counted in the saving of {claimants:list}", "这段时间已计入 {claimants:list} 的节省"
 )
+STOPPED = Text("The job does not go on until this is mended", "解决之前任务无法继续")
 UNKNOWN_SAVING = Text("How much it would save is unknown", "可节省多少未知")
 
 
@@ -208,6 +209,8 @@ def _saving(finding: Finding, basis: str, language: Language) -> str:
     if finding.saving_ns <= 0:
         if "replayed_ns" in finding.evidence:
             return HIDDEN.of(language)
+        if finding.evidence.get("stops_job"):
+            return STOPPED.of(language)
         claimants = finding.evidence.get("claimed_by")
         return fill(COUNTED_ELSEWHERE if claimants else UNKNOWN_SAVING, {"claimants": claimants}, language)
     ranged = finding.saving_low_ns < finding.saving_high_ns

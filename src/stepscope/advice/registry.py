@@ -79,6 +79,7 @@ class Rule:
         whole_job: Its findings compare ranks or are about all of them: it is asked about the whole job even if the user
             selects ranks.
         claim: The time that its savings refer to; None if no other rule is about that time.
+        urgent: Its findings come before all others: they are about what stops the job.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Rule:
     accuses: bool = False
     claim: Claim | None = None
     whole_job: bool = False
+    urgent: bool = False
 
     @property
     def knows_platforms(self) -> bool:
@@ -100,13 +102,19 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(
-    name: str, messages: Messages, *, accuses: bool = False, claim: Claim | None = None, whole_job: bool = False
+    name: str,
+    messages: Messages,
+    *,
+    accuses: bool = False,
+    claim: Claim | None = None,
+    whole_job: bool = False,
+    urgent: bool = False,
 ) -> Callable[[F], F]:
     """Register a function as a rule; for the arguments see `Rule`."""
 
     def register(function: F) -> F:
         _check(name, function, messages, accuses=accuses)
-        RULES[name] = Rule(name, function, messages, accuses, claim, whole_job)
+        RULES[name] = Rule(name, function, messages, accuses, claim, whole_job, urgent)
         return function
 
     return register

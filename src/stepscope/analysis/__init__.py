@@ -41,6 +41,9 @@ from stepscope.analysis.flops.flop_tree import flop_tree as flop_tree
 from stepscope.analysis.flops.flops import flops as flops
 from stepscope.analysis.flops.model_flops import model_flops as model_flops
 from stepscope.analysis.flops.operator_flops import operator_flops as operator_flops
+from stepscope.analysis.hangs.hangs import hangs as hangs
+from stepscope.analysis.hangs.recorded_positions import recorded_positions as recorded_positions
+from stepscope.analysis.hangs.unfinished_calls import unfinished_calls as unfinished_calls
 from stepscope.analysis.host.api_statistics import api_statistics as api_statistics
 from stepscope.analysis.host.api_statistics import api_totals as api_totals
 from stepscope.analysis.host.cpu_utilization import cpu_summary as cpu_summary

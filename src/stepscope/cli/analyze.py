@@ -117,7 +117,9 @@ def _show(run: Run, found: Answers, language: Language, *, quiet: bool, wide: bo
                 out.say("")
                 out.table(shown)
         out.say("")
-        for sentence in unanswered(found.unavailable):
+        if found.is_dump:
+            out.say("Who waits for whom, with call stacks: stepscope hangs", "dim")
+        for sentence in () if found.is_dump else unanswered(found.unavailable):
             out.say(sentence, "dim", indent=2)
     elif run.unread or run.others:
         out.say("")

@@ -27,8 +27,11 @@ def opened(
     limits: Path | None = None,
     use_store: bool,
     quiet: bool = False,
+    table: str = "",
 ) -> Run:
     """Open a run under `paths`, to be judged by the limits in a file, with a progress bar if that takes a while.
+
+    If there are several and none is chosen, it is the first that has the `table`, if one is named and any run has it.
 
     Standard error gets which run it is, if there are several, and which chosen ranks and steps are missing.
 
@@ -40,6 +43,8 @@ def opened(
     changed = limits_in(limits)  # a mistake in it is reported before the inputs are read
     with ProgressBar(quiet=quiet) as progress:
         opened = open_run(list(paths), use_store=use_store, run=run, ranks=ranks, steps=steps, progress=progress.watch)
+    if run is None and table and not opened.has(table):
+        opened = next((other for other in opened.others if other.has(table)), opened)
     names = NamedPoints.of(os.environ)
     if names != NamedPoints():
         opened = opened.with_options({"step_trace": {"environment": names}})

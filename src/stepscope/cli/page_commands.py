@@ -27,7 +27,8 @@ def command_of(page: Page) -> Callable[..., None]:
         request = _request(page, words)
         if request.table is not None:
             page.section_named(request.table)
-        whole = opened([words["path"]], run=words["run"], limits=words["limits"], use_store=not words["no_store"])
+        chosen = {name: words[name] for name in ("run", "limits")}
+        whole = opened([words["path"]], **chosen, use_store=not words["no_store"], table=page.table)
         _note_rank(page, request, whole)
         _print(answer(whole, page, request), words["form"], wide=words["wide"])
 

@@ -22,6 +22,7 @@ NAMES = (
     "api",
     "experts",
     "frequencies",
+    "hangs",
     "steps",
     "gaps",
     "ranges",

@@ -208,6 +208,7 @@ class Page:
         options: Options that other pages do not have.
         scope: Whether it is about one rank or about all ranks of a job.
         instead: What else to ask about a run of which it shows nothing: sentences, after a full stop.
+        table: A table without which it shows nothing: of several runs under one path, the first that has it is shown.
     """
 
     name: str
@@ -217,6 +218,7 @@ class Page:
     options: Sequence[Option] = ()
     scope: Scope = "rank"
     instead: Callable[[Run], str] | None = None
+    table: str = ""
 
     @property
     def keys(self) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
-from stepscope.advice import Finding, advise
+from stepscope.advice import RULES, Finding, advise
 from stepscope.errors import Unavailable
 from stepscope.pages.answering import Answered, answer
 from stepscope.pages.job import PAGE
@@ -41,6 +41,7 @@ class Answers:
         limits: Sets of limits that take the place of the default ones, by rule or analysis.
         waits: How the exposed communication of the average step splits; None if unknown.
         page: The page that the tables are of, to be shown.
+        is_dump: Whether the run consists of dumps of a flight recorder, which answer only why it hangs.
         not_compared: Recorded ranks that cannot be compared with the others, as their recordings are incomplete.
     """
 
@@ -58,6 +59,7 @@ class Answers:
     waits: Waits | None = None
     page: Answered | None = None
     not_compared: list[int] = field(default_factory=list)
+    is_dump: bool = False
 
     def limits_of(self, name: str, default: T) -> T:
         """The limits of a rule or analysis."""
@@ -68,7 +70,7 @@ class Answers:
 def answers(run: Run, *, strict: bool = False) -> Answers:
     """Ask a run every question of the page about a job, and for advice; `strict` is that of `advise`."""
     answered = answer(run, PAGE)
-    findings = advise(run, strict=strict)
+    findings = [*_beside(run, strict=strict), *advise(run, strict=strict)]
     timed_steps, outer_steps, step_lengths = (
         run.analyse(question) if "breakdown" in answered.tables else None
         for question in ("timed_steps", "outer_steps", "step_lengths")
@@ -91,7 +93,15 @@ def answers(run: Run, *, strict: bool = False) -> Answers:
         _waits(run),
         answered,
         _not_compared(run),
+        run.has("recorded_calls") and not answered.tables,
     )
+
+
+def _beside(run: Run, *, strict: bool) -> list[Finding]:
+    """What stops the job, by dumps of its calls that lie beside its recordings and so are a run of their own."""
+    dumps = [other for other in run.others if other.has("recorded_calls")]
+    found = [finding for other in dumps for finding in advise(other, strict=strict)]
+    return [finding for finding in found if RULES[finding.rule].urgent]
 
 
 def _not_compared(run: Run) -> list[int]:

@@ -79,8 +79,12 @@ def sentences(answers: Answers) -> Iterator[Line]:
 
 
 def _found(findings: list[Finding]) -> Iterator[Line]:
-    """The greatest finding, and who is accused."""
+    """What stops the job, the greatest finding, and who is accused."""
     ordered = sorted(findings, key=lambda finding: -finding.saving_ns)
+    for finding in findings:
+        if RULES[finding.rule].urgent:
+            yield Sentence("found", finding=finding)
+    ordered = [finding for finding in ordered if not RULES[finding.rule].urgent]
     culprits = [finding for finding in ordered if RULES[finding.rule].accuses]
     if ordered and ordered[0] not in culprits:
         yield Sentence("found", finding=ordered[0])
@@ -180,9 +184,13 @@ def _without_steps(answers: Answers) -> Iterator[Line]:
     unknown = NO_WORK_ZH if answers.unknown_steps else NO_STEPS_ZH
     reason = Text(answers.unavailable.get("breakdown", "there is no timed work"), unknown)
     if not answers.findings:
-        yield Sentence("no_step", {"reason": reason})
+        yield Sentence("no_hang") if answers.is_dump else Sentence("no_step", {"reason": reason})
         return
-    findings = sorted(answers.findings, key=lambda finding: (-finding.saving_ns, finding.severity != "medium"))
+    findings = sorted(
+        answers.findings,
+        key=lambda finding: (not RULES[finding.rule].urgent, -finding.saving_ns, finding.severity != "medium"),
+    )
     for finding in findings[:WITHOUT_STEPS]:
         yield Sentence("found", finding=finding)
-    yield Sentence("no_split", {"reason": reason})
+    if not answers.is_dump:
+        yield Sentence("no_split", {"reason": reason})

@@ -91,6 +91,10 @@ SENTENCES = {
         "not occur in every step may be higher or lower.",
         "以上只涉及 {steps} 步中的 {known} 步：其余步没有记录算子，因此并非每步都有的开销可能更高或更低。",
     ),
+    "no_hang": Text(
+        "No rank is known to wait for another: in all groups, the recorded calls are finished or under way.",
+        "没有发现 rank 在等待其他 rank：各通信组中记录的调用都已完成或正在进行。",
+    ),
     "no_step": Text("No step could be analysed: {reason}.", "无法分析任何一步：{reason}。"),
     "no_split": Text("How a step splits is unknown: {reason}.", "一步的时间构成未知：{reason}。"),
 }

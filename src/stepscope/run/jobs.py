@@ -26,6 +26,9 @@ _NAMELESS = ("recording", "profiler", "cluster_profiler")
 _MADE = re.compile(r".*_\d{14,}_ascend_(?:pt|ms)|rank[_-]?\d+")
 """Names of rank directories created by profilers: host, process and time, or the rank."""
 
+_CALLS_ONLY = frozenset({"ranks", "groups", "stacks", "rank_figures", "recorded_calls", "issues"})
+"""Tables of dumps of a flight recorder, which say of a job no more than why it hangs."""
+
 BARE = frozenset({"ranks", "groups", "steps", "slices", "rank_figures", "issues"})
 """Tables that hold only marks and information about the rank."""
 
@@ -117,7 +120,7 @@ class _Piece:
 
 
 def group(recordings: Iterable[Recording]) -> list[Job]:
-    """Group recordings into jobs: largest first, then those with recorded work, then newest.
+    """Group recordings into jobs: dumps of calls last, else largest first, then those with recorded work, then newest.
 
     A profiler with a repeating schedule may leave a last recording that had just begun, without any work. Recordings
     belong to one job if their windows overlap (within `SLACK_NS`), their formats are of one family and their recorded
@@ -136,7 +139,7 @@ def group(recordings: Iterable[Recording]) -> list[Job]:
     for job in jobs:
         paths = {str(member.recording.path) for member in job.members}
         job.issues.extend(issue for kept, issue in issues if kept in paths)
-    jobs.sort(key=lambda job: (-len(job.members), _is_bare(job), -job.newest, job.name))
+    jobs.sort(key=lambda job: (_is_dump(job), -len(job.members), _is_bare(job), -job.newest, job.name))
     _tell_apart(jobs)
     return jobs
 
@@ -144,6 +147,13 @@ def group(recordings: Iterable[Recording]) -> list[Job]:
 def _is_bare(job: Job) -> bool:
     """Whether a job holds only marks of steps."""
     return all(BARE.issuperset(member.recording.rows) for member in job.members)
+
+
+def _is_dump(job: Job) -> bool:
+    """Whether a job is dumps of a flight recorder, which may lie beside its recordings."""
+    return all(_CALLS_ONLY.issuperset(member.recording.rows) for member in job.members) and any(
+        "recorded_calls" in member.recording.rows for member in job.members
+    )
 
 
 def _piece(recording: Recording) -> _Piece:

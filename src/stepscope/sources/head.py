@@ -21,12 +21,14 @@ _GZIP = b"\x1f\x8b"
 _SQLITE = b"SQLite format 3\0"
 _PARQUET = b"PAR1"
 _PACKED = b"stepscope packed"
+_PICKLES = tuple(bytes((0x80, protocol)) for protocol in range(2, 6))
+"""Pickles of the protocols 2 to 5, which only a reader of plain data ever reads."""
 _BOM = b"\xef\xbb\xbf"
 _GZIP_ERROR = cast("type[Exception]", isal_zlib.error)  # its stub calls the class an instance
 
 
 def read_head(file: Path) -> bytes | None:
-    """The first 64 KiB of a file that may be a recording: JSON, SQLite, Parquet or CSV, gzip or not; or packed.
+    """The first 64 KiB of a file that may be a recording: JSON, SQLite, Parquet, pickle, CSV, gzip or not; or packed.
 
     Returns:
         The bytes, or None for a file of another kind, of which little is read.
@@ -76,7 +78,7 @@ def broken_at(head: bytes) -> int | None:
 
 
 def _may_be_ours(name: str, head: bytes) -> bool:
-    return is_json(head) or head.startswith((_SQLITE, _PARQUET, _PACKED)) or name.lower().endswith(".csv")
+    return is_json(head) or head.startswith((_SQLITE, _PARQUET, _PACKED, *_PICKLES)) or name.lower().endswith(".csv")
 
 
 def _inflate(file: Path, packed: bytes) -> bytes:

@@ -11,6 +11,7 @@ from stepscope.plugins import installed
 from stepscope.sources.base import Source
 from stepscope.sources.recording import RecordingSource
 from stepscope.sources.kineto import KinetoSource
+from stepscope.sources.flight_recorder import FlightRecorderSource
 from stepscope.sources.ascend import AscendDb
 from stepscope.sources.ascend import AscendText
 from stepscope.sources.runtime_profiler import RuntimeProfilerSource

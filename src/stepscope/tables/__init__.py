@@ -43,6 +43,7 @@ from stepscope.tables.ranks import RANK_FIGURES as RANK_FIGURES
 from stepscope.tables.input_pipeline import PIPELINE_OPERATORS as PIPELINE_OPERATORS
 from stepscope.tables.input_pipeline import INPUT_PIPELINE as INPUT_PIPELINE
 from stepscope.tables.host import HOST_USAGE as HOST_USAGE
+from stepscope.tables.recorded_calls import RECORDED_CALLS as RECORDED_CALLS
 from stepscope.tables.issues import ISSUES as ISSUES
 
 TABLES: dict[str, Table] = {table.name: table for table in list(vars().values()) if isinstance(table, Table)}

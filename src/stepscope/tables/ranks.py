@@ -43,7 +43,7 @@ RANK_FIGURES = Table(
         Column(
             "name",
             "string",
-            "Name with its unit: `forward_start_operator`, `backward_end_operator`, `cube_flops`, `cube_flops_per_s`, `vector_flops`, `vector_flops_per_s`, `flops`, `flops_per_s`, `flops_utilization_ratio`, `flop_scope_levels`, `memory_capacity_bytes`, `memory_peak_bytes`, `memory_static_bytes`, `memory_allocations`, `memory_deallocations`, `device_peak_flops_per_s`, `timeline_total_ns`, `timeline_streams`, `timeline_operators`, `timeline_executions`, `timeline_scope_levels`, `recommendation`; `average_` and the name of a time of a step, if the source states averages of more steps than it holds.",
+            "Name with its unit: `forward_start_operator`, `backward_end_operator`, `cube_flops`, `cube_flops_per_s`, `vector_flops`, `vector_flops_per_s`, `flops`, `flops_per_s`, `flops_utilization_ratio`, `flop_scope_levels`, `memory_capacity_bytes`, `memory_peak_bytes`, `memory_static_bytes`, `memory_allocations`, `memory_deallocations`, `device_peak_flops_per_s`, `timeline_total_ns`, `timeline_streams`, `timeline_operators`, `timeline_executions`, `timeline_scope_levels`, `recommendation`, `dump_written_ns`, `dump_version`; `average_` and the name of a time of a step, if the source states averages of more steps than it holds.",
             nullable=False,
         ),
         Column("graph", "int64", "Graph (model) of the figure; null for all."),

@@ -13,6 +13,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     exposed_communication,
     fast_rank,
     flops_per_second,
+    hang,
     host_queue,
     idle_time,
     iteration_interval,

@@ -1,0 +1,1 @@
+"""What dumps of a flight recorder show of a job that hangs."""

@@ -1,0 +1,226 @@
+"""Who hangs a job, from dumps of all ranks, and when nobody does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepscope import open_run
+from stepscope.advice import advise
+from tests.cli.calling import EXAMPLE, document, printed
+from tests.sources.flight_dumps import Call, call, dump, receive, send, waits, write_dump, write_job
+
+DONE = [call()] * 3
+
+
+def found(folder: Path) -> list[tuple[Any, ...]]:
+    """Kind, ranks, waiting ranks, operation, sequence and cause of each hang."""
+    rows = open_run(folder).analyse("hangs")
+    return rows.select("kind", "ranks", "waiting_ranks", "operation", "sequence", "cause_call").rows()
+
+
+def job(folder: Path, odd: dict[int, list[Call]], usual: list[Call], **options: Any) -> Path:
+    """Dumps of four ranks, most of which did the usual."""
+    return write_job(folder, {rank: odd.get(rank, usual) for rank in range(4)}, **options)
+
+
+def test_a_rank_that_never_entered_a_call_is_missing(tmp_path: Path) -> None:
+    job(tmp_path, {2: DONE}, [*DONE, waits()])
+
+    assert found(tmp_path) == [("missing", "2", "0, 1, 3", "all_reduce", 4, None)]
+    rows = open_run(tmp_path).analyse("unfinished_calls")
+    assert rows.select("rank", "role", "own_sequence", "place").rows()[:2] == [
+        (2, "missing", 3, "step (train.py:102)"),
+        (0, "waits", 4, "step (train.py:103)"),
+    ]
+
+
+def test_further_calls_behind_the_first_accuse_nobody_else(tmp_path: Path) -> None:
+    """NCCL's calls are queued: the host goes on and makes more calls while the first one waits."""
+    job(tmp_path, {2: DONE, 1: [*DONE, waits(), waits()]}, [*DONE, waits(), waits(), waits("broadcast")])
+
+    assert found(tmp_path) == [("missing", "2", "0, 1, 3", "all_reduce", 4, None)]
+
+
+@pytest.mark.parametrize(
+    ("odd", "kind"),
+    [
+        (waits("broadcast"), "other operation"),
+        (waits(input_dtypes=["Half"]), "other type"),
+        (waits(input_sizes=[[2048]]), "other size"),
+    ],
+)
+def test_a_rank_that_called_something_else_is_named(odd: Call, kind: str, tmp_path: Path) -> None:
+    job(tmp_path, {1: [*DONE, odd]}, [*DONE, waits()])
+
+    assert found(tmp_path) == [(kind, "1", "0, 2, 3", "all_reduce", 4, None)]
+
+
+def test_the_same_number_of_elements_in_another_shape_is_the_same(tmp_path: Path) -> None:
+    job(tmp_path, {1: [*DONE, waits(input_sizes=[[32, 32]])]}, [*DONE, waits()], waited_s=2)
+
+    assert found(tmp_path) == []
+
+
+def test_parts_of_different_sizes_are_no_mistake_where_they_may_differ(tmp_path: Path) -> None:
+    odd = waits("all_to_all", input_sizes=[[9]], output_sizes=[[7]])
+    job(tmp_path, {1: [*DONE, odd]}, [*DONE, waits("all_to_all")], waited_s=2)
+
+    assert found(tmp_path) == []
+
+
+def test_two_ranks_that_disagree_are_both_named(tmp_path: Path) -> None:
+    write_job(tmp_path, {0: [waits()], 1: [waits("broadcast")]}, {"0": [0, 1]})
+
+    assert found(tmp_path) == [("other operation", "0, 1", None, "all_reduce", 1, None)]
+
+
+def test_calls_in_another_order_are_told_by_what_others_call_next(tmp_path: Path) -> None:
+    job(tmp_path, {2: [*DONE, waits()]}, [*DONE, waits("broadcast"), waits()])
+
+    (finding,) = advise(open_run(tmp_path), strict=True)
+
+    assert (finding.message, finding.ranks, finding.parameters["next"]) == ("other operation", [2], "all_reduce")
+
+
+def test_a_rank_whose_entry_was_overwritten_is_not_accused(tmp_path: Path) -> None:
+    """Rank 1 has gone on in another group, so that its ring holds nothing of the default group any more."""
+    groups = {"0": range(4), "1": [1]}
+    for rank in (0, 2, 3):
+        write_dump(tmp_path, rank, dump([*DONE, waits()], groups))
+    write_dump(tmp_path, 1, dump([*DONE, waits(), *[call(group="1")] * 9], groups, ring=5))
+
+    rows = open_run(tmp_path).analyse("unfinished_calls")
+
+    assert rows.filter(rows["rank"] == 1)["role"].to_list() == ["unknown"]
+    assert [row[:2] for row in found(tmp_path)] in ([], [("unfinished", None)])
+
+
+def test_rings_of_different_lengths_still_show_who_is_missing(tmp_path: Path) -> None:
+    long = [call()] * 50
+    for rank, ring in enumerate((3, 50, 10, 1)):
+        calls = long if rank == 2 else [*long, waits()]
+        write_dump(tmp_path, rank, dump(calls, ring=ring))
+
+    assert found(tmp_path) == [("missing", "2", "0, 1, 3", "all_reduce", 51, None)]
+
+
+def test_a_rank_without_a_dump_is_unknown_and_not_accused(tmp_path: Path) -> None:
+    write_job(tmp_path, {rank: [*DONE, waits()] for rank in range(3)})
+
+    run = open_run(tmp_path)
+
+    assert found(tmp_path) == [("no dump", None, "0, 1, 2", "all_reduce", 4, None)]
+    (finding,) = advise(run, strict=True)
+    assert finding.ranks == [3] and finding.severity == "medium"
+
+
+def test_a_rank_whose_dump_is_empty_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job(tmp_path, {3: []}, [*DONE, waits()])
+
+    assert found(tmp_path) == [("no dump", None, "0, 1, 2", "all_reduce", 4, None)]
+    assert "no dump with calls of rank 3" in printed(capsys, "hangs", tmp_path)
+
+
+def test_the_dumps_of_a_healthy_job_accuse_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Dumps of a job that runs are written one after the other: some ranks are a call ahead, some are in one."""
+    job(tmp_path / "ended", {}, [call()] * 9)
+    job(tmp_path / "moving", {1: [*DONE, waits()], 2: [*DONE, call(), waits()]}, [*DONE, call()])
+    job(tmp_path / "behind", {1: DONE[:1]}, [*DONE, waits()], waited_s=0.05)
+    job(tmp_path / "in it", {}, [*DONE, waits()], waited_s=0.05)
+    job(tmp_path / "copied", {}, [*DONE, waits()], waited_s=10**6)
+
+    for folder in ("ended", "moving", "behind", "in it", "copied"):
+        assert found(tmp_path / folder) == [], folder
+        assert advise(open_run(tmp_path / folder), strict=True) == []
+    assert "No rank is known to wait" in printed(capsys, "analyze", tmp_path / "moving")
+
+
+def test_a_transfer_that_does_not_end_accuses_no_rank(tmp_path: Path) -> None:
+    job(tmp_path, {}, [*DONE, waits()], waited_s=660)
+
+    assert found(tmp_path) == [("unfinished", None, "0, 1, 2, 3", "all_reduce", 4, None)]
+
+
+def test_only_the_rank_that_waits_for_nobody_is_the_cause(tmp_path: Path) -> None:
+    """Ranks 0 and 1 wait for 2 and 3; 2 waits for 3 in their own group; 3 waits for nobody."""
+    groups = {"0": range(4), "1": [2, 3]}
+    before = [call(), call(group="1")]
+    ahead = [call(), waits()]
+    write_job(tmp_path, {0: ahead, 1: ahead, 2: [*before, waits(group="1")], 3: before}, groups)
+
+    assert [row[:3] for row in found(tmp_path)] == [("missing", "3", "0, 1"), ("missing", "3", "2")]
+    (finding,) = advise(open_run(tmp_path), strict=True)
+    assert (finding.ranks, finding.parameters["group"], finding.parameters["also"]) == ([3], "sub1", 1)
+
+
+def test_groups_in_another_order_hold_each_other_up(tmp_path: Path) -> None:
+    """Rank 0 calls in group 1 first, rank 1 in group 2, and neither gets any further."""
+    groups = {"0": [0, 1], "1": [0, 1], "2": [0, 1]}
+    write_job(tmp_path, {0: [call(), waits(group="1")], 1: [call(), waits(group="2")]}, groups)
+
+    assert [row[:2] for row in found(tmp_path)] == [("crossed", "0, 1"), ("missing", None)]
+
+
+@pytest.mark.parametrize("ring", [None, 2])
+def test_a_receive_without_a_send_waits_for_the_sender(ring: int | None, tmp_path: Path) -> None:
+    both = [call(), call()]
+    for rank, calls in {0: [*both, send(0, 1), receive(0, 1, ended=False)], 1: [*both, receive(1, 0)]}.items():
+        write_dump(tmp_path, rank, dump(calls, {"0": [0, 1]}, ring=ring))
+
+    assert found(tmp_path) == [("missing", "1", "0", "recv", 2, None)]
+
+
+def test_two_ranks_that_both_send_first_hold_each_other_up(tmp_path: Path) -> None:
+    calls = {0: [call(), send(0, 1, ended=False)], 1: [call(), send(1, 0, ended=False)]}
+    write_job(tmp_path, calls, {"0": [0, 1]})
+
+    assert [row[:2] for row in found(tmp_path)] == [("crossed", "0, 1"), ("missing", None)]
+
+
+def test_a_pipeline_waits_for_its_last_stage(tmp_path: Path) -> None:
+    """Each stage waits for the gradient of the next one; the last one is not in any call."""
+    calls = {rank: [call(), receive(rank, rank + 1, ended=False)] for rank in range(3)} | {3: [call()]}
+    write_job(tmp_path, calls)
+
+    causes = [row for row in found(tmp_path) if row[-1] is None]
+
+    assert causes == [("missing", "3", "2", "recv", 1, None)]
+
+
+def test_a_pair_that_disagrees_about_the_size_is_named(tmp_path: Path) -> None:
+    calls = {0: [send(0, 1, ended=False)], 1: [receive(1, 0, ended=False, input_sizes=[[9]])]}
+    write_job(tmp_path, calls, {"0": [0, 1]})
+
+    assert [row[:2] for row in found(tmp_path)] == [("other size", "1")]
+
+
+def test_gloo_records_no_members_and_no_more_than_that_a_call_was_left(tmp_path: Path) -> None:
+    def gloo(group: str = "0", *, left: bool = True) -> Call:
+        name = "default_pg" if group == "0" else "undefined"
+        plain = {"profiling_name": "gloo:all_reduce", "process_group": (group, name), "state": "scheduled"}
+        return call(group=group, **plain, retired=left, time_discovered_completed_ns=None)
+
+    ahead = [gloo(), gloo("1"), gloo(left=False)]
+    calls = {0: ahead, 1: ahead, 2: [gloo(), gloo("2"), gloo("2", left=False)], 3: [gloo(), gloo("2")]}
+    write_job(tmp_path, calls, {})
+
+    assert [row[:3] for row in found(tmp_path)] == [("missing", "3", "0, 1"), ("missing", "3", "2")]
+    healthy = {rank: [gloo(), gloo()] for rank in range(4)} | {2: [gloo()]}
+    write_job(tmp_path / "healthy", healthy, {})
+    assert found(tmp_path / "healthy") == []
+    write_job(tmp_path / "given up", healthy, {}, waited_s=610)
+    assert [row[:2] for row in found(tmp_path / "given up")] == [("missing", "2")]
+
+
+def test_dumps_beside_traces_are_told_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "traces").symlink_to(EXAMPLE)
+    job(tmp_path / "dumps", {2: DONE}, [*DONE, waits()])
+
+    told = document(capsys, "analyze", tmp_path)
+
+    assert told["findings"][0]["rule"] == "hang"
+    assert {finding["rule"] for finding in told["findings"]} > {"hang"}
+    assert document(capsys, "hangs", tmp_path)["tables"]["hangs"][0]["kind"] == "missing"
