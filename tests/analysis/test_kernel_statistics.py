@@ -7,7 +7,7 @@ import pytest
 
 from stepscope.errors import Unavailable
 from stepscope.run import Run
-from stepscope.tables import KERNELS, OPERATORS, SLICES
+from stepscope.tables import KERNELS, OPERATOR_TOTALS, OPERATORS, SLICES
 
 US = 1_000
 
@@ -111,3 +111,26 @@ def test_without_calls_of_a_runtime_there_is_a_reason() -> None:
     for question in ("api_statistics", "api_totals"):
         with pytest.raises(Unavailable, match="no calls of a runtime"):
             run.analyse(question)
+
+
+def test_totals_of_types_are_summed_over_ranks() -> None:
+    frames = {
+        rank: {
+            "operator_totals": OPERATOR_TOTALS.frame(
+                level=["operator", "operator"],
+                type=["MatMul", "Cast"],
+                unit=["AI_CORE"] * 2,
+                name=["MatMul", "Cast"],
+                count=[4, 2],
+                total_ns=[40 * (rank + 1) * US, 5 * US],
+            )
+        }
+        for rank in (0, 1)
+    }
+    rows = Run.from_frames(frames).analyse("operator_type_ranks").to_dicts()
+
+    assert [(row["type"], row["count"], row["total_ns"], row["mean_ns"], row["ranks"]) for row in rows] == [
+        ("MatMul", 8, 120 * US, 15 * US, 2), ("Cast", 4, 10 * US, 2_500, 2)
+    ]  # fmt: skip
+    assert (rows[0]["min_rank"], rows[0]["min_ns"], rows[0]["max_rank"], rows[0]["max_ns"]) == (0, 10 * US, 1, 20 * US)
+    assert (rows[1]["min_rank"], rows[1]["max_rank"]) == (0, 0)

@@ -118,6 +118,7 @@ from stepscope.analysis.operators.kernel_totals import kernel_totals as kernel_t
 from stepscope.analysis.operators.kernel_totals import operator_summary as operator_summary
 from stepscope.analysis.operators.operator_instances import operator_instances as operator_instances
 from stepscope.analysis.operators.operator_instances import operator_types as operator_types
+from stepscope.analysis.operators.operator_type_ranks import operator_type_ranks as operator_type_ranks
 from stepscope.analysis.pipeline.bubbles import pipeline_bubbles as pipeline_bubbles
 from stepscope.analysis.pipeline.bubbles import pipeline_waits as pipeline_waits
 from stepscope.analysis.pipeline.operators import stage_operators as stage_operators

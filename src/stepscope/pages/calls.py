@@ -13,6 +13,7 @@ PAGE = Page(
         Section("call_totals", "Calls of each rank by operation", only_with=("by_rank",)),
         Section("call_spread", "Longest calls, compared over their ranks", rows=10, hidden=("group", "sequence")),
         Section("longest_calls", "Longest calls of each rank", rows=10, hidden=("group",)),
+        Section("wait_chains", "Who waits for whom, a {step}", rows=10, hidden=("group",)),
         Section("process_groups", "Process groups", hidden=("members",), rows=10),
     ],
     options=[BY_RANK],

@@ -16,6 +16,12 @@ PAGE = Page(
         Section("kernel_type_statistics", "Kernels of all ranks by operator type", only_without=("by_rank",)),
         Section("kernel_statistics", "Kernels of all ranks by name and shapes", only_without=("by_rank",)),
         Section("operator_statistics", "Framework operators of all ranks", only_without=("by_rank",)),
+        Section(
+            "operator_type_ranks",
+            "Operators of all ranks by type",
+            unless="operator_statistics",
+            only_without=("by_rank",),
+        ),
         Section("kernel_type_totals", "Kernels of each rank by operator type", only_with=("by_rank",)),
         Section("kernel_shape_totals", "Kernels of each rank by name and shapes", only_with=("by_rank",)),
     ],
