@@ -15,9 +15,6 @@ from polars.testing import assert_frame_equal
 
 from stepscope import Run, open_run, open_runs
 
-TEMPORAL = {"idle_time(us)": "idle", "compute_time(us)": "computing", "non_compute_time(us)": "exposed"}
-"""Columns of HTA's temporal breakdown and what they are called here."""
-
 STEP_TABLE = {
     "Computing": pl.col("computing_ns"),
     "Communication(Not Overlapped)": pl.col("communication_not_overlapped_ns"),
@@ -59,41 +56,6 @@ def slow_links(run: Run) -> list[tuple[int, int]]:
     return rows
 
 
-def temporal(run: Run) -> pl.DataFrame:
-    """The whole recording's breakdown in us, in the three parts that HTA has."""
-    exposed = pl.col("communication_not_overlapped_ns") + pl.col("memory_not_overlapped_ns")
-    breakdown: pl.DataFrame = run.analyse("breakdown", whole_recording=True)
-    return breakdown.select(
-        pl.col("rank").cast(pl.Int64),
-        idle=pl.col("free_ns") / 1000,
-        computing=pl.col("computing_ns") / 1000,
-        exposed=exposed / 1000,
-    )
-
-
-def temporal_of_hta(shared: Path, name: str) -> pl.DataFrame:
-    """What HTA says of the same recording."""
-    table = pl.read_csv(shared / "golden" / "hta" / name / "temporal_breakdown.csv")
-    return table.select("rank", *(pl.col(theirs).alias(ours) for theirs, ours in TEMPORAL.items()))
-
-
-def as_hta_reads(run: Run) -> Run:
-    """The run as HTA sees it: without what the last step launched, in whole us (starts up, ends down)."""
-    frames: dict[int, dict[str, pl.DataFrame]] = {}
-    for rank in run.ranks:
-        steps = rank.table("steps").collect()
-        last_ns = steps["start_ns"].max() if steps.height > 1 else 2**63 - 1
-        start = -(-pl.col("start_ns") // 1000) * 1000
-        end = (pl.col("start_ns") + pl.col("duration_ns")) // 1000 * 1000
-        kernels = (
-            rank.table("kernels")
-            .filter(pl.col("launch_start_ns") < last_ns)
-            .with_columns(start_ns=start, duration_ns=(end - start).clip(lower_bound=0))
-        )
-        frames[rank.rank] = {"steps": steps, "kernels": kernels.collect()}
-    return Run.from_frames(frames)
-
-
 def test_every_trace_of_the_pytorch_profiler_is_read(shared: Path) -> None:
     folder = shared / "data" / "pytorch"
     files = {path for path in folder.rglob("*.json*") if path.is_file()}
@@ -103,44 +65,6 @@ def test_every_trace_of_the_pytorch_profiler_is_read(shared: Path) -> None:
     assert {rank.path for run in runs for rank in run.ranks} == {path.absolute() for path in files}
     assert not any(run.unread for run in runs)
     assert [len(run.ranks) for run in runs[:3]] == [8, 4, 2]
-
-
-def test_the_time_split_of_dlrm_is_that_of_hta(shared: Path) -> None:
-    run = opened(shared / "data" / "pytorch" / "dlrm_8rank_v100")
-
-    parts = temporal(run)
-
-    assert parts.height == 8
-    assert_frame_equal(parts, temporal_of_hta(shared, "param_dlrm_8rank"), abs_tol=1.0)
-
-
-# HTA drops the last profiler step of a recording that has several, and rounds ns times to whole us: starts up, ends
-# down. In this window and with this rounding both agree; `param_dlrm_8rank` has one step and whole us, and needs
-# neither. `tracelens_b200` is compared below. `cpu_ddp4_straggler_r2` has no figures: HTA fails without a GPU.
-@pytest.mark.parametrize(
-    ("golden", "data"),
-    [("hta_nccl_data_r0", "single/nccl_data.json.gz"), ("hta_trace_filter_2rank", "sampled_2of128")],
-)
-def test_the_time_split_is_that_of_hta_in_its_window(shared: Path, golden: str, data: str) -> None:
-    run = opened(shared / "data" / "pytorch" / data)
-
-    parts = temporal(as_hta_reads(run))
-
-    assert_frame_equal(parts, temporal_of_hta(shared, golden), abs_tol=1.0)
-
-
-def test_the_time_split_of_b200_differs_from_hta_only_by_kernels_and_rounding(shared: Path) -> None:
-    # HTA takes only names with `nccl` for communication, so that `multimem_all_reduce` is computing there; and with
-    # kernels that start before the one before them ends, its rounding cuts up to 1 us a kernel.
-    run = opened(shared / "data" / "pytorch" / "single" / "b200_eager_trace.json.gz")
-    kernels = run.table("kernels").select(pl.len()).collect().item()
-
-    ours = temporal(run).row(0, named=True)
-
-    theirs = temporal_of_hta(shared, "tracelens_b200").row(0, named=True)
-    window, their_window = (sum(row[part] for part in TEMPORAL.values()) for row in (ours, theirs))
-    assert abs(window - their_window) < 2
-    assert 0 <= theirs["idle"] - ours["idle"] <= kernels
 
 
 def test_rank_7_of_dlrm_is_last_at_the_first_five_collectives_as_it_began_late(shared: Path) -> None:

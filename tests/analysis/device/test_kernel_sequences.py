@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.errors import StepscopeError, Unavailable
+from stepscope.errors import Unavailable
 from stepscope.run import Run
 from tests.analysis.device.launched import US, Range, Work, run_of
 
@@ -65,7 +65,7 @@ def test_a_long_sequence_is_cut_and_counted() -> None:
 
 
 def test_an_unknown_operator_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(StepscopeError, match=r"no operator is called aten::linea\. .*aten::linear"):
+    with pytest.raises(Unavailable, match=r"no operator is called aten::linea\. .*aten::linear"):
         linear().analyse("kernel_sequences", operator="aten::linea")
 
 
@@ -84,3 +84,7 @@ def test_an_operator_is_found_by_the_call_that_launches() -> None:
 def test_work_without_operators_has_no_sequences() -> None:
     with pytest.raises(Unavailable, match="no device work with a known operator"):
         run_of([Work("mm", 30, 40, (8, 9))], [Range("aten::mm", 0, 20)]).analyse("kernel_sequences")
+
+
+def test_an_operator_without_long_sequences_has_no_rows() -> None:
+    assert linear().analyse("kernel_sequences", operator="aten::addmm", shortest=4).is_empty()

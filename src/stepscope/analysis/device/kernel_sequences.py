@@ -8,8 +8,8 @@ from stepscope.analysis.columns import columns
 from stepscope.analysis.device.operator_launches import NO_OPERATORS, SEQUENCE
 from stepscope.analysis.methods.kernel_lists import as_text, callers, numbered_kernels, sequences
 from stepscope.analysis.methods.launch_owners import outermost, owners, parents
-from stepscope.analysis.registry import analysis
-from stepscope.errors import StepscopeError, close_matches
+from stepscope.analysis.registry import analysis, ranks_of, without_rows
+from stepscope.errors import Unavailable, close_matches
 from stepscope.sources.ancestors import climb
 from stepscope.tables.base import Column
 
@@ -27,7 +27,7 @@ _COLUMNS = columns(
 )
 
 
-@analysis("rank", _COLUMNS, together=True, nothing=NO_OPERATORS)
+@analysis("rank", _COLUMNS, together=True)
 def kernel_sequences(
     kernels: pl.LazyFrame,
     operators: pl.LazyFrame,
@@ -46,12 +46,18 @@ def kernel_sequences(
         operator: Name of the operator. Default: the outermost operators, which no other one calls.
         shortest: Leave out sequences of fewer kernels.
         shown: Entries of a sequence to write out; 0 for all.
+
+    Raises:
+        Unavailable: If a rank has no operator of this name, or its work none at all.
     """
     wanted = operators.filter(pl.lit(value=True) if operator is None else pl.col("name") == operator)
     roots = wanted.select("rank", "slice").collect(engine="streaming")
-    if operator is not None and roots.is_empty():
-        _refuse(operator, operators)
+    ranks = ranks_of(kernels)
+    if operator is not None and (without := without_rows(ranks, roots)):
+        raise Unavailable(_unknown(operator, operators, without[0]), of=without[:1])
     owned = owners(kernels, operators, slices)
+    if unknown := without_rows(ranks, owned):
+        raise Unavailable(NO_OPERATORS, of=unknown)
     under = [_under(rank, part, roots, slices) for (rank,), part in _by_rank(owned)]
     rows, names = numbered_kernels(kernels, pl.concat([owned.clear(), *under]))
     called = callers(operators, sequences(rows), "name", "duration_ns")
@@ -79,6 +85,7 @@ def _under(rank: object, owned: pl.DataFrame, roots: pl.DataFrame, slices: pl.La
     return owned.with_columns(climb(owned["slice"], parent, outermost(own, parent)).alias("slice")).drop_nulls("slice")
 
 
-def _refuse(operator: str, operators: pl.LazyFrame) -> None:
-    every = operators.select(pl.col("name").unique().sort()).collect()["name"].to_list()
-    raise StepscopeError(f"no operator is called {operator}. {close_matches(operator, every)}")
+def _unknown(operator: str, operators: pl.LazyFrame, rank: int) -> str:
+    """Why there is no answer about an operator that a rank does not have."""
+    names = operators.filter(pl.col("rank") == rank).select(pl.col("name").unique().sort()).collect()["name"]
+    return f"no operator is called {operator}. {close_matches(operator, names.to_list())}"

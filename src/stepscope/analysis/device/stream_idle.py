@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.statistics import duration_statistics
+from stepscope.analysis.methods.distributions import STATISTICS, distributions
+from stepscope.analysis.methods.statistics import share_of
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
 from stepscope.tables.base import Column
@@ -34,11 +35,9 @@ LIMITS = Limits()
         meaning("device", "Device index; null if not recorded."),
         "stream",
         Column("cause", "string", "Why nothing runs on the stream.", values=CAUSES),
-        Column("count", "int64", "Number of gaps."),
-        meaning("total_ns", "Their time."),
-        Column("share_ratio", "float64", "Share of the stream's idle time.", title="share", importance=59),
-        "mean_ns min_ns median_ns p95_ns max_ns",
-        nulls="device stream",
+        meaning("share_ratio", "Share of the stream's idle time."),
+        *STATISTICS,
+        nulls="device stream std_ns",
     ),
     together=True,
 )
@@ -62,11 +61,7 @@ def stream_idle(kernels: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFrame:
         .when(launch.is_null()).then(pl.lit("unknown"))
         .otherwise(pl.lit("other")),
     ).filter(pl.col("duration_ns") > 0)  # fmt: skip
-    sums = gaps.group_by(*keys, "cause").agg(duration_statistics())
-    total = pl.col("total_ns").sum().over(keys)
-    return sums.select(
-        *keys, "cause", "count", "total_ns", (pl.col("total_ns") / total).alias("share_ratio"), *_REST
-    ).sort(*keys, "cause", nulls_last=True)
-
-
-_REST = ("mean_ns", "min_ns", "median_ns", "p95_ns", "max_ns")
+    sums = distributions(gaps.lazy(), [*keys, "cause"])
+    share = share_of(pl.col("total_ns"), *keys).alias("share_ratio")
+    found = sums.with_columns(share).select(*keys, "cause", "share_ratio", *(column.name for column in STATISTICS))
+    return found.sort(*keys, "cause", nulls_last=True)

@@ -6,8 +6,9 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.batches import batches
+from stepscope.analysis.methods.distributions import STATISTICS, distributions
 from stepscope.analysis.methods.launch_owners import launched_in, parents
-from stepscope.analysis.methods.statistics import duration_statistics, grouped_in_memory, rounded
+from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.sources.ancestors import climb
 from stepscope.tables.base import Column
@@ -16,6 +17,9 @@ PLACES = {"annotation": "host", "device_annotation": "device", "mark": "point"}
 """Category of slices to where a range was recorded."""
 
 NO_RANGES = "no marked ranges were recorded (record_function, mstx, NVTX)"
+
+TIMES = tuple(column.name for column in STATISTICS if column.name != "count")
+"""Statistics that points do not have."""
 
 _COLUMNS = columns(
     "rank",
@@ -27,14 +31,10 @@ _COLUMNS = columns(
         values=tuple(PLACES.values()),
         importance=60,
     ),
-    meaning("count", "Number of ranges or points."),
-    meaning("total_ns", "Total time; null for points, as all times are."),
-    "mean_ns",
-    Column("std_ns", "int64", "Standard deviation; null for a single one.", importance=38),
-    "min_ns median_ns p95_ns max_ns",
+    *STATISTICS,
     Column("kernels", "int64", "Pieces of device work launched in it on its thread; null if unknown.", importance=52),
     Column("kernel_ns", "int64", "Time of this work; null if unknown.", importance=53),
-    nulls="total_ns mean_ns std_ns min_ns median_ns p95_ns max_ns kernels kernel_ns",
+    nulls=f"{' '.join(TIMES)} kernels kernel_ns",
     keep="name total_ns count mean_ns",
 )
 
@@ -49,14 +49,12 @@ def ranges(slices: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
     """
     keys = ["rank", "place", "name"]
     marked = pl.concat(_marked(slices))
-    times = [*duration_statistics(), rounded(pl.col("duration_ns").std()).alias("std_ns")]
-    sums = grouped_in_memory(marked, keys, times)
-    timed = ("total_ns", "mean_ns", "std_ns", "min_ns", "median_ns", "p95_ns", "max_ns")
+    sums = distributions(marked.lazy(), keys)
     known = pl.when(pl.col("place") != "point")
     work = _work(marked, slices, kernels)
     return (
         sums.join(work, on=keys, how="left", maintain_order="left")
-        .with_columns(known.then(pl.col(*timed)))
+        .with_columns(known.then(pl.col(*TIMES)))
         .select(column.name for column in _COLUMNS)
         .sort("rank", -pl.col("total_ns"), "name", "place", nulls_last=True)
     )
