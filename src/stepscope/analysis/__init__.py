@@ -101,6 +101,9 @@ from stepscope.analysis.job.slowed_steps import slowed_steps as slowed_steps
 from stepscope.analysis.job.suspect_costs import suspect_costs as suspect_costs
 from stepscope.analysis.job.suspects import suspects as suspects
 from stepscope.analysis.job.time_by_rank import time_by_rank as time_by_rank
+from stepscope.analysis.layout.parallel_layout import layout_conflicts as layout_conflicts
+from stepscope.analysis.layout.parallel_layout import parallel_dimensions as parallel_dimensions
+from stepscope.analysis.layout.parallel_layout import parallel_layout as parallel_layout
 from stepscope.analysis.memory.memory_breakdown import memory_breakdown as memory_breakdown
 from stepscope.analysis.memory.memory_hints import memory_hints as memory_hints
 from stepscope.analysis.memory.memory_usage import memory_peak as memory_peak

@@ -46,6 +46,7 @@ def analyze(
     ranks: shared.Ranks = None,
     steps: shared.Steps = None,
     limits: shared.LimitsFile = None,
+    layout: shared.Layout = None,
     language: shared.LanguageOption = "en",
     no_store: shared.NoStore = False,
     quiet: shared.Quiet = False,
@@ -62,7 +63,8 @@ def analyze(
         raise StepscopeError(f"--table {table}: there is no such table. There are: {', '.join(_TABLES)}")
     if table is not None and form == "json":
         raise StepscopeError("--table: JSON has all tables, by name. Choose table or csv, or leave out --table")
-    chosen = opened(paths, run=run, ranks=ranks, steps=steps, limits=limits, use_store=not no_store, quiet=quiet)
+    options: dict[str, Any] = {"run": run, "ranks": ranks, "steps": steps, "limits": limits, "layout": layout}
+    chosen = opened(paths, **options, use_store=not no_store, quiet=quiet)
     found = answers(chosen, strict=bool(os.environ.get("STEPSCOPE_DEBUG")))
     if json_file is not None:
         write_whole(json_file, [_json(chosen, found, language)])

@@ -11,6 +11,7 @@ from stepscope.advice.limit_sets import limits_in
 from stepscope.analysis.methods.step_points import NamedPoints
 from stepscope.cli.notes import note
 from stepscope.cli.progress import ProgressBar
+from stepscope.pages.layout import sentences, with_layout
 from stepscope.run import Run, open_run
 from stepscope.selection import Choice, Selection, parse_selection
 
@@ -25,6 +26,7 @@ def opened(
     ranks: str | None = None,
     steps: str | None = None,
     limits: Path | None = None,
+    layout: str | None = None,
     use_store: bool,
     quiet: bool = False,
     table: str = "",
@@ -50,6 +52,10 @@ def opened(
         opened = opened.with_options({"step_trace": {"environment": names}})
     if changed:
         opened = opened.with_limits(changed)
+    if layout is not None:
+        opened = with_layout(opened, layout)
+        for sentence in sentences(opened.whole.analyse("layout_conflicts")):
+            note(sentence)
     if run is None and opened.others:
         note(_which(opened))
     there = [rank.rank for rank in opened.ranks]

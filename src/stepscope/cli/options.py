@@ -11,6 +11,7 @@ from typer.core import TyperArgument, TyperCommand
 
 from stepscope.errors import StepscopeError
 from stepscope.pages.base import RANKS, STEPS, Option
+from stepscope.pages.layout import LAYOUT
 from stepscope.present import LANGUAGES, Language
 
 
@@ -96,6 +97,7 @@ OneRun = Annotated[
 ]
 Ranks = Annotated[str | None, declared(RANKS)]
 Steps = Annotated[str | None, declared(STEPS)]
+Layout = Annotated[str | None, declared(LAYOUT)]
 NoStore = Annotated[
     bool, typer.Option("--no-store", help="Do not read or write the cache of parsed inputs and answers.")
 ]

@@ -11,6 +11,7 @@ from stepscope.cli import options as shared
 from stepscope.cli.formatted import described, formatted, signed
 from stepscope.errors import StepscopeError, UnknownColumn
 from stepscope.pages.base import CHOOSING, KINDS, LISTING, Option, Page
+from stepscope.pages.layout import LAYOUT
 
 if TYPE_CHECKING:
     from stepscope.pages.answering import Answered, Request
@@ -28,6 +29,8 @@ def command_of(page: Page) -> Callable[..., None]:
         if request.table is not None:
             page.section_named(request.table)
         chosen = {name: words[name] for name in ("run", "limits")}
+        if page.name != LAYOUT.name:  # which shows what contradicts it
+            chosen["layout"] = words.get(LAYOUT.name)
         whole = opened([words["path"]], **chosen, use_store=not words["no_store"], table=page.table)
         _note_rank(page, request, whole)
         _print(answer(whole, page, request), words["form"], wide=words["wide"])

@@ -7,6 +7,7 @@ from importlib import import_module
 from stepscope.pages.base import Page
 
 NAMES = (
+    "layout",
     "what_if",
     "critical_path",
     "slowdowns",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from stepscope.pages.base import Derived, Option, Page, Section
+from stepscope.pages.layout import LAYOUT
 from stepscope.pages.replayed import replay_notes
 from stepscope.present import duration
 from stepscope.selection import describe_numbers, named_numbers
@@ -248,6 +249,7 @@ PAGE = Page(
         Option(
             "bandwidth", "text", "Communication moves data faster, e.g. 2x or transport=RDMA,2x.", "FACTOR", joined=";"
         ),
+        LAYOUT,
         Option("ideal", "flag", "No rank takes longer than its peers for its own work.", "", default=False),
     ],
     more="WHO and WHAT are one or several, separated by commas, of rank=0,3-5 host=NAME group=NAME stage=N step=10-12 "

@@ -8,12 +8,15 @@ RANKS = Table(
     key=(),
     columns=(
         Column("rank", "int32", "Global rank; null until the run numbers ranks without one."),
-        Column("rank_origin", "string", "Where the rank comes from: `content`, `file name` or `numbered`."),
+        Column(
+            "rank_origin", "string", "Where the rank comes from: `content`, `rank table`, `file name` or `numbered`."
+        ),
         Column("world_size", "int32", "Ranks in the job, as recorded."),
         Column("host", "string", "Host name."),
         Column("process", "int64", "Process id."),
         Column("device_kind", "string", "`cpu`, `cuda`, `rocm` or `npu`."),
         Column("device", "int32", "Device index on its host."),
+        Column("nic", "string", "Address of the device's network interface, from a rank table."),
         Column("device_name", "string", "Device model."),
         Column("framework", "string", "`pytorch` or `mindspore`."),
         Column("framework_version", "string", "Version as recorded."),

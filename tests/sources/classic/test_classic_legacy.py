@@ -122,6 +122,62 @@ def test_a_rank_that_the_table_gives_twice_is_that_of_the_first_device(tmp_path:
     assert found[6] == ("10.0.0.2", 1, 21.0)
 
 
+NUMBERED = table().replace("10.0.0.1", "10").replace("10.0.0.2", "2")
+"""The table as it is after addresses were taken from it: servers have the numbers of their folders."""
+
+
+@pytest.mark.parametrize("mapping", ["10.0.0.2 2\n10.0.0.1 10\n", None])
+def test_servers_may_have_the_numbers_of_their_folders(tmp_path: Path, mapping: str | None) -> None:
+    found = ranks(cluster(tmp_path / "run", {TABLE: NUMBERED, MAPPING: mapping}))
+
+    hosts = {2: "10.0.0.2", 10: "10.0.0.1"} if mapping else {2: "2", 10: "10"}
+    assert found == {2: (hosts[2], 0, 20.0), 3: (hosts[10], 1, 101.0), 5: (hosts[10], 0, 100.0), 7: (hosts[2], 1, 21.0)}
+
+
+def test_servers_may_be_named_and_have_their_address_beside_the_name(tmp_path: Path) -> None:
+    servers = json.loads(table(version="1.2"))
+    for number, server in enumerate(servers["server_list"]):
+        server |= {"host_ip": server["server_id"], "server_id": f"node_{number}"}
+
+    assert sorted(ranks(cluster(tmp_path / "run", {TABLE: json.dumps(servers)}))) == [2, 3, 5, 7]
+
+
+def test_the_table_gives_the_address_of_each_network_interface(tmp_path: Path) -> None:
+    servers = json.loads(table())
+    servers["server_list"][0]["device"][0]["device_ip"] = "192.168.1.8"
+
+    run = stepscope.open_run(cluster(tmp_path / "run", {TABLE: json.dumps(servers)}))
+
+    layout = run.analyse("parallel_layout").select("rank", "nic", "place_by").rows()
+    assert layout[2] == (5, "192.168.1.8", "rank table")
+    assert [nic for _, nic, _ in layout] == [None, None, "192.168.1.8", None]
+
+
+def test_files_numbered_by_rank_are_taken_as_such(tmp_path: Path) -> None:
+    """Ranks 4 to 7 on devices 0 to 3: the numbers cannot be devices, and are all ranks of the host."""
+    devices = [{"device_id": str(n), "rank_id": str(n + 4)} for n in range(4)]
+    root = cluster(tmp_path / "run", {TABLE: table(server_list=[{"server_id": "10.0.0.2", "device": devices}])})
+    folder = root / "cluster_profiler" / "2" / "profiler"
+    for number in (0, 1):
+        (folder / f"cpu_op_type_info_{number}.csv").rename(folder / f"cpu_op_type_info_{number + 5}.csv")
+
+    found = ranks(root / "cluster_profiler" / "2")
+
+    assert found == {5: ("10.0.0.2", 1, 20.0), 6: ("10.0.0.2", 2, 21.0)}
+
+
+def test_a_profile_that_states_another_rank_than_the_table_is_reported(tmp_path: Path) -> None:
+    root = cluster(tmp_path / "run")
+    stated = root / "cluster_profiler" / "10" / "profiler" / "profiler_info_1.json"
+    stated.write_text(json.dumps({"rank_id": "6"}))
+
+    (issue,) = stepscope.open_run(root).issues.filter(severity="warning").to_dicts()
+
+    assert issue["file"].endswith("profiler_info_1.json")
+    assert "gives rank 6, but the rank table gives rank 3 to device 1 of host 10.0.0.1" in issue["problem"]
+    assert "rank table is that of this job" in issue["remedy"]
+
+
 def test_a_sample_of_two_hosts_is_one_job_of_four_ranks(shared: Path) -> None:
     run = stepscope.open_run(shared / "data/mindspore/synthetic_legacy_r13")
     severities = run.issues["severity"].unique().to_list()

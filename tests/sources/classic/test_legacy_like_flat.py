@@ -22,11 +22,13 @@ DIFFERENT_FILES = {
     "rank_flops": "as model_flops",
     "flop_tree": "only the flat directory has flops_scope",
     "model_flops": "flops_summary has cube and vector with the peak, or their sum with the utilization",
+    "parallel_dimensions": "only the flat directory has profiler_info, with the parallel mode",
+    "parallel_layout": "only the flat directory has profiler_info, with the parallel mode",
     "work_names": "only the table of ranks has hosts",
 }
 """Questions whose answers follow from files that differ, and how these do."""
 
-OF_TABLE = ("host", "device", "device_by", "host_by")
+OF_TABLE = ("host", "device", "nic", "place_by")
 """Columns that only the table of ranks gives."""
 
 

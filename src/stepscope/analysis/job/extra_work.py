@@ -71,6 +71,7 @@ def extra_work(
     slow_ranks: pl.DataFrame | None,
     ranks: pl.LazyFrame,
     groups: pl.LazyFrame | None,
+    parallel_layout: pl.DataFrame,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Replay the job with extra work (`extra_pieces`) divided evenly: one row per set of ranks that does the same extra
@@ -99,7 +100,7 @@ def extra_work(
     sets = _sets(even.cells, extra_pieces, count, limits).filter(pl.col("extra_ns") >= limits.extra_ratio * mean_ns)
     who = [frozenset(found) for found in sets["ranks"].head(limits.most)]
     shared = shares(len(who), lambda mended: even.saved(frozenset[int]().union(*(who[place] for place in mended))))
-    numbers = stages(ranks.collect(), None if groups is None else groups.collect())
+    numbers = stages(ranks.collect(), None if groups is None else groups.collect(), parallel_layout)
     rows = []
     for row, values in zip(sets.head(limits.most).iter_rows(named=True), shared, strict=True):
         low, high = quartiles(values)

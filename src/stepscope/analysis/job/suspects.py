@@ -55,6 +55,7 @@ def suspects(
     ranks: pl.LazyFrame,
     groups: pl.LazyFrame | None,
     steps: pl.LazyFrame,
+    parallel_layout: pl.DataFrame,
     slowdown_causes: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
@@ -72,7 +73,8 @@ def suspects(
         Unavailable: If there are fewer than two ranks, or the ranks do not belong together.
     """
     compared = compared_excess(excess, arrival, ranks, steps)
-    found = units_of(late_ranks, compared, ranks.collect(), None if groups is None else groups.collect())
+    listed = None if groups is None else groups.collect()
+    found = units_of(late_ranks, compared, ranks.collect(), listed, parallel_layout)
     if slowdown_causes is not None:
         found = _of_ranks(found, slowdown_causes)
     return found.head(limits.most)
@@ -89,7 +91,11 @@ def _of_ranks(found: pl.DataFrame, causes: pl.DataFrame) -> pl.DataFrame:
 
 
 def units_of(
-    late_ranks: pl.DataFrame, excess: pl.DataFrame, ranks: pl.DataFrame, groups: pl.DataFrame | None
+    late_ranks: pl.DataFrame,
+    excess: pl.DataFrame,
+    ranks: pl.DataFrame,
+    groups: pl.DataFrame | None,
+    layout: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Ranks that are slower than noise explains, as the units that they make up."""
     typical = pl.max_horizontal(pl.col("typical_ns").fill_null(1), pl.lit(1))
@@ -101,7 +107,7 @@ def units_of(
         once=pl.when(pl.col("pattern") == ONCE, ~pl.col("kind").is_in(MARKED)).then(pl.col("slow_steps").list.first()),
     )
     everyone = excess["rank"].unique().sort().to_list()
-    found = units(slow, memberships(ranks, groups), everyone)
+    found = units(slow, memberships(ranks, groups, layout), everyone)
     rows = [row for unit in found.iter_rows(named=True) for row in _suspected(unit, slow, len(everyone))]
     rows += [_stall(row) for row in late_ranks.filter("is_stall").iter_rows(named=True)]
     ordered = sorted(rows, key=lambda row: (-row["loss"], row["kind"], row["ranks"]))

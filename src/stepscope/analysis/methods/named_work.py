@@ -42,6 +42,7 @@ class NamedWork:
         arrival: Its calls, as the analysis of that name; None if there are none.
         ranks: Table `ranks`.
         groups, operators, links, transports: The tables of these names, if there are any.
+        layout: The answer `parallel_layout`.
     """
 
     graph: JobGraph
@@ -51,6 +52,7 @@ class NamedWork:
     operators: pl.LazyFrame | None
     links: pl.LazyFrame | None
     transports: pl.LazyFrame | None
+    layout: pl.DataFrame | None = None
 
     def shares(self, change: Change) -> pl.Series:
         """Which share of each node a change is about (0 to 1).
@@ -176,7 +178,7 @@ class NamedWork:
     @cached_property
     def _units(self) -> pl.DataFrame:
         listed = None if self.groups is None else self.groups.select("name", "members").collect()
-        return memberships(self.ranks, listed)
+        return memberships(self.ranks, listed, self.layout)
 
     def _of_stage(self, value: str, option: str) -> pl.Series:
         stages = self._units.filter(pl.col("unit_kind") == STAGE)

@@ -62,6 +62,7 @@ def what_if(
     operators: pl.LazyFrame | None,
     links: pl.LazyFrame | None,
     transports: pl.LazyFrame | None,
+    parallel_layout: pl.DataFrame,
     without: str | None = None,
     scale: str | None = None,
     bandwidth: str | float | None = None,
@@ -85,7 +86,7 @@ def what_if(
     recorded, replayed = graph.recorded_step_times(), graph.step_times()
     if recorded.is_empty():
         raise Unavailable(NO_STEPS)
-    named = NamedWork(graph, arrival, ranks.collect(), groups, operators, links, transports)
+    named = NamedWork(graph, arrival, ranks.collect(), groups, operators, links, transports, parallel_layout)
     now, lag_ns = graph.simulation.duration_ns, graph.simulation.lag_ns
     taken = [] if without is None else parsed_without(without)
     scales = [] if scale is None else scaled(scale)

@@ -32,6 +32,7 @@ def work_names(
     operators: pl.LazyFrame | None,
     links: pl.LazyFrame | None,
     transports: pl.LazyFrame | None,
+    parallel_layout: pl.DataFrame,
 ) -> pl.DataFrame:
     """List what `what_if` can name in this job: one row per word of which something was recorded.
 
@@ -41,6 +42,6 @@ def work_names(
     graph = job_graph(work, dependencies, arrival, clocks)
     if not graph.steps:
         raise Unavailable(NO_STEPS)
-    known = NamedWork(graph, arrival, ranks.collect(), groups, operators, links, transports).known()
+    known = NamedWork(graph, arrival, ranks.collect(), groups, operators, links, transports, parallel_layout).known()
     rows = [(word, *known[word]) for word in WHERE if word in known]
     return pl.DataFrame(rows, schema=names(COLUMNS), orient="row")

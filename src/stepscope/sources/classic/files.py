@@ -98,6 +98,7 @@ class Seat:
         host: Address of the host.
         world_size: Ranks of the job, if known.
         problem: Why the rank had to be guessed; None if it is recorded.
+        nic: Address of the device's network interface, if known.
     """
 
     rank: int
@@ -105,6 +106,7 @@ class Seat:
     host: str
     world_size: int | None
     problem: str | None
+    nic: str | None = None
 
 
 @dataclass(frozen=True)

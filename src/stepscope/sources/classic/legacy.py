@@ -1,8 +1,8 @@
 """Clusters of MindSpore 1.1 to 1.3: `cluster_profiler/<id>/profiler/*_<device>`, with a table of ranks above.
 
-A rank table (`hccl.json`, or another JSON file with a `server_list`) gives each server's devices their ranks, and
-`host_ips_mapping.txt` maps folders to hosts: a line is `<ip> <id>`. Both are next to `cluster_profiler`. A table may
-also name its servers by the ids of their folders, so that no address is in it; it then needs no mapping.
+A rank table (`hccl.json`, or another JSON file with a `server_list`; templates 1.0 and 1.2) gives each server's devices
+their ranks, and `host_ips_mapping.txt` maps folders to hosts: a line is `<ip> <id>`. Both are next to
+`cluster_profiler`. In a table from which addresses were taken, servers have the ids of the folders instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from stepscope.json_values import as_index, list_of
+from stepscope.json_values import as_index, as_text, list_of
 from stepscope.sources.classic.files import Seat, entries_of, kind_of
 from stepscope.sources.side_files import peek_object
 
@@ -24,8 +24,34 @@ TABLE = "hccl.json"
 _LARGEST = 16 << 20
 _PAIR = re.compile(r"(\S+)\s+(\d+)")
 
+_NAMES = ("server_id", "host_ip", "server_ip", "container_ip")
+"""What a rank table may call a server."""
+
 Device = tuple[int, int]
 """Number of a host's folder, and of a device there."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A device in a rank table: its rank, and the address of its network interface."""
+
+    rank: int
+    nic: str | None
+
+
+@dataclass(frozen=True)
+class RankTable:
+    """What the tables of a cluster say, by device.
+
+    Args:
+        entries: The devices with a rank.
+        repeated: Devices whose rank another one has as well, and that rank.
+        problem: What is wrong with the tables if they have no ranks.
+    """
+
+    entries: Mapping[Device, Entry]
+    repeated: Mapping[Device, int]
+    problem: str | None
 
 
 @dataclass(frozen=True)
@@ -39,28 +65,35 @@ class Cluster:
         """The files with ranks and hosts that exist."""
         return tuple(file for file in (self._table_file, self._mapping_file) if file is not None)
 
-    def seat(self, profile: Path, device: int) -> Seat:
-        """Who wrote the files of `device` in the folder `profile`.
+    def seat(self, profile: Path, number: int) -> Seat:
+        """Who wrote the files with `number` in their names, in the folder `profile`.
 
-        Taken from the table; a device that it lacks gets a number after all others, or, without a table, its
-        place among the devices of all hosts.
+        That is the number of the device, or the rank if none of the numbers in the folder is a device of the host and
+        all are its ranks. A device that the table lacks gets a number after all others, or, without a table, its place
+        among the devices of all hosts.
         """
-        place = (int(profile.parent.name), device)
-        ranks, problem = self._ranks
-        host = self._hosts.get(place[0], profile.parent.name)
-        if place in ranks:
-            return Seat(ranks[place], device, host, len(ranks), None)
-        known = [*ranks, *(other for other in self._devices if other not in ranks)]
-        rank = max(ranks.values(), default=-1) + 1 + known.index(place) - len(ranks) if place in known else 0
-        if ranks and place[0] in self._hosts:
-            problem = f"the rank table {self._table_name} does not list device {device} of host {host}"
-        elif ranks:
-            problem = f"{MAPPING} does not list the host of folder {place[0]}"
-        return Seat(rank, device, host, None, problem)
+        folder, table = int(profile.parent.name), self._table
+        place = (folder, self._by_rank.get((folder, number), number))
+        host = self._hosts.get(folder, profile.parent.name)
+        if (entry := table.entries.get(place)) is not None:
+            return Seat(entry.rank, place[1], host, len(table.entries), None, entry.nic)
+        known = [*table.entries, *(other for other in self._devices if other not in table.entries)]
+        last = max((entry.rank for entry in table.entries.values()), default=-1)
+        rank = last + 1 + known.index(place) - len(table.entries) if place in known else 0
+        problem = table.problem
+        if place in table.repeated:
+            problem = f"the rank table {self._table_name} gives rank {table.repeated[place]} to another device as well"
+        elif table.entries and any(at == folder for at, _ in table.entries):
+            problem = f"the rank table {self._table_name} does not list device {number} of host {host}"
+        elif table.entries and folder in self._hosts:
+            problem = f"the rank table {self._table_name} does not list host {host}"
+        elif table.entries:
+            problem = f"{MAPPING} does not list the host of folder {folder}"
+        return Seat(rank, number, host, None, problem)
 
     @cached_property
     def _devices(self) -> list[Device]:
-        """Devices that have files, in the order of hosts and numbers."""
+        """Numbers in the names of files, in the order of hosts and numbers."""
         found: set[Device] = set()
         for host in entries_of(self.path):
             if host.name.isdecimal():
@@ -69,37 +102,61 @@ class Cluster:
         return sorted(found)
 
     @cached_property
-    def _ranks(self) -> tuple[Mapping[Device, int], str | None]:
-        """Ranks from the tables, and what is wrong with the tables if they have none."""
+    def _by_rank(self) -> Mapping[Device, int]:
+        """The device of each rank, by folder and rank, in folders whose files are numbered by rank."""
+        numbers: dict[int, set[int]] = {}
+        for folder, number in self._devices:
+            numbers.setdefault(folder, set()).add(number)
+        devices: dict[int, dict[int, int]] = {}
+        for (folder, device), entry in self._table.entries.items():
+            devices.setdefault(folder, {})[entry.rank] = device
+        return {
+            (folder, rank): device
+            for folder, of_rank in devices.items()
+            if (there := numbers.get(folder)) and there <= of_rank.keys() and there.isdisjoint(of_rank.values())
+            for rank, device in of_rank.items()
+        }
+
+    @cached_property
+    def _table(self) -> RankTable:
+        """The ranks from the tables."""
         if self._table_file is None:
-            return {}, f"there is no rank table ({TABLE}) next to {FOLDER}"
-        servers = _objects(peek_object(self._table_file), "server_list")
-        numbers = {**self._numbers, **self._folders_named(servers)}
-        if not numbers and self._mapping_file is None:
-            return {}, f"there is no {MAPPING} next to {FOLDER} to map folders to hosts"
-        if not numbers:
-            return {}, f"{MAPPING} cannot be read, or has no line with an address and a number"
-        ranks: dict[Device, int] = {}
+            return RankTable({}, {}, f"there is no rank table ({TABLE}) next to {FOLDER}")
+        entries: dict[Device, Entry] = {}
+        repeated: dict[Device, int] = {}
         taken: set[int] = set()
-        for server in servers:
+        for server in _objects(peek_object(self._table_file), "server_list"):
+            folder = self._folder_of(server)
             for device in _objects(server, "device"):
-                place = (numbers.get(str(server.get("server_id"))), as_index(device.get("device_id")))
-                rank = as_index(device.get("rank_id"))
-                if place[0] is not None and place[1] is not None and rank is not None and rank not in taken:
-                    ranks[place[0], place[1]] = rank
-                    taken.add(rank)
-        damaged = f"the rank table {self._table_name} cannot be read, or lists no server that is in {MAPPING}"
-        return ranks, None if ranks else damaged
+                number, rank = as_index(device.get("device_id")), as_index(device.get("rank_id"))
+                if folder is None or number is None or rank is None:
+                    continue
+                if rank in taken:
+                    repeated[folder, number] = rank
+                    continue
+                entries[folder, number] = Entry(rank, as_text(device.get("device_ip")))
+                taken.add(rank)
+        if entries:
+            return RankTable(entries, repeated, None)
+        if self._mapping_file is None:
+            return RankTable({}, {}, f"there is no {MAPPING} next to {FOLDER} to map folders to hosts")
+        if not self._hosts:
+            return RankTable({}, {}, f"{MAPPING} cannot be read, or has no line with an address and a number")
+        lacks = f"the rank table {self._table_name} cannot be read, or lists no server that is in {MAPPING}"
+        return RankTable({}, {}, lacks)
+
+    def _folder_of(self, server: Mapping[str, Any]) -> int | None:
+        """Number of the folder of a server: by its address, or its own name if that is the number of a folder."""
+        named = [str(server[name]) for name in _NAMES if server.get(name) is not None]
+        found = next((self._numbers[name] for name in named if name in self._numbers), None)
+        if found is not None or not named:
+            return found
+        return int(named[0]) if _is_number(named[0]) and (self.path / named[0]).is_dir() else None
 
     @cached_property
     def _hosts(self) -> Mapping[int, str]:
         """Folder's number to address of the host, the first of several."""
         return {number: address for address, number in reversed([*self._numbers.items()])}
-
-    def _folders_named(self, servers: Sequence[Mapping[str, Any]]) -> Mapping[str, int]:
-        """The numbers of folders by which a table without addresses names its servers."""
-        named = {str(server.get("server_id")) for server in servers} - self._numbers.keys()
-        return {name: int(name) for name in named if _is_number(name) and (self.path / name).is_dir()}
 
     @cached_property
     def _numbers(self) -> Mapping[str, int]:

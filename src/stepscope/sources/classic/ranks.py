@@ -42,10 +42,17 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
     of_mindspore = "mindspore" if files.kinds.keys() - _OF_RAW else None  # the device's profiler serves others, too
     framework = framework if framework in _FRAMEWORKS else of_mindspore
     stated = as_index(info.get("rank_id"))
-    if stated is not None and stated != files.rank and files.seat is None:
+    seat = files.seat
+    if stated is not None and stated != files.rank and seat is None:
         problem = f"gives rank {stated} in a file named for rank {files.rank}; the name is used"
         sink.issue("note", files.one("profiler_info") or files.path, problem, "Check that files were not renamed")
-    seat = files.seat
+    elif stated is not None and stated != files.rank and seat is not None and not seat.problem:
+        problem = (
+            f"gives rank {stated}, but the rank table gives rank {files.rank} to device {seat.device} of host "
+            f"{seat.host}; the table is used"
+        )
+        remedy = "Check that the rank table is that of this job, and that files lie in the folder of their host"
+        sink.issue("warning", files.one("profiler_info") or files.path, problem, remedy)
     if seat is not None and seat.problem:
         problem = f"{seat.problem}: device {seat.device} of host {seat.host} becomes rank {files.rank} by position"
         remedy = "Put the rank table and host_ips_mapping.txt of the job next to cluster_profiler"
@@ -58,6 +65,7 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
         "world_size": as_index(info.get("rank_size")) or cluster.get("ranks") or (seat.world_size if seat else None),
         "host": seat.host if seat else None,
         "device": seat.device if seat else device_number(device_info.parent) if device_info else None,
+        "nic": seat.nic if seat else None,
         "device_kind": device_kind(files),
         "framework": framework,
         "framework_version": as_text(info.get("ms_version")),
@@ -87,7 +95,7 @@ def device_kind(files: RankFiles) -> str | None:
 
 def _origin(files: RankFiles, stated: int | None) -> str:
     if files.seat is not None:
-        return "numbered" if files.seat.problem else "content"
+        return "numbered" if files.seat.problem else "rank table"
     return "content" if stated == files.rank else "file name"
 
 

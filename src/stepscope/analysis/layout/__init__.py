@@ -1,0 +1,1 @@
+"""Where each rank of a job is: hosts, devices, and the dimensions of its parallel layout."""
