@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ import pytest
 
 from stepscope import open_run
 from stepscope.cli import main
+from tests.cli.calling import EXAMPLE
 from tests.cluster.profiles import content, write_devices
 from tests.cluster.servers import Site, free_port, make_key, needs_sshd
 
@@ -58,7 +62,7 @@ def collected(capture: pytest.CaptureFixture[str], *words: object, code: int = 0
 def four(site: Site, tmp_path: Path) -> list[dict[str, Any]]:
     hosts = []
     for number in (1, 2, 3, 4):
-        write_devices(tmp_path / f"host-{number}", 2)
+        write_devices(tmp_path / f"host-{number}", 2, extra=number)
         server = site.start(str(number))
         source = str(tmp_path / f"host-{number}" / "device*" / "data")
         hosts.append({"port": server.port, "source": source, "server_id": f"127.0.0.{number}"})
@@ -227,3 +231,33 @@ def test_names_from_a_shell_s_point_of_view_are_only_names(site: Site, tmp_path:
 
     assert (found["hosts"][0]["state"], found["hosts"][0]["by_size"]) == ("complete", 0)
     assert f"1/{folder.name}/-rf $(id).json" in content(tmp_path / "run")
+
+
+def test_a_host_reads_its_recordings_and_sends_what_it_read(site: Site, tmp_path: Path, capfd) -> None:
+    server = site.start("1")
+    program = tmp_path / "step scope"
+    path = os.pathsep.join(sys.path)
+    program.write_text(
+        "#!/bin/sh\n"
+        f"PYTHONPATH='{path}' STEPSCOPE_CACHE='{tmp_path}/there' exec '{sys.executable}' -m stepscope \"$@\"\n"
+    )
+    program.chmod(0o700)
+    host = {"port": server.port, "source": f"{Path(EXAMPLE).parent}/*slow_loader", "stepscope": str(program)}
+    before = set(Path(tempfile.gettempdir()).glob("stepscope-????????"))
+
+    found, _ = collected(capfd, "--hosts", hosts_file(site, [host]), "-o", tmp_path / "run", "--summaries")
+
+    assert (found["hosts"][0]["state"], found["hosts"][0]["files"]) == ("complete", 4)
+    assert open_run(tmp_path / "run").analyse("breakdown").equals(open_run(EXAMPLE).analyse("breakdown"))
+    assert set(Path(tempfile.gettempdir()).glob("stepscope-????????")) == before
+
+
+def test_a_host_without_stepscope_is_named(site: Site, tmp_path: Path, capfd) -> None:
+    server = site.start("1")
+    host = {"port": server.port, "source": EXAMPLE, "stepscope": "/nowhere/step scope; id"}
+
+    found, _ = collected(capfd, "--hosts", hosts_file(site, [host]), "-o", tmp_path / "run", "--summaries", code=2)
+
+    assert found["hosts"][0]["reason"].startswith(
+        "there is no command `/nowhere/step scope; id` on it. Install stepscope"
+    )

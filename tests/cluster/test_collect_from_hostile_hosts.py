@@ -73,20 +73,15 @@ class Hostile(asyncssh.SFTPServer):  # type: ignore[misc, valid-type]
 
 
 @pytest.fixture
-def hosts(tmp_path: Path) -> Iterator[Path]:
+def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A hosts file with the hostile host."""
     key, host_key = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
     key.write_private_key(str(tmp_path / "id"))
+    monkeypatch.setattr(asyncssh.SSHServer, "begin_auth", lambda self, username: False)
     started, loop, port = threading.Event(), asyncio.new_event_loop(), list[int]()
 
-    class Anyone(asyncssh.SSHServer):  # type: ignore[misc, valid-type]
-        def begin_auth(self, username: str) -> bool:
-            return False
-
     async def serve() -> None:
-        server = await asyncssh.listen(
-            "127.0.0.1", 0, server_host_keys=[host_key], sftp_factory=Hostile, server_factory=Anyone
-        )
+        server = await asyncssh.listen("127.0.0.1", 0, server_host_keys=[host_key], sftp_factory=Hostile)
         port.append(server.get_port())
         started.set()
 
@@ -146,3 +141,66 @@ def test_a_host_that_lists_without_end_is_cut_off(hosts: Path, tmp_path: Path, c
     found = json.loads(capfd.readouterr().out)["hosts"][0]
     assert found["files"] == 5
     assert found["not_copied"][0]["reason"] == "has more entries than are looked at (see --max-files)"
+
+
+def test_a_password_of_an_accounts_file_logs_in(hosts: Path, tmp_path: Path, capfd, monkeypatch) -> None:
+    given: list[str] = []
+
+    def asks(self: Any, username: str) -> bool:
+        return True
+
+    def takes(self: Any, username: str, password: str) -> bool:
+        given.append(f"{username} {password}")
+        return password == "swordfish"
+
+    monkeypatch.setattr(asyncssh.SSHServer, "begin_auth", asks)
+    monkeypatch.setattr(asyncssh.SSHServer, "password_auth_supported", lambda self: True)
+    monkeypatch.setattr(asyncssh.SSHServer, "validate_password", takes)
+    accounts = tmp_path / "accounts.json"
+    accounts.write_text(json.dumps({"cluster": {"127.0.0.1": {"user": "root", "passwd": "swordfish"}}}))
+    accounts.chmod(0o600)
+    words = ["collect", "--hosts", hosts, "-o", tmp_path / "run", "--keep-gb", 0, "--json", "--accounts", accounts]
+
+    assert main([*map(str, words)]) == 3
+
+    out, err = capfd.readouterr()
+    assert given == ["root swordfish"]
+    assert json.loads(out)["hosts"][0]["files"] == 2
+    assert "swordfish" not in out + err
+    assert not any(b"swordfish" in file.read_bytes() for file in (tmp_path / "run").rglob("*") if file.is_file())
+
+
+def test_answers_that_are_no_protocol_cost_only_that_host(hosts: Path, tmp_path: Path, capfd, monkeypatch) -> None:
+    def scandir(self: Any, path: bytes) -> Any:
+        raise asyncssh.SFTPError(99999, "\x1b[2J what is that")
+
+    monkeypatch.setattr(Hostile, "scandir", scandir)
+    (tmp_path / "share").mkdir()
+    (tmp_path / "share" / "a.json").write_text("{}")
+    both = json.loads(hosts.read_text())
+    both["hosts"].append({"path": str(tmp_path / "share"), "source": "*"})
+    hosts.write_text(json.dumps(both))
+    words = ["collect", "--hosts", hosts, "-o", tmp_path / "run", "--keep-gb", 0]
+
+    assert main([*map(str, words)]) == 3
+
+    out, err = capfd.readouterr()
+    assert "\x1b" not in out + err
+    assert content(tmp_path / "run")["2/a.json"] == b"{}"
+
+
+def test_a_link_on_a_share_fetches_no_file_of_this_machine(tmp_path: Path, capfd) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "key.json").write_text("mine")
+    (tmp_path / "share").mkdir()
+    (tmp_path / "share" / "run1").symlink_to(tmp_path / "private")
+    (tmp_path / "share" / "run2").mkdir()
+    (tmp_path / "share" / "run2" / "a.json").write_text("{}")
+    file = tmp_path / "hosts.json"
+    file.write_text(
+        json.dumps({"hosts": [{"path": str(tmp_path / "share"), "source": ["run*", "run1/*", "../private"]}]})
+    )
+
+    assert main(["collect", "--hosts", str(file), "-o", str(tmp_path / "run"), "--keep-gb", "0"]) == 3
+
+    assert set(content(tmp_path / "run")) == {"1/run2/a.json", "host_ips_mapping.txt"}

@@ -58,8 +58,8 @@ def test_resuming_copies_what_is_new_and_keeps_what_differs(tmp_path: Path, capf
 
     assert (first["hosts"][0]["new_files"], second["hosts"][0]["new_files"]) == (4, 1)
     (kept,) = second["hosts"][0]["not_copied"]
-    assert kept["reason"].startswith("differs from 1/device0/")
-    assert b"xxx" not in content(tmp_path / "run")["1/device0/data/profiler/framework_raw_0.csv"]
+    assert kept["reason"].startswith("differs from device0/")
+    assert b"xxx" not in content(tmp_path / "run")["device0/data/profiler/framework_raw_0.csv"]
 
 
 def test_a_command_copies_into_a_quarantine(tmp_path: Path, capfd) -> None:
@@ -70,9 +70,9 @@ def test_a_command_copies_into_a_quarantine(tmp_path: Path, capfd) -> None:
     found = collected(capfd, [{"name": "pod-0", "command": command, "source": str(pod)}], tmp_path)
 
     assert sorted(content(tmp_path / "run")) == [
-        "1/pod/device0/data/profiler/framework_raw_0.csv",
-        "1/pod/device0/data/profiler/step_trace_raw_0_detail_time.csv",
         "host_ips_mapping.txt",
+        "pod/device0/data/profiler/framework_raw_0.csv",
+        "pod/device0/data/profiler/step_trace_raw_0_detail_time.csv",
     ]
     assert [Path(one["file"]).name for one in found["hosts"][0]["not_taken"]] == ["outside"]
     assert sorted(one.name for one in (tmp_path / "run/.stepscope-collect").glob("quarantine*")) == []

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from stepscope import open_run
 from stepscope.cli import main
-from stepscope.cluster.layout import Seats, choose, plan
+from stepscope.cluster.layout import Seats, choose, plan_all
 from stepscope.cluster.listing import Listing, Wanted
 from stepscope.cluster.names import anonymous, problem_of
 from stepscope.cluster.rank_tables import anonymous_table, seats
@@ -63,7 +64,9 @@ def test_devices_and_ranks_of_hosts() -> None:
 @pytest.mark.parametrize(
     ("files", "known", "layout"),
     [
-        ({1: ["d0/framework_raw_0.csv"], 2: ["d0/framework_raw_0.csv"]}, {}, "guide"),
+        ({1: ["d0/framework_raw_0.csv"], 2: ["d0/framework_raw_0.csv", "d0/flops_0.txt"]}, {}, "guide"),
+        ({1: ["d0/framework_raw_0.csv"], 2: ["d0/framework_raw_0.csv"]}, {}, "flat"),  # one shared directory
+        ({1: ["d0/framework_raw_0.csv", "d0/profiler_info_0.json"], 2: ["d0/framework_raw_0.csv"]}, {}, "flat"),
         ({1: ["p/framework_raw_0.csv"], 2: ["p/framework_raw_1.csv"]}, {}, "flat"),
         ({1: ["p/framework_raw_4.csv"]}, {1: Seats(frozenset({0}), frozenset({4}))}, "flat"),
         ({1: ["p/framework_raw_0.csv"]}, {1: Seats(frozenset({0}), frozenset({4}))}, "guide"),
@@ -76,15 +79,48 @@ def test_the_layout_is_chosen_by_what_is_found(files, known, layout) -> None:
 
 
 def test_two_files_never_have_one_place() -> None:
-    made = plan(listing("a/profiler/flops_0.txt", "b/profiler/flops_0.txt", "c/trace.json"), 2, "guide", ())
+    files = listing("a/profiler/flops_0.txt", "b/profiler/flops_0.txt", "c/trace.json")
+
+    made = plan_all({2: files}, "guide", {2: ()})[2]
 
     assert [target for _, target in made.targets] == [
         ("cluster_profiler", "2", "profiler", "flops_0.txt"),
         ("2", "c", "trace.json"),
     ]
     assert made.conflicts.named == [
-        ("/x/b/profiler/flops_0.txt", "has the place of /x/a/profiler/flops_0.txt, which is kept")
+        ("/x/b/profiler/flops_0.txt", "has the place of /x/a/profiler/flops_0.txt of host 2, which is kept")
     ]
+
+
+def test_ranks_of_all_hosts_come_together_in_one_profile() -> None:
+    one = listing("run/profiler/flops_0.txt", "run/profiler/step_trace_point_info.json", "old/profiler/flops_0.txt")
+    two = listing("run/profiler/flops_1.txt", "run/profiler/notes.txt", "old/profiler/flops_0.txt")
+    two.files[2] = replace(two.files[2], size=7)
+
+    made = plan_all({1: one, 2: two}, "flat", {1: (), 2: ()})
+
+    assert [target for _, target in made[1].targets] == [file.names for file in one.files]
+    assert [target for _, target in made[2].targets] == [
+        ("run", "profiler", "flops_1.txt"),
+        ("run", "profiler", "notes.txt"),
+        ("2", "old", "profiler", "flops_0.txt"),
+    ]
+
+
+def test_hosts_with_the_same_files_are_noticed_and_nothing_is_lost() -> None:
+    files = listing("run/profiler/flops_0.txt", "run/profiler/flops_1.txt")
+
+    made = plan_all({1: files, 2: files}, "flat", {1: (), 2: ()})
+
+    assert (made[1].twin, made[2].twin) == (None, 1)
+    assert [target for _, target in made[2].targets] == [("2", *file.names) for file in files.files]
+
+
+@pytest.mark.parametrize("name", [".stepscope-collect", "1", "cluster_profiler"])
+def test_a_profile_never_takes_our_own_places(name: str) -> None:
+    made = plan_all({2: listing(f"{name}/flops_0.txt")}, "flat", {2: ()})
+
+    assert [target for _, target in made[2].targets] == [("2", name, "flops_0.txt")]
 
 
 @pytest.mark.parametrize(

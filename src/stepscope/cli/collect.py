@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,7 @@ import typer
 
 from stepscope.cli.collecting import CollectBar
 from stepscope.cli.formatted import chosen_form
+from stepscope.cli.notes import note
 from stepscope.cli.options import AsJson, Debug, FormatOption, worded
 from stepscope.errors import StepscopeError
 
@@ -132,6 +134,8 @@ def collect(
     )
     for library in ("asyncio", "asyncssh"):  # what becomes of a connection is told per host
         logging.getLogger(library).setLevel(logging.CRITICAL)
+    if summaries and sys.stderr.isatty():
+        note("the hosts read their recordings; what they read is copied when all are done")
     bar = CollectBar()
     with bar:
         done = collected(order, bar.watching)
@@ -154,7 +158,6 @@ def _asked() -> Any:
         StepscopeError: If there is no terminal to type it at.
     """
     import getpass
-    import sys
 
     from stepscope.cluster.secrets import Secret
 
@@ -176,7 +179,6 @@ def _show(done: Collected, form: str) -> None:
     import polars as pl
 
     from stepscope import present
-    from stepscope.cli.notes import note
     from stepscope.cli.output import Output, print_document, print_frame
     from stepscope.pages.shown_table import undeclared
 
@@ -218,7 +220,6 @@ def _listed(notes: Notes) -> list[dict[str, str]]:
 def _note(one: Outcome) -> None:
     """What a user should know of a host."""
     from stepscope import present
-    from stepscope.cli.notes import note
 
     who = f"host {one.host} ({one.name})"
     if one.reason is not None:

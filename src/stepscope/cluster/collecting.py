@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any, Literal
 from stepscope.cluster.copying import Copied, HostCopy, together
 from stepscope.cluster.hosts import Host
 from stepscope.cluster.landing import Landing
-from stepscope.cluster.layout import Layout, Plan, choose, plan
+from stepscope.cluster.layout import Layout, Plan, choose, plan_all
 from stepscope.cluster.listing import Bounds, Notes
 from stepscope.cluster.places import HostFailed
 from stepscope.cluster.rank_tables import anonymous_table, read_rank_table, seats, servers
@@ -161,10 +163,8 @@ class _Collection:
         try:
             await self._for_all(self.hosts, self._reach)
             layout = self._layout()
-            plans = {
-                number: plan(reached.listing, number, layout, reached.own_names)
-                for number, reached in sorted(self.reached.items())
-            }
+            listings = {number: reached.listing for number, reached in self.reached.items()}
+            plans = plan_all(listings, layout, {number: one.own_names for number, one in self.reached.items()})
             self._note_names(plans)
             self._write_table()
             files = [file for made in plans.values() for file, _ in made.targets]
@@ -195,6 +195,10 @@ class _Collection:
             self.outcomes[number].reason = str(error)
         except OSError as error:
             self.outcomes[number].reason = f"cannot be read: {error.strerror or error}"
+        except StepscopeError:
+            raise
+        except Exception as error:  # whatever one host does, the others arrive
+            self.outcomes[number].reason = _unforeseen(error)
 
     def _layout(self) -> Layout:
         listings = {number: reached.listing for number, reached in self.reached.items()}
@@ -228,6 +232,11 @@ class _Collection:
         ids = self._ids()
         for number, made in plans.items():
             self.outcomes[number].kept_names = tuple(sorted(made.kept_names))
+            if made.twin is not None:
+                self.warnings.append(
+                    f"host {number} has the same files as host {made.twin}, by name, size and time. If they share a "
+                    "directory, list only one of them"
+                )
             self.mapping |= {name: number for name in sorted(made.replaced_names) if ids.get(name) == number}
         self.landing.write_mapping(list(self.mapping.items()))
 
@@ -245,7 +254,12 @@ class _Collection:
 
     async def _copy(self, number: int, made: Plan) -> None:
         reached, outcome = self.reached[number], self.outcomes[number]
-        copied = await HostCopy(number, reached.place, self.landing, self.order.bounds, self._advance).copy(made)
+        copying = HostCopy(number, reached.place, self.landing, self.order.bounds, self._advance)
+        try:
+            copied = await copying.copy(made)
+        except Exception as error:  # whatever one host does, the others arrive
+            copied = copying.result
+            copied.failure = _unforeseen(error)
         for notes in (reached.listing.refused, reached.unread, made.conflicts):
             copied.missing.extend(notes)
         if self.order.summaries:
@@ -269,3 +283,10 @@ class _Collection:
         )
         if self.watch is not None:
             self.watch(self.done)
+
+
+def _unforeseen(error: Exception) -> str:
+    """The reason of an error that nobody expected; with `--debug` its traceback is printed."""
+    if os.environ.get("STEPSCOPE_DEBUG"):
+        traceback.print_exception(error)
+    return f"internal error ({type(error).__name__}). Run the command again with --debug and report the output"

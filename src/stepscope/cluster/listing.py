@@ -133,7 +133,10 @@ class _Walk:
         if found.kind == "file":
             self._add(path, match, (), found)
             return
-        waiting: deque[tuple[str, tuple[str, ...]]] = deque([(path, ())] if found.kind == "folder" else [])
+        if found.kind != "folder":
+            self.listing.refused.add(path, "is no file or directory, or leads out of the host's own directory")
+            return
+        waiting: deque[tuple[str, tuple[str, ...]]] = deque([(path, ())])
         while waiting:
             folder, below = waiting.popleft()
             inside = await self._inside(folder)

@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from stepscope.cluster.places import HostFailed, Kind, Ran, Seen
@@ -17,7 +18,7 @@ _SHOWN_BYTES = 1 << 20
 
 
 class LocalPlace:
-    """The files below a directory of this machine; paths are absolute, or relative to it."""
+    """The files below a directory of this machine; paths are relative to it, or absolute and below it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -30,11 +31,13 @@ class LocalPlace:
                     yield _seen(entry.name, entry.stat(follow_symlinks=False))
 
     async def look(self, path: str) -> Seen | None:
-        """See `Place`."""
+        """See `Place`: what lies outside the directory counts as a link, as whoever fills a share could place one."""
         try:
-            return _seen(Path(path).name, (self.root / path).stat())
-        except OSError:
+            place = (self.root / path).resolve(strict=True)
+            found = _seen(Path(path).name, place.lstat())
+        except (OSError, RuntimeError):  # nothing there, or a link to itself
             return None
+        return found if place.is_relative_to(self.root.resolve()) else replace(found, kind="link")
 
     async def content(self, path: str, start: int, end: int) -> AsyncGenerator[bytes, None]:
         """See `Place`."""

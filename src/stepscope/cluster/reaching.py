@@ -129,7 +129,7 @@ async def _own_name(place: Place) -> tuple[str, ...]:
         ran = await place.run(["uname", "-n"], _NAME_S)
     except (HostFailed, OSError):
         return ()
-    name = ran.out.strip()
+    name = ran.out.strip().rpartition("\n")[2]  # what a login prints comes before
     whole = (name,) if ran.status == 0 and name.isprintable() and " " not in name and 0 < len(name) < 254 else ()
     return tuple(dict.fromkeys(part for one in whole for part in (one, one.partition(".")[0])))
 

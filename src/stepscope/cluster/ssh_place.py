@@ -252,7 +252,9 @@ async def _in_time(work: Awaitable[Answer], timeout_s: float = SILENCE_S) -> Ans
         raise OSError(_line(error.reason)) from None
     except asyncssh.ChannelOpenError:
         raise HostFailed("it refuses to open another channel") from None
-    except asyncssh.Error as error:
+    except (OSError, HostFailed, StopAsyncIteration):
+        raise
+    except Exception as error:  # also what a malformed answer leads to
         raise HostFailed(f"the connection failed ({type(error).__name__})") from None
 
 

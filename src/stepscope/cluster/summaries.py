@@ -60,7 +60,7 @@ async def packed_on(place: Place, host: Host, patterns: Sequence[str]) -> Packed
     else:
         program = [host.stepscope]
     made = await place.run(["mktemp", "-d", "-t", "stepscope-XXXXXXXX"], _ANSWER_S)
-    folder = made.out.strip()
+    folder = _last(made.out)  # what a login prints comes before
     if made.status != 0 or not _SCRATCH.fullmatch(folder):
         raise HostFailed(f"it has no room for temporary files ({_last(made.err)})")
     try:
@@ -86,7 +86,7 @@ async def _pack(place: Place, host: Host, words: Sequence[str], found: PackedThe
     if ran.status != 0 and ("No such command" in ran.err or "no such command" in ran.err.lower()):
         raise HostFailed(f"its stepscope is too old to pack recordings. Install this version there, {_PLAIN}")
     try:
-        answer = msgspec.json.decode(ran.out.encode(), type=_Answer)
+        answer = msgspec.json.decode(ran.out.rstrip().rpartition("\n")[2].encode(), type=_Answer)
     except msgspec.MsgspecError:
         raise HostFailed(f"its stepscope could not read the recordings ({_last(ran.err)}); {_PLAIN}") from None
     for one in answer.unread:
