@@ -112,7 +112,8 @@ async def list_files(place: Place, patterns: Sequence[str], bounds: Bounds) -> L
 async def expanded(place: Place, patterns: Sequence[str]) -> list[str]:
     """The paths that match some patterns and lead to something."""
     found = [path for pattern in patterns async for path, _ in _matches(place, pattern, Notes())]
-    return [path for path in dict.fromkeys(found) if await place.look(path) is not None]
+    seen = [(path, await place.look(path)) for path in dict.fromkeys(found)]
+    return [path for path, one in seen if one is not None and one.kind in ("file", "folder")]
 
 
 class _Walk:

@@ -109,6 +109,8 @@ async def reach(
         if summaries:
             packed = await packed_on(reached.place, host, patterns)
             reached.scratch, reached.unread = packed.folder, packed.unread
+            if host.path is not None:
+                reached.place = LocalPlace(Path(packed.folder))
             found = await list_files(reached.place, [f"{packed.folder}/packed"], bounds)
             found.files = [replace(file, match=()) for file in found.files]
             reached.listing = found
