@@ -29,7 +29,7 @@ def test_every_command_and_option_exists() -> None:
     for name, *words in calls:
         assert name in commands, name
         known = {flag for parameter in commands[name].params for flag in (*parameter.opts, *parameter.secondary_opts)}
-        assert {word for word in words if word.startswith("-")} <= known, (name, words)
+        assert {word for word in words if word.startswith("--")} <= known, (name, words)
 
 
 def test_every_table_that_a_call_names_is_one_of_its_page() -> None:

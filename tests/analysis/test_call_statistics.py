@@ -184,3 +184,10 @@ def test_the_times_of_a_step_add_up() -> None:
 def test_without_calls_there_are_no_longest_ones() -> None:
     with pytest.raises(Unavailable):
         Run.from_frames({0: {"ranks": RANKS.frame(world_size=[1])}}).analyse("longest_calls")
+
+
+def test_groups_of_two_kinds_are_for_what_is_done_over_them() -> None:
+    pairs = {"dp_cp": "data", "dp_modulo_exp": "data", "tp_exp": "expert", "tp_pp": "other", "world dp": "other"}
+    found = _groups({name: (name, [0, 1, 2]) for name in pairs}).analyse("process_groups")
+
+    assert dict(found.select("group", "parallelism").iter_rows()) == pairs

@@ -148,3 +148,11 @@ def test_ranks_that_are_in_no_known_group_are_not_accused() -> None:
 def test_a_job_without_experts_says_so() -> None:
     with pytest.raises(Unavailable, match="experts"):
         _run([100, 300], kernel="gemm", group=None).analyse("expert_load")
+
+
+def test_ranks_that_were_not_recorded_are_left_out_of_their_group() -> None:
+    run = _run([100, 300, 200]).select(ranks="0-1")
+    frames = {rank.rank: {name: rank.table(name).collect() for name in rank.rows} for rank in run.ranks}
+
+    found = Run.from_frames(frames).analyse("expert_load")
+    assert found.select("rank", "load_ratio").rows() == [(1, 1.5), (0, 0.5)]

@@ -16,7 +16,7 @@ COLUMNS = columns(
     Column(
         "parallelism",
         "string",
-        "What it is for, by its name, or as its members are those of such a group by the recorded parallel sizes.",
+        "What it is for, by its name, or as its members are those of such a group in `parallel_layout`.",
         values=PARALLELISMS,
     ),
     Column("members", "list[int32]", "Its ranks, in group order; null if not recorded."),
@@ -28,7 +28,9 @@ COLUMNS = columns(
 
 
 @analysis("job", COLUMNS, whole_job=True)
-def process_groups(groups: pl.LazyFrame, ranks: pl.LazyFrame | None = None) -> pl.DataFrame:
+def process_groups(
+    groups: pl.LazyFrame, ranks: pl.LazyFrame | None = None, parallel_layout: pl.DataFrame | None = None
+) -> pl.DataFrame:
     """List the process groups that ranks recorded: one row each, in order of their members and names.
 
     If ranks name a group differently or know other members, the lowest rank that knows any counts.
@@ -40,7 +42,8 @@ def process_groups(groups: pl.LazyFrame, ranks: pl.LazyFrame | None = None) -> p
         recorded=pl.col("rank").n_unique().cast(pl.Int32),
     )
     texts = [ranks_text(members) if members is not None else None for members in known["members"]]
-    kinds = parallelism_of(known.select("members", name="group_name"), RANKS.or_empty(ranks).collect())
+    described = known.select("members", name="group_name")
+    kinds = parallelism_of(described, RANKS.or_empty(ranks).collect(), parallel_layout)
     return (
         known.with_columns(
             member_ranks=pl.Series(texts, dtype=pl.String), parallelism=pl.Series(kinds, dtype=pl.String)

@@ -6,9 +6,9 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.methods.memberships import EXPERT
 from stepscope.analysis.methods.names import named
-from stepscope.analysis.methods.parallelism import KINDS
+from stepscope.analysis.methods.parallel_sizes import EXPERT
+from stepscope.analysis.methods.parallelism import KINDS, named_kinds
 from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.analysis.registry import analysis, ranks_of, without_rows
 from stepscope.errors import Unavailable
@@ -90,10 +90,12 @@ def expert_work(
         Unavailable: If a rank computes no experts.
     """
     device = KERNELS.or_empty(kernels).filter(pl.col("kind") == "compute")
-    is_expert = pl.col("name").str.contains(EXPERTS) | pl.col("type").str.contains(EXPERTS).fill_null(value=False)
+    # names are few, rows may be millions
+    kinds = device.select("name", "type").unique().collect(engine="streaming")
+    experts = kinds.filter(pl.any_horizontal(pl.col("name", "type").str.contains(EXPERTS).fill_null(value=False)))
     rows = first_dimension()
     own = (
-        device.filter(is_expert)
+        device.filter(pl.col("name").is_in(experts["name"].implode()))
         .group_by("rank")
         .agg(
             calls=pl.len().cast(pl.Int64),
@@ -173,7 +175,12 @@ def _members(groups: pl.DataFrame | None, received: pl.DataFrame, work: pl.DataF
     known = pl.DataFrame(schema=schema)
     if groups is not None:
         listed = groups.filter(pl.col("parallelism") == KINDS[EXPERT]).drop_nulls("members")
+        # of groups that hold tensor-parallel ranks too, whose ranks share experts, only if there are no others
+        alone = [named_kinds(name) <= {EXPERT} for name in listed["group_name"]]
+        listed = listed.filter(pl.Series(alone, dtype=pl.Boolean)) if any(alone) else listed
+        measured = pl.concat([work["rank"], received["rank"]])
         known = listed.select("group", "group_name", rank="members").explode("rank")
+        known = known.filter(pl.col("rank").is_in(measured.implode()))
     if known.height:
         return known
     called = received.filter(pl.col("rank").is_in(work["rank"].implode()))

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
-from stepscope.analysis.methods.memberships import (
-    CONTEXT,
-    DATA,
-    EXPERT,
-    PIPELINE,
-    TENSOR,
-    group_kind,
-    memberships,
-    ranks_text,
-)
+from stepscope.analysis.methods.memberships import memberships, ranks_text
+from stepscope.analysis.methods.parallel_layout import FILLERS, GROUP_WORDS
+from stepscope.analysis.methods.parallel_sizes import CONTEXT, DATA, EXPERT, PIPELINE, TENSOR
 
 KINDS = {TENSOR: "tensor", PIPELINE: "pipeline", DATA: "data", CONTEXT: "context", EXPERT: "expert"}
 """Kinds of units and the parallelism that they stand for."""
@@ -22,21 +17,45 @@ OTHER = "other"
 
 PARALLELISMS = (*KINDS.values(), OTHER)
 
+MIXED = {
+    frozenset((DATA, CONTEXT)): DATA,
+    frozenset((DATA, EXPERT)): DATA,
+    frozenset((TENSOR, EXPERT)): EXPERT,
+}
+"""What groups of two kinds are for, as Megatron names them: gradients are reduced over `dp_cp`, those of experts over
+`dp_modulo_exp`; tokens are sent over `tp_exp`."""
 
-def parallelism_of(groups: pl.DataFrame, ranks: pl.DataFrame) -> list[str]:
+_JOINING = ("modulo", "and", "with", "without")
+
+
+def named_kinds(name: str | None) -> frozenset[str]:
+    """The kinds of parallel groups that a name says; empty if it says something else as well.
+
+    Examples:
+        >>> sorted(named_kinds("dp_cp")), named_kinds("default_pg")
+        (['context-parallel group', 'data-parallel group'], frozenset())
+    """
+    words = [word for word in re.findall("[a-z]+", (name or "").lower()) if word not in FILLERS]
+    kinds = {GROUP_WORDS.get(word) for word in words if word not in _JOINING}
+    return frozenset() if None in kinds else frozenset(kind for kind in kinds if kind)
+
+
+def parallelism_of(groups: pl.DataFrame, ranks: pl.DataFrame, layout: pl.DataFrame | None) -> list[str]:
     """What each group is for: by its name, else if its members are those of one kind of parallel group; else `other`.
 
     Args:
         groups: `name` and `members`.
-        ranks: Table `ranks`, from whose recorded sizes parallel groups follow.
+        ranks: Table `ranks`.
+        layout: The answer `parallel_layout`, if there is one.
     """
-    units = memberships(ranks, groups).filter(pl.col("unit_kind").is_in(list(KINDS)))
+    units = memberships(ranks, groups, layout).filter(pl.col("unit_kind").is_in(list(KINDS)))
     kinds: dict[str, set[str]] = {}
     for kind, unit in units.select("unit_kind", "unit").unique().iter_rows():
         kinds.setdefault(unit, set()).add(kind)
     found = []
     for name, members in groups.select("name", "members").iter_rows():
-        named = KINDS.get(group_kind(name))
+        said = named_kinds(name)
+        named = KINDS.get(next(iter(said)) if len(said) == 1 else MIXED.get(said, ""))
         by_members = kinds.get(ranks_text(members), set()) if members else set()
         alone = KINDS[next(iter(by_members))] if len(by_members) == 1 else OTHER
         found.append(named or alone)
