@@ -172,7 +172,11 @@ def launching(rank: int) -> dict[str, pl.DataFrame]:
         Work("bias", 150, 160, (41, 45), operator=0),
     ]
     copied = Work("Memcpy HtoD (Pinned -> Device)", 60, 70 + rank, (2, 3), operator=0, kind="memory", size=1_000_003)
-    return tables_of([copied] if rank == 2 else [copied, *kernels], ranges)
+    tables = tables_of([copied] if rank == 2 else [copied, *kernels], ranges)
+    measured = {"aiv_vector_fops": [1000.0 + rank], "read_main_memory_bytes": [500.0]}
+    return (
+        tables if rank == 2 else {**tables, "kernel_counters": TABLES["kernel_counters"].frame(kernel=[1], **measured)}
+    )
 
 
 def partly_recorded(rank: int) -> dict[str, pl.DataFrame]:

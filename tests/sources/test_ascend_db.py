@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -90,3 +92,37 @@ def test_changes_that_are_not_in_the_file_yet_are_reported(tmp_path: Path, endin
         assert any(beside.name in problem for problem in problems) == bool(content)
         assert tables["kernels"].height == 2
         assert beside.read_bytes() == content
+
+
+def test_ranges_and_points_of_mstx_are_read_with_their_names(tmp_path: Path) -> None:
+    path = write_database(rank_directory(tmp_path))
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE MSTX_EVENTS (startNs, endNs, eventType, message, globalTid, connectionId)")
+        database.executemany("INSERT INTO STRING_IDS VALUES (?, ?)", [(9001, "train_step"), (9002, "saved")])
+        rows = [(EPOCH_NS + 100, EPOCH_NS + 900, 2, 9001, 7, 55), (EPOCH_NS + 500, EPOCH_NS + 500, 0, 9002, 7, None)]
+        database.executemany("INSERT INTO MSTX_EVENTS VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    slices = read_db(path.parent)["slices"]
+
+    marked = slices.filter(slices["process"] == "MSTX").sort("start_ns")
+    assert marked.select("category", "name", "duration_ns", "correlation").rows() == [
+        ("annotation", "train_step", 800, 55),
+        ("mark", "saved", 0, None),
+    ]
+
+
+def test_a_copy_has_its_direction(tmp_path: Path) -> None:
+    path = write_database(rank_directory(tmp_path))
+    with closing(sqlite3.connect(path)) as database, database:
+        (columns,) = zip(*((row[1],) for row in database.execute("PRAGMA table_info(TASK)")), strict=True)
+        database.execute("INSERT INTO STRING_IDS VALUES (9003, 'MEMCPY_ASYNC')")
+        values = {"startNs": EPOCH_NS + 5100, "endNs": EPOCH_NS + 5200, "globalTaskId": 9100, "taskType": 9003}
+        cells = [values.get(name, 0) for name in columns]
+        database.execute(f"INSERT INTO TASK VALUES ({', '.join('?' * len(cells))})", cells)
+        database.execute("CREATE TABLE IF NOT EXISTS MEMCPY_INFO (globalTaskId, size, memcpyOperation)")
+        database.execute("INSERT INTO MEMCPY_INFO VALUES (9100, 4096, 2)")
+
+    kernels = read_db(path.parent)["kernels"]
+
+    copy = kernels.filter(kernels["kind"] == "memory")
+    assert copy.select("name", "type", "size_bytes").rows() == [("MEMCPY_ASYNC", "device to host", 4096)]

@@ -33,9 +33,11 @@ from stepscope.analysis.device.kernel_sequences import kernel_sequences as kerne
 from stepscope.analysis.device.launches import kernel_launches as kernel_launches
 from stepscope.analysis.device.launches import launch_outliers as launch_outliers
 from stepscope.analysis.device.launches import launch_summary as launch_summary
+from stepscope.analysis.device.operator_counters import operator_counters as operator_counters
 from stepscope.analysis.device.operator_launches import operator_launches as operator_launches
 from stepscope.analysis.device.queues import queue_lengths as queue_lengths
 from stepscope.analysis.device.queues import queues as queues
+from stepscope.analysis.device.roofline import roofline as roofline
 from stepscope.analysis.device.stream_idle import stream_idle as stream_idle
 from stepscope.analysis.flops.flop_tree import flop_tree as flop_tree
 from stepscope.analysis.flops.flops import flops as flops

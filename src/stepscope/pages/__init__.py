@@ -31,6 +31,7 @@ NAMES = (
     "ops",
     "launches",
     "sequences",
+    "counters",
     "functions",
     "flops",
     "shapes",

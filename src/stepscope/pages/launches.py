@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Option, Page, Section
 from stepscope.pages.over_time import BLOCKS, drawn
+from stepscope.pages.sequences import with_short_names
 from stepscope.tables.base import Column
 
 if TYPE_CHECKING:
@@ -63,7 +64,13 @@ PAGE = Page(
         ),
         Section("stream_idle", "Idle time of each stream"),
         Section("kernel_launches", "Launches by kernel", rows=10),
-        Section("operator_launches", "Kernels that operators launch themselves", takes={"shown": "shown"}, rows=10),
+        Section(
+            "operator_launches",
+            "Kernels that operators launch themselves",
+            takes={"shown": "shown"},
+            derived=with_short_names,
+            rows=10,
+        ),
         Section("launch_outliers", "Longest calls and delays", takes={"limit": "limit"}, sentences=_none, rows=10),
     ],
     options=[

@@ -2,7 +2,30 @@
 
 from __future__ import annotations
 
-from stepscope.pages.base import Option, Page, Section
+from typing import TYPE_CHECKING
+
+from stepscope.pages.base import Derived, Option, Page, Section
+from stepscope.pages.short_names import short, short_operator
+from stepscope.tables.base import Column
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stepscope.run import Run
+
+_OWN = (
+    Column("operator", "string", "", importance=99),
+    Column("sequence", "string", "", importance=98),
+    Column("count", "int64", "", importance=97),
+    Column("kernels", "int64", "", importance=96),
+    Column("kernel_ns", "int64", "", importance=95),
+)
+
+
+def with_short_names(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
+    """Sequences with short names; all columns and full names are in JSON and CSV."""
+    return Derived(found.with_columns(short("sequence"), short_operator("operator")), columns=_OWN)
+
 
 PAGE = Page(
     "sequences",
@@ -12,7 +35,7 @@ PAGE = Page(
             "kernel_sequences",
             "Sequences of kernels, by kernel time",
             takes={"operator": "operator", "shortest": "shortest", "shown": "shown"},
-            chosen_heading="Sequences of kernels, by kernel time",
+            derived=with_short_names,
         )
     ],
     options=[
@@ -21,5 +44,6 @@ PAGE = Page(
         Option("shown", "integer", "Kernels of a sequence to write out; 0 for all. Default: 20.", "N", minimum=0),
     ],
     more="Operators whose calls launch the same short kernels again and again can be fused or compiled: look for long "
-    "sequences with a high count, e.g. with `--shortest 3 --sort -count`.",
+    "sequences with a high count, e.g. with `--shortest 3 --sort -count`. A screen shows names without template "
+    "arguments; --json has them whole.",
 )

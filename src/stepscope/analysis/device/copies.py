@@ -7,7 +7,6 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.levels import AT, levels, sampled
-from stepscope.analysis.methods.names import names_of
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column
@@ -21,7 +20,7 @@ DIRECTIONS = {
     "host to host": r"(?i)h(ost)?[_ ]?(to|2)[_ ]?h(ost)?",
 }
 """Directions by the words that profilers use in names: CUDA's `Memcpy HtoD (Pinned -> Device)`, Ascend's
-`MEMCPY_HOST_TO_DEVICE`. The first that fits counts."""
+`host to device` (as the type). The first that fits counts."""
 
 NOT_TOLD = "unknown"
 NO_COPIES = "no copies or fills of memory were recorded on a device"
@@ -30,7 +29,7 @@ _KEYS = ("rank", "direction", "host_memory")
 _DIRECTION = Column("direction", "string", "From where to where; `fill` sets memory.", values=(*DIRECTIONS, NOT_TOLD))
 _HOST_MEMORY = Column("host_memory", "string", "`pinned` or `pageable` memory of the host; null if not recorded.")
 _RATES = tuple(
-    Column(f"{which}_bytes_per_s", "float64", f"{word} of a single one; null if unknown.", importance=40 - place)
+    Column(f"{which}_bytes_per_s", "float64", f"{word} of a single one; null if unknown.", importance=30 - place)
     for place, (which, word) in enumerate(
         (("mean", "Mean rate"), ("std", "Standard deviation of the rate"), ("min", "Lowest rate"),
          ("median", "Median rate"), ("max", "Highest rate"))
@@ -152,12 +151,15 @@ def _copied(kernels: pl.LazyFrame) -> list[pl.DataFrame]:
     memory = kernels.filter(pl.col("kind") == "memory")
     name = pl.col("name")
     host = {"pinned": name.str.contains("(?i)pinned"), "pageable": name.str.contains("(?i)pageable")}
-    known = names_of(memory).with_columns(
-        direction=first_label({label: name.str.contains(words) for label, words in DIRECTIONS.items()}, NOT_TOLD),
+    told = pl.concat_str(name, pl.col("type").fill_null(""), separator=" ")
+    keys = ["name", "type"]
+    known = memory.select(keys).unique().collect(engine="streaming").with_columns(
+        direction=first_label({label: told.str.contains(words) for label, words in DIRECTIONS.items()}, NOT_TOLD),
         host_memory=first_label(host),
-    )
-    rows = memory.select("rank", "name", "start_ns", "duration_ns", "size_bytes")
-    return [batch.join(known, on="name", how="left", maintain_order="left").drop("name") for batch in batches(rows)]
+    )  # fmt: skip
+    rows = memory.select("rank", *keys, "start_ns", "duration_ns", "size_bytes")
+    parts = (batch.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left") for batch in batches(rows))
+    return [part.drop(keys) for part in parts]
 
 
 def _ticks(kernels: pl.LazyFrame) -> pl.DataFrame:

@@ -62,6 +62,8 @@ _ENUMERATIONS = {
     "element_type": ("ENUM_HCCL_DATA_TYPE", {}),
 }
 """Column to the table with the names of its numbers, and the names that are known without it."""
+DIRECTIONS = {0: "host to host", 1: "host to device", 2: "device to host", 3: "device to device"}
+"""Directions of copies, known without the table with the names of their numbers."""
 _PMU = {"task": "globalTaskId", "number": "name", "value": "value"}
 _NUMBERS = {"task": pl.Int64, "number": pl.Int64, "value": pl.Float64}
 _TASKS_AT_ONCE = 50_000
@@ -159,7 +161,10 @@ def read_other_tasks(database: Database, tasks: pl.DataFrame, kernels: pl.Series
     Writes the tasks of communication to the database's sink as well, as rows of `communication_tasks`.
     """
     rest = tasks.join(kernels.to_frame(), on="task", how="anti")
-    sizes = database.read("MEMCPY_INFO", {"task": "globalTaskId", "size_bytes": "size"})
+    directions = {**DIRECTIONS, **database.enumeration("ENUM_MEMCPY_OPERATION")}
+    sizes = database.read("MEMCPY_INFO", {"task": "globalTaskId", "size_bytes": "size", "number": "memcpyOperation"})
+    named = pl.col("number").replace_strict(directions, default=None, return_dtype=pl.String)
+    sizes = sizes.with_columns(direction=named).drop("number")
     parts = first_of_each(
         database.read("COMMUNICATION_TASK_INFO", _PART, dict.fromkeys(("kind", "call", "communicator"), TEXT_ID)),
         "task",

@@ -49,8 +49,10 @@ TASKS = {
     "stream": pl.Int32,
     "correlation": pl.Int64,
     "size_bytes": pl.Int64,
+    "direction": pl.String,
 }
-"""Device work other than kernels: `memory`, `communication_task`, `device_annotation` or `other`."""
+"""Device work other than kernels: `memory`, `communication_task`, `device_annotation` or `other`; of memory operations
+the direction, if recorded."""
 
 COMMUNICATION = {
     "start_ns": pl.Int64,
