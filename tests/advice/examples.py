@@ -39,6 +39,30 @@ def idle(causes: list[str]) -> pl.DataFrame:
     return pl.DataFrame({"rank": [0] * len(causes), "step": [0] * len(causes), "cause": causes, "idle_ns": 500})
 
 
+def pipelines() -> list[dict[str, Any]]:
+    """Few micro-batches with and without model chunks, uneven stages, waiting without a reason, unknown numbers."""
+    common = {
+        **{"stages": 4, "recorded_stages": 4, "micro_batches": 4, "model_chunks": 1, "micro_batches_by": "transfers"},
+        **{"ideal_ratio": 3 / 7, "bubble_ratio": 0.4, "bubble_ns": 400, "step_ns": 1000},
+        **{"largest_work_factor": 1.0, "longest_stage": 0},
+    }
+    many = {"micro_batches": 97, "ideal_ratio": 0.03}
+    uneven = {"largest_work_factor": 1.5, "longest_stage": 3}
+    changes = (
+        *({}, {"model_chunks": 2, "ideal_ratio": 3 / 11}, {**many, **uneven}, many),
+        *({**uneven, "micro_batches": None, "ideal_ratio": None}, {"micro_batches": None, "ideal_ratio": None}),
+    )
+    stages = pl.DataFrame({"stage": [0, 1, 2, 3], "work_ns": [500, 500, 500, 700]})
+    return [
+        {
+            "pipeline_schedule": pl.DataFrame([{**common, **change}]),
+            "pipeline_stages": stages,
+            "breakdown": breakdown(),
+        }
+        for change in changes
+    ]
+
+
 def extra_work() -> pl.DataFrame:
     """Extra work of a rank, of the last stage and of another one, which runs kernels more often than others."""
     common = {
@@ -373,6 +397,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             for by in ("tokens", "time")
         ],
         "fast-rank": [{"fast_ranks": fast_ranks(), "breakdown": steps}],
+        "pipeline-bubble": pipelines(),
         "uneven-work": [
             {"slowdown_causes": slowdown_causes(), "slow_ranks": None, "breakdown": steps},
             {"slowdown_causes": None, "slow_ranks": None, "breakdown": steps, "extra_work": extra_work()},

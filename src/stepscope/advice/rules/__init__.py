@@ -24,6 +24,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     memory_fragmentation,
     memory_leak,
     pipeline_bottleneck,
+    pipeline_bubble,
     single_pause,
     slow_group,
     slow_link,

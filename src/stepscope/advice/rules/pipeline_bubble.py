@@ -1,0 +1,163 @@
+"""Pipeline stages wait for one another for much of each step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from stepscope.advice.finding import Finding, per_of
+from stepscope.advice.formatters import ms
+from stepscope.advice.messages import Message, Text
+from stepscope.advice.registry import rule
+from stepscope.advice.rules.slow_rank_reasons import parameters_of
+from stepscope.limits import limit
+
+FEW, UNEVEN, LONGER, UNKNOWN = "few", "uneven", "longer", "unknown"
+
+_WAIT = Text(
+    "Pipeline stages wait for one another for {bubble:percent} of the {per:time} ({bubble_ns:ms}, mean of the ranks)",
+    "流水线各阶段相互等待占{per:time}的 {bubble:percent}（{bubble_ns:ms}，各 rank 平均）",
+)
+_WORK = Text(" In their order, the stages compute for {stages:names}.", "各阶段依次计算 {stages:names}。")
+_IDEAL = Text(
+    "With {stages_number} stages and {micro_batches:count micro-batch|micro-batches}"
+    "[ in {chunks} model chunks on each rank], even stages wait for {ideal:percent}.",
+    "{stages_number} 个阶段、{micro_batches} 个微批[，每个 rank {chunks} 个模型块]时，均衡的阶段等待 {ideal:percent}。",
+)
+_MORE = Text(
+    "Use more micro-batches, as far as memory and the batch allow, or give each rank several model chunks (interleaved "
+    "schedule, with more transfers): with twice as many of either, even stages wait for {twice:percent}.",
+    "在内存和批大小允许的范围内增加微批，或让每个 rank 承担多个模型块（交错调度，传输更多）："
+    "任一项翻倍后，均衡的阶段等待 {twice:percent}。",
+)
+_BALANCE = Text(
+    "Move layers from stage {longest} to others: it computes {factor:number .2f} times as long as the mean stage.",
+    "把阶段 {longest} 的一些层移到其他阶段：它的计算时间是各阶段平均的 {factor:number .2f} 倍。",
+)
+_ELSE = Text(
+    "See findings on slow ranks, slow links and uneven work, if there are any, and `stepscope pipeline` for the stages "
+    "and transfers that wait longest.",
+    "如有慢 rank、慢链路和工作量不均的结论，先看这些；用 `stepscope pipeline` 查看等待最久的阶段和传输。",
+)
+_NOTHING = Text("it is unknown how much can be saved", "能节省多少未知")
+
+MESSAGES = {
+    FEW: Message(
+        summary=_WAIT + Text(": the pipeline has few micro-batches.", "：流水线的微批太少。"),
+        cause=_IDEAL + _WORK,
+        action=_MORE,
+        basis=Text(
+            "up to what twice as many micro-batches of half the size save, if these compute as fast: half of what even "
+            "stages wait",
+            "至多为微批数翻倍且大小减半、计算速度不变时所节省的时间：均衡阶段等待时间的一半",
+        ),
+    ),
+    UNEVEN: Message(
+        summary=_WAIT + Text(", as they are uneven.", "，因为各阶段不均衡。"),
+        cause=Text(
+            "[With {stages_number} stages and {micro_batches:count micro-batch|micro-batches}, even stages wait for "
+            "{ideal:percent}.]",
+            "[{stages_number} 个阶段、{micro_batches} 个微批时，均衡的阶段等待 {ideal:percent}。]",
+        )
+        + _WORK,
+        action=_BALANCE,
+        basis=_NOTHING,
+    ),
+    LONGER: Message(
+        summary=_WAIT + Text(", longer than their schedule asks for.", "，超过调度本身所需。"),
+        cause=_IDEAL + _WORK,
+        action=_ELSE,
+        basis=_NOTHING,
+    ),
+    UNKNOWN: Message(
+        summary=_WAIT + Text(".", "。"),
+        cause=Text(
+            "How many micro-batches {per:each} they have is unknown, and so is how long they have to wait.",
+            "{per:each}有多少微批未知，因此必须等待多久也未知。",
+        )
+        + _WORK,
+        action=Text("Check the number of micro-batches. ", "检查微批的数量。") + _ELSE,
+        basis=_NOTHING,
+    ),
+}
+"""By what makes it long: few micro-batches, uneven stages, something else, or nobody knows."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When waiting is worth a finding, and what it is put down to."""
+
+    bubble_ratio: float = limit(
+        0.1, "of the step, mean of the ranks", "MindSpore Insight's limit of receiving between stages"
+    )
+    uneven_factor: float = limit(
+        1.1, "times the mean stage, of the stage that computes longest", "chosen by us: less costs less than the limit"
+    )
+
+
+@rule("pipeline-bubble", MESSAGES, whole_job=True)
+def pipeline_bubble(
+    pipeline_schedule: pl.DataFrame,
+    pipeline_stages: pl.DataFrame,
+    breakdown: pl.DataFrame,
+    slow_ranks: pl.DataFrame | None = None,
+    limits: Limits = Limits(),
+) -> Iterator[Finding]:
+    """Report the waiting of pipeline stages for one another, with what even stages would (`pipeline_schedule`).
+
+    What slow ranks, slow links and uneven stages cost is claimed by their own findings, so this one claims nothing;
+    the upper bound of its saving is what the formula of the schedule gives for twice the micro-batches.
+    """
+    known = pipeline_schedule.row(0, named=True)
+    bubble, ideal = known["bubble_ratio"], known["ideal_ratio"]
+    if bubble is None or bubble < limits.bubble_ratio or known["recorded_stages"] < known["stages"]:
+        return
+    uneven = (known["largest_work_factor"] or 0.0) >= limits.uneven_factor
+    more = bubble if ideal is None else bubble - ideal
+    if ideal is not None and ideal >= limits.bubble_ratio and not (uneven and more >= ideal):
+        message = FEW
+    elif uneven:
+        message = UNEVEN
+    elif slow_ranks is not None and slow_ranks.height:
+        return  # they are why, and told
+    else:
+        message = UNKNOWN if ideal is None else LONGER
+    facts = _facts(known, pipeline_stages)
+    most = round(min(bubble, ideal) / 2 * known["step_ns"]) if message == FEW else 0
+    yield Finding(
+        rule="pipeline-bubble",
+        message=message,
+        parameters={name: facts[name] for name in sorted(parameters_of(MESSAGES[message]))},
+        saving_ns=0,
+        saving_high_ns=most,
+        per=per_of(breakdown),
+        least="medium" if message == FEW else "low",
+        evidence={name: known[name] for name in _EVIDENCE},
+    )
+
+
+_EVIDENCE = (
+    *("stages", "micro_batches", "model_chunks", "micro_batches_by", "ideal_ratio", "bubble_ratio", "bubble_ns"),
+    *("largest_work_factor", "longest_stage"),
+)
+
+
+def _facts(known: dict[str, Any], stages: pl.DataFrame) -> dict[str, Any]:
+    """Parameters of all messages."""
+    p, m, v = known["stages"], known["micro_batches"], known["model_chunks"] or 1
+    work = [ms(length) for length in stages.sort("stage")["work_ns"].drop_nulls()]
+    return {
+        "bubble": known["bubble_ratio"],
+        "bubble_ns": known["bubble_ns"],
+        "ideal": known["ideal_ratio"],
+        "stages_number": p,
+        "micro_batches": m,
+        "chunks": v if v > 1 else None,
+        "twice": None if m is None else (p - 1) / (2 * m * v + p - 1),
+        "stages": work,
+        "longest": known["longest_stage"],
+        "factor": known["largest_work_factor"],
+    }

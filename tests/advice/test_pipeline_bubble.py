@@ -1,0 +1,52 @@
+"""The bubble of a pipeline: what it is put down to, and that it claims nothing of what others claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from stepscope.advice import Finding, advise
+from stepscope.run import Run
+from tests.pipelines import MS, Pipeline
+
+FEW = Pipeline(stages=4, micro_batches=6, step_ns=300 * MS, steps=4)
+MANY = replace(FEW, stages=2, micro_batches=24, step_ns=780 * MS)
+
+
+def bubble(run: Run) -> Finding | None:
+    found = [finding for finding in advise(run, strict=True) if finding.rule == "pipeline-bubble"]
+    return found[0] if found else None
+
+
+def test_few_micro_batches_are_told_with_what_even_stages_wait() -> None:
+    found = bubble(FEW.run())
+
+    assert found is not None
+    assert (found.message, found.saving_ns, found.severity) == ("few", 0, "medium")
+    assert found.parameters["ideal"] == pytest.approx(3 / 9)
+    assert found.parameters["twice"] == pytest.approx(3 / 15)
+    assert found.parameters["stages"] == ["180 ms"] * 4
+    ratio = found.evidence["bubble_ratio"]
+    assert found.saving_high_ns == round(min(ratio, found.evidence["ideal_ratio"]) / 2 * FEW.step_ns)
+    assert found.ranks == []
+
+
+def test_many_micro_batches_of_even_stages_are_no_finding() -> None:
+    assert bubble(MANY.run()) is None
+
+
+def test_uneven_stages_are_why_even_with_many_micro_batches() -> None:
+    found = bubble(replace(MANY, factor={1: 1.6}, step_ns=1200 * MS).run())
+
+    assert found is not None
+    assert (found.message, found.saving_ns, found.saving_high_ns) == ("uneven", 0, 0)
+    assert (found.parameters["longest"], round(found.parameters["factor"], 2)) == (1, 1.23)
+
+
+def test_a_stage_that_was_not_recorded_leaves_nothing_to_say() -> None:
+    assert bubble(FEW.run(lambda rows: rows.pop(2))) is None
+
+
+def test_a_job_without_stages_is_no_pipeline() -> None:
+    assert bubble(replace(FEW, sizes=False, named=False).run()) is None
