@@ -37,7 +37,7 @@ def test_many_micro_batches_of_even_stages_are_no_finding() -> None:
 
 
 def test_uneven_stages_are_why_even_with_many_micro_batches() -> None:
-    found = bubble(replace(MANY, factor={1: 1.6}, step_ns=1200 * MS).run())
+    found = bubble(replace(MANY, factor={1: 1.6}, step_ns=1400 * MS).run())
 
     assert found is not None
     assert (found.message, found.saving_ns, found.saving_high_ns) == ("uneven", 0, 0)

@@ -134,6 +134,8 @@ from stepscope.analysis.pipeline.stages import pipeline_steps as pipeline_steps
 from stepscope.analysis.pipeline.strategy import strategy_edges as strategy_edges
 from stepscope.analysis.pipeline.strategy import strategy_nodes as strategy_nodes
 from stepscope.analysis.pipeline.strategy import strategy_stages as strategy_stages
+from stepscope.analysis.pipeline.timeline import operator_spans as operator_spans
+from stepscope.analysis.pipeline.timeline import stage_timeline as stage_timeline
 from stepscope.analysis.pipeline.transfers import pipeline_transfers as pipeline_transfers
 from stepscope.analysis.registry import ANALYSES as ANALYSES
 from stepscope.analysis.registry import Analysis as Analysis
