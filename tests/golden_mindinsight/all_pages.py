@@ -6,8 +6,10 @@ import pages_advice
 import pages_flops
 import pages_input
 import pages_operators
+import pages_pipeline
 import pages_shapes
 import pages_steps
+import pages_strategy
 import pages_usage
 
 PAGES = {
@@ -18,6 +20,8 @@ PAGES = {
     **pages_usage.PAGES,
     **pages_shapes.PAGES,
     **pages_advice.PAGES,
+    **pages_pipeline.PAGES,
+    **pages_strategy.PAGES,
 }
 
 ELSEWHERE = {
@@ -33,11 +37,6 @@ ELSEWHERE = {
             "search-cluster-communication",
             "search-cluster-link",
             "summary/cluster-propose",
-            "marey-graph/flops-data",
-            "marey-graph/memory-data",
-            "marey-graph/overview-time",
-            "marey-graph/timeline",
-            "parallel-strategy/graphs",
         ),
         "about the whole job, not one rank",
     ),

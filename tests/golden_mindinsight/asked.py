@@ -39,6 +39,11 @@ class Asked:
         """The rank asked about."""
         return int(self.parameters["device_id"])
 
+    @property
+    def is_about_all(self) -> bool:
+        """Whether it is about all ranks of a job."""
+        return "device_id" not in self.parameters
+
     def beside(self, page: str) -> Any:
         """What was answered about the same rank on another page, a part of the file's name; None if nothing was."""
         return _answer(self.file.with_name(f"{page}_dev{self.rank}.json"))

@@ -6,9 +6,7 @@ from MindInsight's other pages: a fault of ours in the same place is not excused
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pages_steps
@@ -17,48 +15,9 @@ import raw_files
 import raw_steps
 from asked import Asked
 from differing import MISSING, Difference, differences
+from fault import Fault
 
 from stepscope.run import Run
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One fault.
-
-    Args:
-        name: A short name.
-        kinds: Pages on which it shows, as a regular expression.
-        places: Where on them, likewise.
-        reason: Why ours is right, in one line.
-        check: Whether a difference is of this kind.
-        right: What ours has to be; None if the check itself leaves only one value.
-    """
-
-    name: str
-    kinds: str
-    places: str
-    reason: str
-    check: Callable[[Asked, Difference, Run | None], bool]
-    right: Callable[[Run, Asked, Difference], Any] | None = None
-
-    def explains(self, asked: Asked, difference: Difference, run: Run | None) -> bool:
-        """Whether it is behind a difference."""
-        return (
-            re.fullmatch(self.kinds, asked.kind) is not None
-            and re.fullmatch(self.places, difference.place) is not None
-            and self.check(asked, difference, run)
-            and (self.right is None or run is None or self._is_right(asked, difference, run))
-        )
-
-    def _is_right(self, asked: Asked, difference: Difference, run: Run) -> bool:
-        assert self.right is not None
-        return not list(differences(self.right(run, asked, difference), difference.ours))
-
-
-def explain(asked: Asked, difference: Difference, run: Run | None) -> str | None:
-    """The name of the fault behind a difference; None if there is none."""
-    return next((fault.name for fault in FAULTS if fault.explains(asked, difference, run)), None)
-
 
 Page = Callable[[Run, Asked], Any]
 
@@ -215,7 +174,7 @@ def _number(value: Any) -> float | None:
         return None
 
 
-FAULTS = (
+FAULTS: tuple[Fault, ...] = (
     Fault(
         "average of other steps",
         "training-trace/.*",

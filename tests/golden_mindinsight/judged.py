@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pages_flops
+import pages_pipeline
 from asked import Asked
 from differing import Difference, differences
 from requested import ordered
@@ -48,7 +49,7 @@ Explain = Callable[[Asked, Difference, Run | None], str | None]
 
 def judge(asked: Asked, data: Path, pages: Mapping[str, Page], explain: Explain) -> Judged:
     """Put one request to our functions and compare."""
-    run = _rank(data / asked.run, asked.rank)
+    run = _asked(asked, data)
     said = ours(asked, data, pages)
     theirs = None if says_nothing(asked) else normal(asked)
     if said is not None:
@@ -69,7 +70,7 @@ def judge(asked: Asked, data: Path, pages: Mapping[str, Page], explain: Explain)
 
 def ours(asked: Asked, data: Path, pages: Mapping[str, Page]) -> Any:
     """What our functions say; None where they have nothing to say."""
-    run = _rank(data / asked.run, asked.rank)
+    run = _asked(asked, data)
     try:
         return None if run is None else pages[asked.kind](run, asked)
     except StepscopeError:
@@ -80,6 +81,8 @@ def normal(asked: Asked) -> Any:
     """Their answer, in an order that can be compared and without headings."""
     if asked.kind == "summary/propose":
         return {label: said for label, said in asked.answer.items() if said is not None} or None
+    if asked.kind in pages_pipeline.NORMAL and not says_nothing(asked):
+        return pages_pipeline.NORMAL[asked.kind](asked.answer)
     if asked.kind == "flops-scope" and not says_nothing(asked):
         return pages_flops.in_order(asked.answer)
     if asked.kind == "training-trace/graph" and not says_nothing(asked):
@@ -108,7 +111,7 @@ def in_order(asked: Asked, answer: Any) -> Any:
 def says_nothing(asked: Asked) -> bool:
     """Whether the answer is an error or empty."""
     answer = asked.answer
-    if asked.status != 200 or not answer:
+    if asked.status != 200 or not answer or pages_pipeline.is_empty(asked):
         return True
     return isinstance(answer, dict) and (answer.get("object") == [] or "is_heterogeneous" in answer)
 
@@ -119,6 +122,11 @@ def _run(path: Path) -> Run | None:
         return open_run(path, use_store=False)
     except StepscopeError:
         return None
+
+
+def _asked(asked: Asked, data: Path) -> Run | None:
+    """The rank, or the job, that was asked about."""
+    return _run(data / asked.run) if asked.is_about_all else _rank(data / asked.run, asked.rank)
 
 
 @cache

@@ -6,9 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from all_faults import FAULTS, explain
 from all_pages import ELSEWHERE, PAGES
 from asked import all_asked
-from faults import FAULTS, explain
 from judged import Judged, judge
 
 PAGE = Path(__file__).parents[2] / "docs" / "mindinsight.md"

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from all_faults import explain
 from all_pages import ELSEWHERE, PAGES
 from asked import Asked, all_asked
 from differing import Figure
-from faults import explain
 from judged import judge, ours
 
 from stepscope.run import Run

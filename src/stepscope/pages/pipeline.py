@@ -137,6 +137,13 @@ PAGE = Page(
             ),
             rows=8,
         ),
+        Section(
+            "stage_timeline",
+            "Operators of a step on the ranks of each stage",
+            name="timeline",
+            hidden=("last_start_ns", "first_end_ns", "mean_end_ns", "kind", "mean_start_ns"),
+            rows=12,
+        ),
         Section("stage_operators", "Operators of each stage, by type", name="operators", hidden=("ranks",)),
     ],
     more="Waiting for other stages is the bubble of the pipeline. With p even stages and m micro-batches it is "

@@ -12,11 +12,16 @@ from stepscope.errors import Unavailable
 from stepscope.tables import COLLECTIVES, KERNELS
 from stepscope.tables.base import Column
 
+_OF_CALL = r"^stream_\d+_\d+_|_\d+_\d+_\d+$"
+"""What names of calls say of their stream, group and number on a rank: ranks name the same call alike without it."""
+
 NO_OPERATORS = "neither kernels nor calls with times and steps were recorded"
 
 SPANS = columns(
     "rank step",
-    Column("name", "string", "Name of the kernel or call.", nullable=False, importance=90),
+    Column(
+        "name", "string", "Name of the kernel or call, without stream, group and number.", nullable=False, importance=90
+    ),
     meaning("kind", "Kind of device work."),
     meaning("calls", "Calls in the step."),
     meaning("start_ns", "Start of the first one, on the common clock."),
@@ -56,15 +61,19 @@ def operator_spans(
     clocks: pl.DataFrame | None = None,
     kernels: pl.LazyFrame | None = None,
     collectives: pl.LazyFrame | None = None,
+    step: int | None = None,
 ) -> pl.DataFrame:
     """Find when each kernel and call runs in one step: one row per rank and name, in order of time.
 
-    The step is the second of those that are asked about, as the first one may be start-up, or the only one.
+    Args:
+        step: The step. Default: the second of those that are asked about, as the first one may be start-up, or the only
+            one.
 
     Raises:
         Unavailable: If nothing that has a step was recorded.
     """
-    chosen = steps.sort("step").group_by("rank").agg(step=pl.col("step").slice(0, 2).last())
+    asked = steps if step is None else steps.filter(pl.col("step") == step)
+    chosen = asked.sort("step").group_by("rank").agg(step=pl.col("step").slice(0, 2).last())
     parts = [
         KERNELS.or_empty(kernels).select("rank", "step", "name", "kind", "start_ns", end_ns=END),
         COLLECTIVES.or_empty(collectives)
@@ -87,13 +96,17 @@ def operator_spans(
     if found.is_empty():
         raise Unavailable(NO_OPERATORS)
     known = pl.DataFrame(schema={"rank": pl.Int32, "offset_ns": pl.Int64}) if clocks is None else clocks
+    is_call = pl.col("kind") == "communication"
+    named = pl.when(is_call).then(pl.col("name").str.replace(_OF_CALL, "")).otherwise("name")
+    by_name = found.with_columns(name=named).group_by("rank", "step", "name", "kind")
+    found = by_name.agg(pl.col("calls", "total_ns").sum(), pl.col("first").min(), pl.col("last").max())
     shifted = found.join(known.select("rank", "offset_ns"), on="rank", how="left")
     offset = pl.col("offset_ns").fill_null(0)
     moments = shifted.with_columns(start_ns=pl.col("first") - offset, end_ns=pl.col("last") - offset)
     return moments.select(names(SPANS)).sort("rank", "start_ns", "name")
 
 
-@analysis("job", TIMELINE, whole_job=True)
+@analysis("job", TIMELINE, passes=("step",))
 def stage_timeline(operator_spans: pl.DataFrame, pipeline_places: pl.DataFrame | None = None) -> pl.DataFrame:
     """Put the ranks of each stage side by side: one row per stage, step and name, in order of time."""
     spans = operator_spans
