@@ -122,3 +122,26 @@ def test_a_share_that_is_not_mounted_is_named(tmp_path: Path, capfd) -> None:
 
     assert [host["state"] for host in found["hosts"]] == ["failed", "complete"]
     assert "Check that the share is mounted" in found["hosts"][0]["reason"]
+
+
+def test_a_full_disk_takes_what_fits(tmp_path: Path, capfd) -> None:
+    write_devices(tmp_path / "host", 1)
+    (tmp_path / "hosts.json").write_text(json.dumps({"hosts": [{"path": "host", "source": "*"}]}))
+    words = ["collect", "--hosts", tmp_path / "hosts.json", "-o", tmp_path / "run", "--keep-gb", 1e9, "--json"]
+
+    assert main([*map(str, words)]) == 2
+
+    (host,) = json.loads(capfd.readouterr().out)["hosts"]
+    assert [one["reason"].partition(":")[0] for one in host["not_copied"]] == ["there is no room"] * 2
+
+
+def test_existing_directories_are_refused(tmp_path: Path, capfd) -> None:
+    write_devices(tmp_path / "host", 1)
+    (tmp_path / "hosts.json").write_text(json.dumps({"hosts": [{"path": "host", "source": "*"}]}))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "mine.txt").touch()
+
+    assert main(["collect", "--hosts", str(tmp_path / "hosts.json"), "-o", str(tmp_path / "run")]) == 2
+
+    assert "is there already, and nothing is overwritten" in capfd.readouterr().err
+    assert [one.name for one in (tmp_path / "run").iterdir()] == ["mine.txt"]

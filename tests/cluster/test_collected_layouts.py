@@ -15,6 +15,7 @@ from stepscope.cluster.layout import Seats, choose, plan_all
 from stepscope.cluster.listing import Listing, Wanted
 from stepscope.cluster.names import anonymous, problem_of
 from stepscope.cluster.rank_tables import anonymous_table, seats
+from tests.cli.calling import EXAMPLE
 from tests.cluster.profiles import content
 
 TABLE = {
@@ -164,3 +165,11 @@ def test_a_collected_legacy_cluster_gives_the_answers_of_its_origin(tmp_path: Pa
     (tmp_path / "shared" / "host_ips_mapping.txt").unlink()
     given = open_run(tmp_path / "shared")
     assert [(rank.rank, rank.facts["host"]) for rank in given.ranks] == [(0, "1"), (1, "1"), (2, "2"), (3, "2")]
+
+
+def test_a_rank_table_beside_recordings_is_no_unread_file(tmp_path: Path) -> None:
+    (tmp_path / "hccl.json").write_text(json.dumps(TABLE))
+    for trace in Path(EXAMPLE).glob("rank-*"):
+        shutil.copy(trace, tmp_path)
+
+    assert [issue.file for issue in open_run(tmp_path).unread] == []

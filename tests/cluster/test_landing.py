@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,22 @@ def test_what_was_collected_is_gone_on_with_only_if_asked(landing: Landing, tmp_
     with pytest.raises(StepscopeError, match="Pass --resume"):
         Landing(tmp_path / "run", resume=False)
     Landing(tmp_path / "run", resume=True).close()
+
+
+def test_room_is_reserved_for_all_hosts_together(landing: Landing) -> None:
+    room = os.statvfs(landing.directory)
+    free = room.f_bavail * room.f_frsize
+
+    assert landing.reserve(free // 2, free // 4)
+    assert not landing.reserve(free // 2, free // 4)
+    landing.release(free // 2)
+    assert landing.reserve(free // 2, free // 4)
+
+
+def test_what_a_killed_command_left_is_removed(landing: Landing, tmp_path: Path) -> None:
+    (landing.quarantine(1) / "half").write_text("x")
+    landing.close()
+
+    Landing(tmp_path / "run", resume=True).close()
+
+    assert list((tmp_path / "run" / ".stepscope-collect").glob("quarantine*")) == []

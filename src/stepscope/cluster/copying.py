@@ -79,7 +79,6 @@ class HostCopy:
         self._sums = False
         self._whole: list[_Whole] = []
         self._checking = asyncio.Lock()
-        self._reserved = 0
 
     async def copy(self, plan: Plan) -> Copied:
         """Copy the files of a plan; a host that fails leaves what has arrived, and the parts."""
@@ -135,17 +134,21 @@ class HostCopy:
 
     async def _fetch(self, wanted: Wanted, target: Target, *, go_on: bool) -> _Whole | None:
         """Bring one file into a part; None, with a note, if that fails."""
-        if self.landing.free_bytes() - self._reserved - wanted.size < self.bounds.free_bytes:
+        if not self.landing.reserve(wanted.size, self.bounds.free_bytes):
             self._miss(wanted, f"there is no room: {size(self.bounds.free_bytes)} of the disk stay free (--keep-gb)")
             return None
-        self._reserved += wanted.size
+        left = wanted.size
         try:
             about = Part("/".join(target), wanted.size, wanted.changed_ns)
             with self.landing.part(self.host, about, go_on=go_on) as part:
                 self.advance(part.was_there, 0)
+                self.landing.release(part.was_there)
+                left -= part.was_there
                 async with aclosing(self.place.content(wanted.path, part.size, wanted.size)) as pieces:
                     async for piece in pieces:
                         part.write(piece)
+                        self.landing.release(len(piece))
+                        left -= len(piece)
                         self.result.fresh_bytes += len(piece)
                         self.advance(len(piece), 0)
             if part.size == wanted.size and await self.place.state(wanted.path) == (wanted.size, wanted.changed_ns):
@@ -155,7 +158,7 @@ class HostCopy:
         except OSError as error:
             self._miss(wanted, f"cannot be copied: {error.strerror or error}")
         finally:
-            self._reserved -= wanted.size
+            self.landing.release(left)
         return None
 
     async def _check(self, whole: Sequence[_Whole]) -> None:

@@ -201,8 +201,9 @@ def _host(file: Path, entry: Entry | str, defaults: Entry) -> Host:
     where = f"{file}: host {name or '?'}"
     if not name:
         raise StepscopeError(f"{where}: has neither address, name nor path. Give one of them")
-    if not _LINE.fullmatch(name) or not name.isprintable():
-        raise StepscopeError(f"{where}: a name may not have spaces or control characters. Give it another `name`")
+    for one_name in filter(None, (name, own.address, own.server_id)):
+        if not _LINE.fullmatch(one_name) or not one_name.isprintable():
+            raise StepscopeError(f"{where}: a name may not have spaces or control characters. Give it another `name`")
     address = "" if path is not None or command else own.address or own.name or ""
     if address.startswith("-"):
         raise StepscopeError(f"{where}: an address does not begin with '-'")

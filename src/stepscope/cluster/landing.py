@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
@@ -64,6 +65,7 @@ class Landing:
 
     def __init__(self, directory: Path, *, resume: bool) -> None:
         self.directory = directory
+        self._reserved = 0
         try:
             self._prepare(resume)
         except OSError as error:
@@ -88,6 +90,8 @@ class Landing:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StepscopeError(f"{directory}: another `stepscope collect` is at work on it. Wait for it") from None
+        for left in (directory / OWN).glob("quarantine-*"):  # by a call that was killed
+            shutil.rmtree(left, ignore_errors=True)
         about = _decoded(self._read(self._own, "about.json"), About)
         self.layout = "" if about is None else about.layout
         if about is None:
@@ -103,10 +107,17 @@ class Landing:
         self.layout = layout
         self._replace("about.json", msgspec.json.encode(About(layout=layout)))
 
-    def free_bytes(self) -> int:
-        """Free room on its disk."""
+    def reserve(self, size: int, free_bytes: int) -> bool:
+        """Reserve room on the disk for what comes of any host; False if less than `free_bytes` would stay free."""
         room = os.fstatvfs(self._root)
-        return room.f_bavail * room.f_frsize
+        if room.f_bavail * room.f_frsize - self._reserved - size < free_bytes:
+            return False
+        self._reserved += size
+        return True
+
+    def release(self, size: int) -> None:
+        """Give back room that was reserved: it is taken by now, or not needed."""
+        self._reserved -= size
 
     def quarantine(self, host: int) -> Path:
         """A new directory for what a command copies, to be looked at before anything of it is taken."""

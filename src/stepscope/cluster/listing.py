@@ -190,9 +190,11 @@ class _Walk:
 async def _matches(place: Place, pattern: str, refused: Notes) -> AsyncIterator[tuple[str, tuple[str, ...]]]:
     """What matches a pattern: path, and the names below the part without wildcards (the last name, if there are none).
 
+    Paths are relative to the user's home, or to the directory of a share, unless they are absolute.
+
     Names with a leading dot match only a pattern with one.
     """
-    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    parts = [part for part in pattern.removeprefix("~/").split("/") if part not in ("", ".")]
     fixed = next((at for at, part in enumerate(parts) if _WILD & set(part)), len(parts) - 1)
     root = "/" if pattern.startswith("/") else ""
     found: list[tuple[str, tuple[str, ...]]] = [(root + "/".join(parts[: max(fixed, 0)]), ())]

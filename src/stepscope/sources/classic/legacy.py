@@ -223,9 +223,9 @@ def _changed_ns(path: Path) -> int:
 
 
 def table_names(directory: Path, names: Sequence[str]) -> set[str]:
-    """Names of the tables in a folder that holds or is a cluster; they are not recordings themselves."""
-    if FOLDER not in names and directory.name != FOLDER:
-        return set()
+    """Names of the tables in a folder, mainly of one that holds or is a cluster; they are not recordings themselves."""
+    if FOLDER not in names and directory.name != FOLDER:  # a table of any name may be a recording elsewhere
+        return {TABLE} if TABLE in names and is_rank_table(directory / TABLE) else set()
     jsons = {name for name in names if name.endswith(".json")}
     tables = {name for name in jsons if name == TABLE or is_rank_table(directory / name)}
     return tables | ({MAPPING} & set(names))
