@@ -51,7 +51,7 @@ test: $(VENV)/.stamp-dev $(WANTED:%=$(VENV)/.stamp-extra-%) left-out ## run the 
 	$(BIN)/python -m pytest -n $(WORKERS) -rs $(PYTEST_ARGS)
 
 left-out: $(VENV)/.stamp-dev $(WANTED:%=$(VENV)/.stamp-extra-%)
-	@for module in torch mindspore; do \
+	@for module in torch mindspore ray; do \
 		$(BIN)/python -c "import importlib.util as u, sys; sys.exit(u.find_spec('$$module') is None)" || \
 		echo "Left out: tests that need $$module. To run them: make test EXTRAS=$$module"; done
 	@$(BIN)/python -c "import importlib.util as u, sys; sys.exit(u.find_spec('asyncssh') is None)" || \

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-HEAVY = ("polars", "typer", "rich", "msgspec", "isal", "torch", "mindspore")
+HEAVY = ("polars", "typer", "rich", "msgspec", "isal", "torch", "mindspore", "ray")
 LINK = re.compile(r"\[[^\]]*\]\((?!\w+:|#)([^)#\s]+)")
 PAGES = sorted(page for page in (*ROOT.glob("*.md"), *ROOT.glob("[!.]*/**/*.md")) if "out" not in page.parts)
 

@@ -53,12 +53,7 @@ class WorkerProcess:
             bufsize=0,
             # A crash is reported by whoever waits for its answer; the noise of it is for those who look for the bug.
             stderr=None if os.environ.get("STEPSCOPE_DEBUG") else subprocess.DEVNULL,
-            env={
-                **allocator_environment(),
-                "RUST_MIN_STACK": str(_STACK_BYTES),
-                **os.environ,
-                "POLARS_MAX_THREADS": str(threads),
-            },
+            env={**worker_environment(threads), **os.environ, "POLARS_MAX_THREADS": str(threads)},
         )
         assert self.process.stdin is not None and self.process.stdout is not None
         self.stdin, self.stdout = BufferedWriter(cast(RawIOBase, self.process.stdin)), self.process.stdout
@@ -77,6 +72,15 @@ class WorkerProcess:
             self.stdin.close()
         self.stdout.close()
         self.process.wait()
+
+
+def worker_environment(threads: int) -> dict[str, str]:
+    """Variables of a worker that uses Polars with some threads; only those about threads replace the user's."""
+    return {
+        **allocator_environment(),
+        "RUST_MIN_STACK": str(_STACK_BYTES),
+        "POLARS_MAX_THREADS": str(threads),
+    }
 
 
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=os.fspath)
@@ -99,13 +103,18 @@ def is_running(process: int) -> bool:
     return True
 
 
+def message_of(content: Any) -> bytes:
+    """A message, to be decoded by a decoder of its type."""
+    return _ENCODER.encode(content)
+
+
 def send(stream: IO[bytes], message: Any) -> None:
     """Write one message.
 
     Raises:
         OSError: If nobody reads any more.
     """
-    payload = _ENCODER.encode(message)
+    payload = message_of(message)
     stream.write(len(payload).to_bytes(_LENGTH_BYTES, "little") + payload)
     stream.flush()
 

@@ -152,7 +152,7 @@ def test_what_goes_wrong_in_a_worker_is_told_apart(
 ) -> None:
     run = open_run(EXAMPLE, engine=processes)
 
-    with pytest.raises(StepscopeError, match=r"asked_in: the process that computed it died \(SIGKILL\). If memory"):
+    with pytest.raises(StepscopeError, match=r"asked_in: the process .* died \(SIGKILL\), twice, for rank.* memory"):
         run.analyse(asked_in, fault="death")
     with pytest.raises(Exception, match="ZeroDivisionError: a bug") as caught:
         run.analyse(asked_in, fault="bug")

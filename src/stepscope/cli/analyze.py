@@ -49,6 +49,7 @@ def analyze(
     layout: shared.Layout = None,
     language: shared.LanguageOption = "en",
     no_store: shared.NoStore = False,
+    engine: shared.EngineOption = None,
     quiet: shared.Quiet = False,
     form: Format,
     wide: bool,
@@ -64,7 +65,7 @@ def analyze(
     if table is not None and form == "json":
         raise StepscopeError("--table: JSON has all tables, by name. Choose table or csv, or leave out --table")
     options: dict[str, Any] = {"run": run, "ranks": ranks, "steps": steps, "limits": limits, "layout": layout}
-    chosen = opened(paths, **options, use_store=not no_store, quiet=quiet)
+    chosen = opened(paths, **options, use_store=not no_store, engine=engine, quiet=quiet)
     found = answers(chosen, strict=bool(os.environ.get("STEPSCOPE_DEBUG")))
     if json_file is not None:
         write_whole(json_file, [_json(chosen, found, language)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.cli.formatted import formatted
 from stepscope.cli.notes import note_warnings
-from stepscope.cli.options import Format, NoStore, OneRun, Paths, one_table
+from stepscope.cli.options import EngineOption, Format, NoStore, OneRun, Paths, one_table
 from stepscope.cli.progress import ProgressBar
 from stepscope.errors import StepscopeError
 
@@ -31,16 +31,19 @@ def info(
     table: one_table(["ranks", "data"], default="both; ranks with --csv") = None,  # type: ignore[valid-type]
     run: OneRun = None,
     no_store: NoStore = False,
+    engine: EngineOption = None,
     form: Format,
     wide: bool,
 ) -> None:
     """Show which runs, ranks and data were found, and what is missing and why."""
-    from stepscope.run import named, open_runs
+    from stepscope.run import engine_of, named, open_runs
 
     if table not in (None, *TABLES):
         raise StepscopeError(f"--table {table}: there is no such table. There are: {', '.join(TABLES)}")
     with ProgressBar() as progress:
-        runs = open_runs(list(paths), use_store=not no_store, progress=progress.watch)
+        runs = open_runs(
+            list(paths), use_store=not no_store, progress=progress.watch, engine=engine_of(engine, "--engine")
+        )
     shown = runs if run is None else [named(runs, run)]
     numbered = [(runs.index(each) + 1, each) for each in shown]
     wanted = TABLES if table is None else {table: TABLES[table]}

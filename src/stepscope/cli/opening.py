@@ -12,7 +12,7 @@ from stepscope.analysis.methods.step_points import NamedPoints
 from stepscope.cli.notes import note
 from stepscope.cli.progress import ProgressBar
 from stepscope.pages.layout import sentences, with_layout
-from stepscope.run import Run, open_run
+from stepscope.run import Run, engine_of, open_run
 from stepscope.selection import Choice, Selection, parse_selection
 
 NAMED = 3
@@ -28,6 +28,7 @@ def opened(
     limits: Path | None = None,
     layout: str | None = None,
     use_store: bool,
+    engine: str | None = None,
     quiet: bool = False,
     table: str = "",
 ) -> Run:
@@ -44,7 +45,15 @@ def opened(
     """
     changed = limits_in(limits)  # a mistake in it is reported before the inputs are read
     with ProgressBar(quiet=quiet) as progress:
-        opened = open_run(list(paths), use_store=use_store, run=run, ranks=ranks, steps=steps, progress=progress.watch)
+        opened = open_run(
+            list(paths),
+            use_store=use_store,
+            run=run,
+            ranks=ranks,
+            steps=steps,
+            progress=progress.watch,
+            engine=engine_of(engine, "--engine"),
+        )
     if run is None and table and not opened.has(table):
         opened = next((other for other in opened.others if other.has(table)), opened)
     names = NamedPoints.of(os.environ)

@@ -101,6 +101,16 @@ Layout = Annotated[str | None, declared(LAYOUT)]
 NoStore = Annotated[
     bool, typer.Option("--no-store", help="Do not read or write the cache of parsed inputs and answers.")
 ]
+EngineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        help="Where ranks are analysed: threads, processes, ray (started on this machine) or ray://HOST:PORT (a "
+        "running Ray cluster). Default: STEPSCOPE_ENGINE, else threads.",
+        metavar="ENGINE",
+        show_default=False,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict, findings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback on errors.")]
 LimitsFile = Annotated[

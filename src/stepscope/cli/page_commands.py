@@ -28,7 +28,7 @@ def command_of(page: Page) -> Callable[..., None]:
         request = _request(page, words)
         if request.table is not None:
             page.section_named(request.table)
-        chosen = {name: words[name] for name in ("run", "limits")}
+        chosen = {name: words[name] for name in ("run", "limits", "engine")}
         if page.name != LAYOUT.name:  # which shows what contradicts it
             chosen["layout"] = words.get(LAYOUT.name)
         whole = opened([words["path"]], **chosen, use_store=not words["no_store"], table=page.table)
@@ -57,7 +57,9 @@ def _shared_options(path: shared.OnePath, table: str | None = None, run: shared.
     """Options of every such command."""
 
 
-def _further_options(limits: shared.LimitsFile = None, no_store: shared.NoStore = False) -> None:
+def _further_options(
+    limits: shared.LimitsFile = None, no_store: shared.NoStore = False, engine: shared.EngineOption = None
+) -> None:
     """Options of every such command, behind those that choose rows."""
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from stepscope.cli.formatted import formatted
 from stepscope.cli.notes import note_warnings
-from stepscope.cli.options import Format, NoStore, OnePath, OneRun, Ranks, Steps, argument
+from stepscope.cli.options import EngineOption, Format, NoStore, OnePath, OneRun, Ranks, Steps, argument
 
 
 @formatted
@@ -18,6 +18,7 @@ def sql(
     ranks: Ranks = None,
     steps: Steps = None,
     no_store: NoStore = False,
+    engine: EngineOption = None,
     form: Format,
     wide: bool,
 ) -> None:
@@ -25,6 +26,6 @@ def sql(
     from stepscope.cli.opening import opened
     from stepscope.cli.output import print_frame
 
-    chosen = opened([path], run=run, ranks=ranks, steps=steps, use_store=not no_store)
+    chosen = opened([path], run=run, ranks=ranks, steps=steps, use_store=not no_store, engine=engine)
     print_frame(chosen.query(query), form, wide=wide)
     note_warnings(chosen.warnings)

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from stepscope.errors import StepscopeError
 from stepscope.ingest.pool import Outcome, read_in_processes
+from stepscope.ingest.ray_pool import read_in_cluster
 from stepscope.ingest.read import ReadTask, printable, read_into_memory, read_into_store, throttled
 from stepscope.ingest.worker import NotLoaded
+from stepscope.ray_workers import RayCluster
 from stepscope.sources.base import Input, Source
 from stepscope.sources.discover import unreadable
 from stepscope.sources.registry import all_sources
@@ -55,6 +57,7 @@ def ingest(
     use_store: bool = True,
     sources: Sequence[Source] | None = None,
     progress: Progress | None = None,
+    cluster: RayCluster | None = None,
 ) -> Ingested:
     """Read inputs, each unless the store has it.
 
@@ -63,8 +66,9 @@ def ingest(
         use_store: Keep what is read for the next time; otherwise it is gone when this process ends.
         sources: The readers; all known ones by default.
         progress: Called a few times a second, and after each input.
+        cluster: Whose workers read, if they have enough to do; by default processes of this machine do.
     """
-    return _Ingestion(use_store, all_sources() if sources is None else sources, progress).run(inputs)
+    return _Ingestion(use_store, all_sources() if sources is None else sources, progress, cluster).run(inputs)
 
 
 def worker_count() -> int:
@@ -80,9 +84,12 @@ def worker_count() -> int:
 class _Ingestion:
     """One call of `ingest`."""
 
-    def __init__(self, use_store: bool, sources: Sequence[Source], progress: Progress | None) -> None:
+    def __init__(
+        self, use_store: bool, sources: Sequence[Source], progress: Progress | None, cluster: RayCluster | None
+    ) -> None:
         self.sources = {source.name: source for source in sources}
         self.progress = progress
+        self.cluster = cluster
         self.workers = worker_count()
         self.limit_bytes = max_bytes()
         self.result = Ingested()
@@ -149,12 +156,12 @@ class _Ingestion:
     def _outcomes(self, pending: Sequence[ReadTask], watch: _Watch) -> Generator[tuple[ReadTask, Outcome], None, None]:
         """Read by as many processes as pay for their start, or in this one."""
         alone: list[ReadTask] = []
-        count = min(self.workers, len(pending), sum(map(_weight, pending)) // _LEAST_PROCESS_BYTES)
-        if self.store is None or count < 2:
+        most = min(len(pending), sum(map(_weight, pending)) // _LEAST_PROCESS_BYTES)
+        count = min(self.workers, most)
+        if self.store is None or most < 2 or (count < 2 and self.cluster is None):
             alone.extend(pending)
         else:
-            threads = self.workers // count  # processes times threads never exceed the requested workers
-            with closing(read_in_processes(pending, self.store, count, threads, watch.advance)) as outcomes:
+            with closing(self._by_workers(pending, self.store, count, most, watch)) as outcomes:
                 for task, outcome in outcomes:
                     if isinstance(outcome, NotLoaded):
                         alone.append(task)
@@ -170,6 +177,14 @@ class _Ingestion:
                 yield task, read_into_store(task, self.store, threads, watch.of(task))
             except StoreError as error:
                 yield task, error
+
+    def _by_workers(
+        self, pending: Sequence[ReadTask], store: Store, count: int, most: int, watch: _Watch
+    ) -> Generator[tuple[ReadTask, Outcome | NotLoaded], None, None]:
+        if self.cluster is not None:
+            return read_in_cluster(pending, store, self.cluster, most)
+        threads = self.workers // count  # processes times threads never exceed the requested workers
+        return read_in_processes(pending, store, count, threads, watch.advance)
 
     def _open_store(self) -> Store | None:
         directory = cache_directory()

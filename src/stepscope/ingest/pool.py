@@ -20,6 +20,8 @@ _START = starting("stepscope.ingest.worker:main")
 
 Outcome = Recording | Issue | StoreError
 
+_REMOVED = "an entry was removed as soon as it was written"
+
 
 def read_in_processes(
     tasks: Sequence[ReadTask],
@@ -62,7 +64,8 @@ def read_in_processes(
                             advance(worker.task, answer.count)
                         continue
                     if worker.task is not None:
-                        yield worker.task, _outcome(answer, worker, worker.task, store)
+                        task = worker.task
+                        yield task, worker.explain_death(task) if answer is None else outcome_of(answer, task, store)
                     if answer is not None and waiting:
                         worker.give(waiting.popleft(), store)
                         continue
@@ -76,13 +79,21 @@ def read_in_processes(
     yield from ((task, NotLoaded()) for task in waiting)
 
 
-def _outcome(answer: Answer | None, worker: _Worker, task: ReadTask, store: Store) -> Outcome | NotLoaded:
-    """What has become of a task."""
+def died(task: ReadTask, how: str) -> Issue:
+    """The issue of an input over which the process that read it died."""
+    return Issue(
+        "error",
+        str(task.item.path),
+        f"the process that read it as {task.source.name} died ({how})",
+        "If memory ran out, set STEPSCOPE_WORKERS=1; otherwise report this with the output of --debug",
+    )
+
+
+def outcome_of(answer: Answer, task: ReadTask, store: Store) -> Outcome | NotLoaded:
+    """What has become of a task, by the answer of its worker."""
     match answer:
-        case None:
-            return worker.explain_death(task)
         case Stored():
-            return store.find(task.key) or StoreError("an entry was removed as soon as it was written")
+            return store.find(task.key) or StoreError(_REMOVED)
         case ReadRefused(unread):
             return unread
         case StoreFailed(problem):
@@ -118,9 +129,4 @@ class _Worker(WorkerProcess):
 
     def explain_death(self, task: ReadTask) -> Issue:
         """The issue of the task over which it died."""
-        return Issue(
-            "error",
-            str(task.item.path),
-            f"the process that read it as {task.source.name} died ({self.death()})",
-            "If memory ran out, set STEPSCOPE_WORKERS=1; otherwise report this with the output of --debug",
-        )
+        return died(task, self.death())

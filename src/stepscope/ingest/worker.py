@@ -5,14 +5,14 @@ Orders come on standard input, answers go to standard output.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
 from stepscope.ingest.polars_thread import in_polars_thread
 from stepscope.ingest.read import ReadTask, printable, read_into_store, throttled
-from stepscope.processes import connected, decoder, send
+from stepscope.processes import connected, decoder, message_of, send
 from stepscope.sources.base import Input
 from stepscope.sources.registry import all_sources, starts_threads
 from stepscope.store import Recording, Store, StoreError
@@ -81,10 +81,15 @@ def main() -> None:
     answer: Answer = Ready()
     while True:
         send(out, answer)
-        answer = _work(orders.get(), out)
+        answer = _work(orders.get(), lambda count: send(out, Advanced(count)))
 
 
-def _work(payload: bytes, out: BinaryIO) -> Answer:
+def serving() -> Callable[[bytes], bytes]:
+    """What answers orders, for processes that are started otherwise; they report no progress."""
+    return lambda payload: message_of(_work(payload, lambda _: None))
+
+
+def _work(payload: bytes, report: Callable[[int], None]) -> Answer:
     try:
         order = ORDERS.decode(payload)
     except msgspec.MsgspecError:
@@ -95,7 +100,7 @@ def _work(payload: bytes, out: BinaryIO) -> Answer:
         return NotLoaded()
     task = ReadTask(order.item, source, order.key, order.input_bytes)
     try:
-        advance = throttled(lambda count: send(out, Advanced(count)))
+        advance = throttled(report)
 
         def read() -> Recording | Issue:
             return read_into_store(task, Store(order.store), order.workers, advance)

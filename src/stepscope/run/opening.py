@@ -8,7 +8,7 @@ from pathlib import Path
 from stepscope import plugins
 from stepscope.errors import NothingReadable, StepscopeError
 from stepscope.run.answer_cache import DEFAULT_MB
-from stepscope.run.engine import Engine
+from stepscope.run.engine import Engine, Ray, engine_of
 from stepscope.run.jobs import group
 from stepscope.run.rank import Rank
 from stepscope.run.run import Run
@@ -28,7 +28,7 @@ def open_runs(
     ranks: Choice = None,
     steps: Choice = None,
     progress: Callable[[int, int, str], None] | None = None,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
     answers_mb: float = DEFAULT_MB,
 ) -> list[Run]:
     """Open every job recorded under some paths: largest first, then newest.
@@ -39,7 +39,8 @@ def open_runs(
         ranks: Only these ranks: `0,3-5` or numbers.
         steps: Only these steps; tables without steps keep their rows.
         progress: Called with bytes read, total bytes and a name while inputs are read.
-        engine: Runs analyses over ranks: `Threads` of this process (default) or `Processes`.
+        engine: Runs analyses over ranks: `Threads` of this process (default), `Processes` or `Ray`, which reads inputs
+            as well; or the name of one, see `engine_of`. Default: `STEPSCOPE_ENGINE`.
         answers_mb: MB of answers to keep per run, see `Run`.
 
     Raises:
@@ -48,9 +49,11 @@ def open_runs(
     """
     from stepscope.ingest import ingest  # noqa: PLC0415 - runs of frames in memory need no readers
 
+    engine = engine_of(engine)
+    cluster = engine.cluster if isinstance(engine, Ray) else None
     plugins.install()
     found = discover([paths] if isinstance(paths, (str, Path)) else paths)
-    done = ingest(found.inputs, use_store=use_store, progress=progress)
+    done = ingest(found.inputs, use_store=use_store, progress=progress, cluster=cluster)
     unread = [*found.problems, *done.unread]
     if not done.recordings:
         raise NothingReadable(_explain_nothing(paths, unread, found.skipped))
@@ -81,7 +84,7 @@ def open_run(
     ranks: Choice = None,
     steps: Choice = None,
     progress: Callable[[int, int, str], None] | None = None,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
     answers_mb: float = DEFAULT_MB,
 ) -> Run:
     """Open one of the jobs recorded under some paths. Default: the largest, then the newest.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import traceback
+from collections.abc import Callable
 from functools import cached_property
 
 import msgspec
@@ -12,7 +13,7 @@ import polars as pl
 from stepscope import plugins
 from stepscope.analysis.registry import find_analysis
 from stepscope.errors import StepscopeError
-from stepscope.processes import connected, decoder, send
+from stepscope.processes import connected, decoder, message_of, send
 from stepscope.run.answer_cache import AnswerCache
 from stepscope.run.encoding import decoded
 from stepscope.run.engine import Threads
@@ -51,6 +52,18 @@ def main() -> None:
         reply = asker.take(requests.get())
         if reply is not None:
             send(out, reply)
+
+
+def serving() -> Callable[[bytes], bytes]:
+    """What answers messages, for processes that are started otherwise; no reply is an empty one."""
+    plugins.install()
+    asker = Asker()
+
+    def serve(payload: bytes) -> bytes:
+        reply = asker.take(payload)
+        return b"" if reply is None else message_of(reply)
+
+    return serve
 
 
 class Asker:

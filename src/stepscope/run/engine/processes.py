@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
 
-from stepscope.errors import StepscopeError
-from stepscope.processes import WorkerProcess, decoder, receive, send, starting
-from stepscope.run.engine.base import PartAnswer, Task
-from stepscope.run.engine.messages import MOST_RUNS, Failed, Order, Reply, error_of, frame_of
+from stepscope.processes import WorkerProcess, receive, send, starting
+from stepscope.run.engine.messages import MOST_RUNS, Order
 from stepscope.run.engine.threads import Threads
+from stepscope.run.engine.workers import Worker, WorkerLost, Workers
 
 _START = starting("stepscope.run.worker:main")
-_REPLIES: msgspec.msgpack.Decoder[Reply] = decoder(Reply)
 
 
-class Processes:
+class Processes(Workers):
     """Runs tasks in worker processes, which start with the first question and end with this object or this process.
 
     Workers read the rows from the store. Questions about rows in memory, and analyses defined in a notebook, in the
@@ -31,36 +29,17 @@ class Processes:
     """
 
     def __init__(self, count: int | None = None) -> None:
+        super().__init__()
         self._threads = Threads((os.cpu_count() or 1) if count is None else count)
         self.count = self._threads.count
         self._workers = [_Worker(max(1, (os.cpu_count() or 1) // self.count)) for _ in range(self.count)]
 
-    def __enter__(self) -> Processes:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the processes; another question starts new ones."""
-        for worker in self._workers:
-            worker.close()
-
-    def map(self, tasks: Sequence[Task], done: Callable[[Task], None]) -> list[PartAnswer]:
-        """See `Engine`."""
-
-        def carry_out(numbered: tuple[int, Task]) -> PartAnswer:
-            number, task = numbered
-            order = task.order()
-            # the same ranks go to the same process, which has their earlier answers
-            result = task.here() if order is None else self._workers[number % self.count].ask(order)
-            done(task)
-            return result
-
-        return self._threads.each(carry_out, list(enumerate(tasks)))
+    def workers(self) -> tuple[Threads, Sequence[Worker]]:
+        """See `Workers`."""
+        return self._threads, self._workers
 
 
-class _Worker:
+class _Worker(Worker):
     """One worker process, started when needed, and the runs that it has."""
 
     def __init__(self, threads: int) -> None:
@@ -69,24 +48,18 @@ class _Worker:
         self._process: WorkerProcess | None = None
         self._runs: list[int] = []
 
-    def ask(self, order: Order) -> PartAnswer:
-        """Its answer to an order; raises `StepscopeError` if the question fails, or the process dies."""
+    def reply(self, order: Order) -> bytes:
+        """See `Worker`."""
         with self._lock:
             try:
-                reply = _REPLIES.decode(self._exchange(order))
+                return self._exchange(order)
             except (EOFError, OSError, msgspec.MsgspecError) as error:
                 how = "sent something else" if self._process is None else f"died ({self._process.death()})"
                 self._end()
-                raise StepscopeError(
-                    f"{order.ask.question}: the process that computed it {how}. If memory ran out, use fewer processes"
-                ) from error
+                raise WorkerLost(how) from error
             except BaseException:  # interrupted: a late reply must not be taken for the next answer
                 self._end()
                 raise
-        if isinstance(reply, Failed):
-            raise _Failure(reply.problem, reply.trace) if reply.trace else StepscopeError(reply.problem)
-        frame = None if reply.rows is None else frame_of(reply.rows)
-        return PartAnswer(reply.ranks, frame, {rank: error_of(reason) for rank, reason in reply.silent.items()})
 
     def close(self) -> None:
         """End the process after its current task."""
@@ -111,10 +84,3 @@ class _Worker:
     def __del__(self) -> None:
         with suppress(Exception):  # also while the interpreter ends
             self._end()
-
-
-class _Failure(Exception):
-    """A bug in an analysis in another process, with its traceback there."""
-
-    def __init__(self, problem: str, trace: str) -> None:
-        super().__init__(f"{problem}\n\nIn the process that computed it:\n{trace}")
