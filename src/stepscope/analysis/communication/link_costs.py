@@ -27,6 +27,10 @@ def link_costs(rows: pl.DataFrame, suspected: pl.DataFrame) -> pl.DataFrame:
     slow = [*ENDS, "step"]
     mended = units.group_by(slow).agg(pl.col("ratio").min())
     length = pl.col("duration_ns")
+    steps = rows["step"].n_unique()
+    slowed = rows.join(units.select(slow).unique(), on=slow, how="semi", nulls_equal=True).select(_CALLS).unique()
+    among = ["step", "group"]
+    rows = rows.join(slowed.select(among).unique(), on=among, how="semi", nulls_equal=True, maintain_order="left")
     calls = (
         rows.join(mended, on=slow, how="left", nulls_equal=True)
         .group_by(_CALLS)
@@ -40,13 +44,12 @@ def link_costs(rows: pl.DataFrame, suspected: pl.DataFrame) -> pl.DataFrame:
         .with_columns(share=(pl.col("own_ns") / pl.col("own_ns").sum().over(_CALLS)).fill_nan(0.0))
         .with_columns(cost_ns=pl.col("share") * pl.col("lost_ns"))
     )
-    return _of_steps(own, rows)
+    return _of_steps(own, rows, steps)
 
 
-def _of_steps(costs: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+def _of_steps(costs: pl.DataFrame, rows: pl.DataFrame, steps: int) -> pl.DataFrame:
     """Mean costs of units in a step: of the rank whose groups lose most together, as others lose at the same time."""
     members = pl.concat([rows.select("step", "group", rank=end) for end in ("source", "destination")]).unique()
-    steps = rows["step"].n_unique()
     of_ranks = costs.join(members, on=["step", "group"], nulls_equal=True).group_by("suspect", "rank")
     sums = of_ranks.agg(pl.col("cost_ns").sum())
     return sums.group_by("suspect").agg(cost_ns=rounded(pl.col("cost_ns").max() / steps))

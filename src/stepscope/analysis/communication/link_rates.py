@@ -4,18 +4,53 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.methods.numbering import numbered
+
 LINK = ["rank_a", "rank_b", "transport"]
 _DIRECTED = ["source", "destination", "transport"]
 _KIND = ["transport", "operation", "size_class"]
 """Transfers of a kind, which typical links move at one rate."""
 
 
-def pairs_of(rows: pl.DataFrame, enough: int, *, by_step: bool = False) -> pl.DataFrame:
-    """Each pair of ranks that a transport links, with the figures of its slower direction.
+def timed_links(rows: pl.DataFrame, enough: int) -> pl.DataFrame:
+    """What links moved, with the time that typical links take for it.
+
+    There may be as many rows as pairs of ranks, in every step, so links are told apart by one number and compared once.
 
     Args:
         rows: Rows of `links`: totals between different ranks.
         enough: Number of links that make a kind of data comparable; kinds of fewer links are compared with all.
+
+    Returns:
+        `link` (a number), `source`, `destination`, `transport`, `step`, `size_bytes`, `duration_ns`, `typical_ns`, row
+        by row.
+    """
+    link = numbered(rows, _DIRECTED)
+    each = rows.select(*_DIRECTED, "step", "size_bytes", "duration_ns", "operation", "group", link=link)
+    use = numbered(each, ["link", "operation", "group"])
+    each = each.drop("group").with_columns(use=use)
+    size = pl.col("size_bytes")
+    uses = each.group_by("use").agg(
+        pl.col(*_DIRECTED, "operation").first(),
+        size.sum(),
+        pl.col("duration_ns").sum(),
+        # the power of two next to the bytes that a link moves for a group in a step
+        size_class=size.mean().log(2).round().cast(pl.Int32),
+    )
+    typical = _typical(_summed(uses, [*_DIRECTED, "operation", "size_class"]), _KIND, enough)
+    of_all = _typical(_summed(uses, _DIRECTED), ["transport"], enough).rename({"typical": "typical_of_all"})
+    known = uses.join(typical, on=_KIND, how="left", nulls_equal=True).join(of_all, on="transport", how="left")
+    rates = known.select("use", rate=pl.coalesce("typical", "typical_of_all"))
+    timed = each.drop("operation").join(rates, on="use", how="left", maintain_order="left")
+    return timed.with_columns(typical_ns=size / pl.col("rate")).drop("use", "rate")
+
+
+def pairs_of(timed: pl.DataFrame, enough: int, *, by_step: bool = False) -> pl.DataFrame:
+    """Each pair of ranks that a transport links, with the figures of its slower direction.
+
+    Args:
+        timed: Result of `timed_links`.
+        enough: As there.
         by_step: Whether to tell the steps apart (`step`); what is typical is that of all steps.
 
     Returns:
@@ -24,17 +59,17 @@ def pairs_of(rows: pl.DataFrame, enough: int, *, by_step: bool = False) -> pl.Da
         (its bytes over those of the only other link).
     """
     part = ["step"] if by_step else []
-    each = rows.with_columns(size_class=_size_class())
-    kinds = _summed(each, [*_DIRECTED, "operation", "size_class"])
-    typical = _typical(kinds, _KIND, enough)
-    of_all = _typical(_summed(each, _DIRECTED), ["transport"], enough).rename({"typical": "typical_of_all"})
-    known = each.join(typical, on=_KIND, how="left", nulls_equal=True).join(of_all, on="transport", how="left")
-    time = pl.col("size_bytes") / pl.coalesce("typical", "typical_of_all")
     directed = (
-        known.group_by(*_DIRECTED, *part)
-        .agg(pl.col("size_bytes", "duration_ns").sum(), steps=pl.col("step").n_unique(), typical_ns=time.sum())
+        timed.group_by("link", *part)
+        .agg(
+            pl.col(_DIRECTED).first(),
+            pl.col("size_bytes", "duration_ns").sum(),
+            steps=pl.col("step").n_unique(),
+            typical_ns=pl.col("typical_ns").sum(),
+        )
         .with_columns(rate=pl.col("size_bytes") / pl.col("duration_ns"), **_ends())
         .with_columns(speed=pl.col("typical_ns") / pl.col("duration_ns"))
+        .select(*_DIRECTED, *part, pl.exclude("link", *_DIRECTED, *part))
     )
     slower = directed.sort(*LINK, *part, "speed", "source", nulls_last=True)
     slower = slower.group_by(*LINK, *part, maintain_order=True).first()
@@ -49,12 +84,6 @@ def _summed(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 def _ends() -> dict[str, pl.Expr]:
     return {"rank_a": pl.min_horizontal("source", "destination"), "rank_b": pl.max_horizontal("source", "destination")}
-
-
-def _size_class() -> pl.Expr:
-    """The power of two next to the bytes that a link moves for a group in a step."""
-    size = pl.col("size_bytes").mean().over(*_DIRECTED, "operation", "group")
-    return size.log(2).round().cast(pl.Int32)
 
 
 def _typical(directed: pl.DataFrame, kind: list[str], enough: int) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.communication.link_rates import pairs_of
+from stepscope.analysis.communication.link_rates import pairs_of, timed_links
 from stepscope.analysis.methods.chance import chance_of_late
 from stepscope.analysis.methods.link_cuts import between_ranks
 from stepscope.analysis.methods.statistics import MAD_TO_SIGMA
@@ -91,10 +91,13 @@ def suspected_links(links: pl.LazyFrame, ranks: pl.LazyFrame | None = None, limi
     """
     rows = between_ranks(links)
     steps = rows["step"].drop_nulls().unique().sort().to_list()
-    by_step = pairs_of(rows, limits.links, by_step=True)
+    timed_rows = timed_links(rows, limits.links)
+    del rows
+    by_step = pairs_of(timed_rows, limits.links, by_step=True)
     numbers = pl.DataFrame({"step": steps, "window": range(1, len(steps) + 1)}, schema=_NUMBERS)
     each = by_step.join(numbers, on="step", maintain_order="left")
-    whole = pairs_of(rows, limits.links).with_columns(step=pl.lit(None, pl.Int32), window=pl.lit(WHOLE, pl.Int32))
+    whole = pairs_of(timed_rows, limits.links).with_columns(step=pl.lit(None, pl.Int32), window=pl.lit(WHOLE, pl.Int32))
+    del timed_rows
     pairs = pl.concat([whole, each.select(whole.columns)]) if len(steps) > 1 else whole
     hosts = RANKS.or_empty(ranks).select("rank", "host").drop_nulls().unique("rank").sort("rank").collect()
     ends = _slow_ends(pairs, hosts, limits)

@@ -17,7 +17,8 @@ _CALLS = ["step", "group", "operation", "sender", "receiver"]
 
 
 def between_ranks(links: pl.LazyFrame) -> pl.DataFrame:
-    """Rows of `links` that are totals of a link between different ranks, with its ends (`first`, `second`)."""
+    """Rows of `links` that are totals of a link between different ranks, with its ends (`first`, `second`): the columns
+    that are compared. There may be millions of them."""
     return (
         links.filter(
             (pl.col("source") != pl.col("destination"))
@@ -26,8 +27,10 @@ def between_ranks(links: pl.LazyFrame) -> pl.DataFrame:
             & (pl.col("size_bytes") > 0)
             & pl.col("name").is_null()
         )
-        .with_columns(
-            first=pl.min_horizontal("source", "destination"), second=pl.max_horizontal("source", "destination")
+        .select(
+            *("step", "group", "operation", "source", "destination", "transport", "size_bytes", "duration_ns"),
+            first=pl.min_horizontal("source", "destination"),
+            second=pl.max_horizontal("source", "destination"),
         )
         .collect()
     )
@@ -48,13 +51,14 @@ class LinkCuts:
     """
 
     def __init__(self, nodes: pl.DataFrame, arrival: pl.DataFrame, rows: pl.DataFrame, mended: pl.DataFrame) -> None:
-        used = rows.with_columns(**_ends("source", "destination"), operation=_operation()).with_row_index("row")
-        key = pl.struct(_CALLS).rank("dense").alias("key")
-        used = used.with_columns(key)
-        self._mended = used.join(mended, on=[*ENDS, "step"], nulls_equal=True).select(
+        used = rows.with_row_index("row").with_columns(**_ends("source", "destination"), operation=_operation())
+        slow = used.join(mended.select(*ENDS, "step").unique(), on=[*ENDS, "step"], how="semi", nulls_equal=True)
+        struck = used.join(slow.select(_CALLS).unique(), on=_CALLS, how="semi", nulls_equal=True)
+        del used, slow
+        struck = struck.with_columns(pl.struct(_CALLS).rank("dense").alias("key"))
+        self._mended = struck.join(mended, on=[*ENDS, "step"], nulls_equal=True).select(
             "suspect", "row", "key", "ratio", "duration_ns"
         )
-        struck = used.join(self._mended.select("key").unique(), on="key", how="semi")
         self._used = struck.select("row", "key", "duration_ns")
         self._nodes = _of_calls(nodes, arrival, struck.select("key", *_CALLS).unique("key"))
         known = self._mended.join(self._nodes, on="key", how="semi")

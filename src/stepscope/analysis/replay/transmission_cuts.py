@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.communication.comparable_calls import SAME, sized_calls
-from stepscope.analysis.communication.link_rates import pairs_of
+from stepscope.analysis.communication.link_rates import pairs_of, timed_links
 from stepscope.analysis.communication.suspected_links import Limits as LinkLimits
 from stepscope.analysis.methods.job_graph import ENTRY
 from stepscope.analysis.methods.link_cuts import ENDS, between_ranks
@@ -76,7 +76,7 @@ def _over_links(work: NamedWork, change: Change, calls: pl.DataFrame) -> pl.Data
     rows = between_ranks(work.links)
     if rows.is_empty():
         return nothing
-    speeds = pairs_of(rows, enough).select(*ENDS, mended=pl.col("speed").clip(upper_bound=1.0))
+    speeds = pairs_of(timed_links(rows, enough), enough).select(*ENDS, mended=pl.col("speed").clip(upper_bound=1.0))
     used = rows.join(speeds, on=ENDS, how="left")
     named = _named_links(work, change)
     mended = pl.when(named).then(pl.col("mended").fill_null(1.0)).otherwise(1.0)
