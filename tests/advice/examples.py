@@ -396,6 +396,15 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             {"expert_groups": expert_groups(by), "expert_costs": expert_costs(), "breakdown": steps}
             for by in ("tokens", "time")
         ],
+        "low-clock": [
+            {
+                "frequencies": pl.DataFrame(
+                    {"rank": [0, 1], "name": ["c"] * 2, "nominal_mhz": [1800.0] * 2, "lowest_mhz": [1000.0] * 2}
+                ),
+                "rank_counters": pl.DataFrame({"rank": [0, 1], "name": ["c"] * 2, "busy_mean": [1500.0, 1400.0]}),
+                "slow_ranks": None,
+            }
+        ],
         "fast-rank": [{"fast_ranks": fast_ranks(), "breakdown": steps}],
         "pipeline-bubble": pipelines(),
         "uneven-work": [

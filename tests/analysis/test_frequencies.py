@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
+from builders import EPOCH_NS, MS, make_run
+from stepscope.advice import advise
+from stepscope.advice.rules.low_clock import low_clock
 from stepscope.analysis.job.frequencies import Limits
 from stepscope.errors import Unavailable
 from stepscope.run import Run
@@ -69,3 +73,38 @@ def test_many_rates_are_a_range() -> None:
 def test_without_clock_rates_there_is_a_reason() -> None:
     with pytest.raises(Unavailable, match="no clock rates"):
         _run([(0, 1.0)], name="power_w").analyse("frequencies")
+
+
+def _computing_at(rates: list[float]) -> Run:
+    """Two steps of 100 ms, of which each rank computes at one rate, and idles at the rate of idle cores."""
+    whole = make_run(len(rates), 2, compute_ns=60 * MS, collective_ns=20 * MS)
+    frames = {rank.rank: {name: rank.table(name).collect() for name in rank.rows} for rank in whole.ranks}
+    times = [EPOCH_NS, EPOCH_NS + 60 * MS, EPOCH_NS + 100 * MS, EPOCH_NS + 160 * MS]
+    for rank, rate in enumerate(rates):
+        frames[rank]["ranks"] = RANKS.frame(
+            options=['{"device_info": {"aic_frequency": 1800}}'], device=[0], device_kind=["npu"], start_ns=[EPOCH_NS]
+        )
+        frames[rank]["counters"] = COUNTERS.frame(
+            time_ns=times, name=[CLOCK] * 4, device=[0] * 4, value=[rate, 800.0] * 2
+        )
+    return Run.from_frames(frames)
+
+
+def test_ranks_that_compute_at_a_low_rate_are_reported_whatever_they_idle_at() -> None:
+    run = _computing_at([1800.0, 1500.0, 1750.0, 1600.0])
+    (finding,) = [one for one in advise(run, strict=True) if one.rule == "low-clock"]
+
+    assert finding.ranks == [1, 3]
+    assert {name: finding.parameters[name] for name in ("worst_rank", "mean_mhz", "nominal_mhz", "lowest_mhz")} == {
+        "worst_rank": 1, "mean_mhz": 1500, "nominal_mhz": 1800, "lowest_mhz": 800
+    }  # fmt: skip
+    assert finding.parameters["below_ratio"] == pytest.approx(1 / 6)
+    assert finding.saving_high_ns == 0
+
+
+def test_a_rank_that_is_slow_for_that_is_reported_once() -> None:
+    run = _computing_at([1500.0, 1500.0])
+    slow = pl.DataFrame({"ranks": ["1"]})
+
+    (finding,) = low_clock(run.analyse("frequencies"), run.analyse("rank_counters"), slow)
+    assert finding.ranks == [0]

@@ -19,6 +19,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     iteration_interval,
     late_start,
     long_step,
+    low_clock,
     memory_capacity,
     memory_copies,
     memory_fragmentation,

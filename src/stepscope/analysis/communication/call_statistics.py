@@ -15,6 +15,7 @@ from stepscope.analysis.methods.distributions import (
 )
 from stepscope.analysis.methods.statistics import share, share_of
 from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
 from stepscope.tables.base import Column
 
 BY_RANK = columns(
@@ -38,9 +39,9 @@ SPREAD = columns(
     Column("sequence", "int64", "Position of the call in its group, as in `arrival`."),
     *STATISTICS,
     *OVER_RANKS,
-    Column("last_rank", "int32", "Rank that entered last; null if not matched.", importance=60),
-    Column("late_ns", "int64", "How long after the first rank it entered; null if not matched."),
-    nulls="step size_bytes group group_name std_ns last_rank late_ns",
+    Column("last_rank", "int32", "Rank that entered last; null if all entered together.", importance=60),
+    Column("late_ns", "int64", "How long after the first rank the last one entered."),
+    nulls="step size_bytes group group_name std_ns last_rank",
     keep="name max_ns max_rank min_ns min_rank last_rank late_ns step",
 )
 
@@ -67,26 +68,27 @@ def call_spread(arrival: pl.DataFrame, groups: pl.LazyFrame | None = None, limit
     """Compare the ranks of the `limit` calls that take longest on any rank: one row per call, longest first.
 
     The rank on which a call is shortest waited least, so the others waited for it.
+
+    Raises:
+        Unavailable: If no calls were matched.
     """
-    rows = arrival.with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
-    alone = rows.filter(pl.col("members") == 1)
-    matched = rows.filter(pl.col("members") > 1).with_columns(own=pl.lit(None, pl.Int32))
-    calls = pl.concat([matched, alone.with_columns(own="rank")])
-    keys = [*_CALL, "own"]
-    longest = calls.group_by(keys).agg(pl.col("duration_ns").max())
-    chosen = longest.sort(-pl.col("duration_ns"), *keys, nulls_last=True).head(limit).drop("duration_ns")
-    some = calls.join(chosen, on=keys, how="semi", nulls_equal=True).sort("rank")
-    lates = some.filter("is_last").group_by(keys).agg(last_rank=pl.col("rank").min())
-    about = some.group_by(keys, maintain_order=True).agg(
+    calls = arrival.filter(pl.col("members") > 1).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
+    if calls.is_empty():
+        raise Unavailable("no communication was matched between ranks")
+    longest = calls.group_by(_CALL).agg(pl.col("duration_ns").max())
+    chosen = longest.sort(-pl.col("duration_ns"), *_CALL, nulls_last=True).head(limit).drop("duration_ns")
+    some = calls.join(chosen, on=_CALL, how="semi", nulls_equal=True).sort("rank")
+    lates = some.filter("is_last").group_by(_CALL).agg(last_rank=pl.col("rank").min())
+    about = some.group_by(_CALL, maintain_order=True).agg(
         pl.col("name", "step", "operation").first(),
         pl.col("size_bytes").max(),
-        late_ns=pl.when(pl.len() > 1).then(pl.col("start_ns").max() - pl.col("start_ns").min()),
+        late_ns=pl.col("start_ns").max() - pl.col("start_ns").min(),
     )
     return (
-        distributions_over_ranks(some.lazy(), keys)
-        .join(about, on=keys, nulls_equal=True)
-        .join(lates, on=keys, how="left", nulls_equal=True)
+        distributions_over_ranks(some.lazy(), _CALL)
+        .join(about, on=_CALL, nulls_equal=True)
+        .join(lates, on=_CALL, how="left", nulls_equal=True)
         .join(group_names(groups), on="group", how="left")
-        .sort(-pl.col("max_ns"), *keys, nulls_last=True)
+        .sort(-pl.col("max_ns"), *_CALL, nulls_last=True)
         .select(names(SPREAD))
     )
