@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import faults
 import faults_pipeline
+import faults_ranks
 from asked import Asked
 from differing import Difference
 from fault import Fault
 
 from stepscope.run import Run
 
-FAULTS: tuple[Fault, ...] = (*faults.FAULTS, *faults_pipeline.FAULTS)
+FAULTS: tuple[Fault, ...] = (*faults.FAULTS, *faults_pipeline.FAULTS, *faults_ranks.FAULTS)
 
 
 def explain(asked: Asked, difference: Difference, run: Run | None) -> str | None:

@@ -7,6 +7,7 @@ import pages_flops
 import pages_input
 import pages_operators
 import pages_pipeline
+import pages_ranks
 import pages_shapes
 import pages_steps
 import pages_strategy
@@ -22,23 +23,12 @@ PAGES = {
     **pages_advice.PAGES,
     **pages_pipeline.PAGES,
     **pages_strategy.PAGES,
+    **pages_ranks.PAGES,
 }
 
 ELSEWHERE = {
     **dict.fromkeys(
         ("timeline", "timeline-summary", "msprof_timeline", "msprof_timeline_option"), "timelines are their own subject"
-    ),
-    **dict.fromkeys(
-        (
-            "cluster-flops",
-            "cluster-peak-memory",
-            "cluster-step-trace-summary",
-            "communication-data",
-            "search-cluster-communication",
-            "search-cluster-link",
-            "summary/cluster-propose",
-        ),
-        "about the whole job, not one rank",
     ),
     **dict.fromkeys(("devices", "profile_info"), "about the server and its files"),
 }

@@ -11,6 +11,21 @@ from typing import Any
 
 _PREFIX = "/v1/mindinsight/profile/"
 
+OF_JOB = (
+    *("cluster-step-trace-summary", "search-cluster-communication", "communication-data", "search-cluster-link"),
+    *("cluster-flops", "cluster-peak-memory", "summary/cluster-propose"),
+)
+"""Pages about all ranks of a job."""
+
+_OLDER = {
+    "cluster_step": "cluster-step-trace-summary",
+    "cluster_communication": "search-cluster-communication",
+    "cluster_link": "search-cluster-link",
+    "cluster_flops": "cluster-flops",
+    "cluster_peak": "cluster-peak-memory",
+}
+"""How names of answers of version 1.3, which had no such paths, begin, and their pages."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -42,7 +57,7 @@ class Asked:
     @property
     def is_about_all(self) -> bool:
         """Whether it is about all ranks of a job."""
-        return "device_id" not in self.parameters
+        return self.kind in OF_JOB or "device_id" not in self.parameters
 
     def beside(self, page: str) -> Any:
         """What was answered about the same rank on another page, a part of the file's name; None if nothing was."""
@@ -59,10 +74,9 @@ def all_asked(golden: Path) -> Iterator[Asked]:
     for file in sorted(golden.glob("*/*.json")):
         stored = json.loads(file.read_bytes())
         request = stored["request"]
-        if "path" not in request:  # answers of an older version's classes, about clusters
-            continue
-        parameters = {**(request.get("params") or {}), **(request.get("body") or {})}
-        kind = request["path"].removeprefix(_PREFIX)
+        parameters = {**(request.get("params") or {}), **(request.get("body") or {}), **request.get("condition", {})}
+        older = (page for start, page in _OLDER.items() if file.stem.startswith(start))
+        kind = request["path"].removeprefix(_PREFIX) if "path" in request else next(older)
         if kind == "ops/search":
             kind = f"ops/{parameters['op_type']}"
         yield Asked(
@@ -70,7 +84,7 @@ def all_asked(golden: Path) -> Iterator[Asked]:
             run=file.parent.name,
             kind=kind,
             parameters=parameters,
-            status=stored["status"],
+            status=stored.get("status", 200),
             answer=stored["response"],
             file=file,
         )

@@ -99,6 +99,9 @@ def _stream(lane: list[Any]) -> int:
 
 def in_order(asked: Asked, answer: Any) -> Any:
     """An answer whose rows stand in the order of what names them, as far as no other was asked for."""
+    if asked.kind == "search-cluster-link" and "sort_condition" not in asked.parameters and answer:
+        ordered_links = sorted(answer["cluster_link_info"], key=lambda row: (round(row[3]), *row[:2]))
+        return {**answer, "cluster_link_info": ordered_links}
     if not isinstance(answer, dict) or "object" not in answer:
         return answer
     if sort := asked.parameters.get("sort_condition"):
@@ -113,7 +116,8 @@ def says_nothing(asked: Asked) -> bool:
     answer = asked.answer
     if asked.status != 200 or not answer or pages_pipeline.is_empty(asked):
         return True
-    return isinstance(answer, dict) and (answer.get("object") == [] or "is_heterogeneous" in answer)
+    lists = ("object", "info", "communication", "cluster_link_info")
+    return isinstance(answer, dict) and (any(answer.get(name) == [] for name in lists) or "is_heterogeneous" in answer)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What MindInsight 2.3.1 answered about one rank, and what our functions say on the same directories."""
+"""What MindInsight answered about ranks and jobs, and what our functions say on the same directories."""
 
 from __future__ import annotations
 

@@ -38,6 +38,11 @@ def placed(rows: pl.DataFrame, ranks: pl.LazyFrame | None, groups: pl.LazyFrame 
 
 
 def of_stages(rows: pl.DataFrame, stage: Choice) -> pl.DataFrame:
-    """The rows of the chosen pipeline stages, e.g. `0,2-3`; all if none were chosen."""
+    """The rows of the chosen pipeline stages, e.g. `0,2-3`; all if none were chosen. A job without a pipeline has one
+    stage, 0."""
     wanted = parse_selection(stage, "stages")
-    return rows if wanted is None else rows.filter(wanted.expression("stage").fill_null(False))
+    if wanted is None:
+        return rows
+    if not rows["stage"].count():
+        return rows if 0 in wanted else rows.clear()
+    return rows.filter(wanted.expression("stage").fill_null(False))
