@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -234,7 +233,8 @@ def test_names_from_a_shell_s_point_of_view_are_only_names(site: Site, tmp_path:
 
 
 def test_a_host_reads_its_recordings_and_sends_what_it_read(site: Site, tmp_path: Path, capfd) -> None:
-    server = site.start("1")
+    (tmp_path / "temporary").mkdir()
+    server = site.start("1", lines=f"SetEnv TMPDIR={tmp_path / 'temporary'}\n")
     program = tmp_path / "step scope"
     path = os.pathsep.join(sys.path)
     program.write_text(
@@ -243,13 +243,13 @@ def test_a_host_reads_its_recordings_and_sends_what_it_read(site: Site, tmp_path
     )
     program.chmod(0o700)
     host = {"port": server.port, "source": f"{Path(EXAMPLE).parent}/*slow_loader", "stepscope": str(program)}
-    before = set(Path(tempfile.gettempdir()).glob("stepscope-????????"))
 
     found, _ = collected(capfd, "--hosts", hosts_file(site, [host]), "-o", tmp_path / "run", "--summaries")
 
     assert (found["hosts"][0]["state"], found["hosts"][0]["files"]) == ("complete", 4)
     assert open_run(tmp_path / "run").analyse("breakdown").equals(open_run(EXAMPLE).analyse("breakdown"))
-    assert set(Path(tempfile.gettempdir()).glob("stepscope-????????")) == before
+    assert "Accepted publickey" in (server.directory / "log").read_text()
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_a_host_without_stepscope_is_named(site: Site, tmp_path: Path, capfd) -> None:

@@ -102,10 +102,14 @@ def with_steps(header: Header, frame: pl.DataFrame, name: str = "steps") -> tupl
         (lambda h: msgspec.structs.replace(h, schema="other"), "whose tables differ from those of this version"),
         (lambda h: msgspec.structs.replace(h, tables={"../x": []}), "that does not exist"),
         (lambda h: msgspec.structs.replace(h, tables={"ranks": []}), "that does not exist"),
-        (lambda h: msgspec.structs.replace(h, tables={"steps": [PackedPart(-5, 9, 1, "")]}), "impossible sizes"),
-        (lambda h: msgspec.structs.replace(h, tables={"steps": [PackedPart(0, 1 << 50, 1, "")]}), "impossible sizes"),
-        (lambda h: msgspec.structs.replace(h, tables={"steps": [PackedPart(0, 9, 1 << 50, "")]}), "impossible sizes"),
+        (lambda h: msgspec.structs.replace(h, tables={"steps": [PackedPart(-5, 9, 1, "")]}), "impossible places"),
+        (lambda h: msgspec.structs.replace(h, tables={"steps": [PackedPart(0, 1 << 50, 1, "")]}), "impossible places"),
+        (
+            lambda h: msgspec.structs.replace(h, tables={"steps": [PackedPart(0, 9, 1 << 50, "")]}),
+            "impossible number of rows",
+        ),
         (lambda h: msgspec.structs.replace(h, tables={"steps": [PackedPart(0, 9, 1, "00")]}), "the checksum"),
+        (lambda h: msgspec.structs.replace(h, tables={"steps": [PackedPart(0, 9, 1, "")] * 2}), "impossible places"),
     ],
 )
 def test_a_header_that_lies_is_refused(packed: Path, change: Any, problem: str) -> None:

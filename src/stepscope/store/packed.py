@@ -30,9 +30,13 @@ MAGIC = b"stepscope packed recording 1\n"
 _KIND = b"stepscope packed recording "
 _LENGTH = struct.Struct("<Q")
 _HEADER_BYTES = 16 << 20
-_PART_BYTES = 256 << 20
+_PART_BYTES = 64 << 20
 """Parts are made of some 8 MiB of rows; what is much larger was not written by us."""
-_PART_ROWS = 1 << 26
+_PART_ROWS = 1 << 24
+_WRITTEN_ROWS = 1 << 20
+_ROWS_PER_BYTE = 16
+_FEW_ROWS = 1_000_000
+"""Rows of a small file; of a larger one, each takes bytes: what claims many more would only fill the disk."""
 _SLICE_ROWS = 1 << 18
 """Rows that are in memory at a time, whatever a part claims to unpack to."""
 _AGAIN = "Pack the recording again, or copy the file again"
@@ -98,11 +102,12 @@ def _parts_of(recording: Recording, table: str) -> Iterator[bytes]:
         if not any(part.is_small for part in stored):
             yield from ((recording.directory / part.name).read_bytes() for part in stored)
             return
-    out = io.BytesIO()
     rows = recording.scan(table).collect()
     full = [column.name for column in rows.get_columns() if column.null_count() < rows.height]
-    write_compressed(rows.select(full or rows.columns[:1]), out)
-    yield out.getvalue()
+    for part in rows.select(full or rows.columns[:1]).iter_slices(_WRITTEN_ROWS):
+        out = io.BytesIO()
+        write_compressed(part, out)
+        yield out.getvalue()
 
 
 def _added(out: BinaryIO, content: bytes) -> PackedPart:
@@ -192,14 +197,21 @@ class PackedFile:
                 f"({__version__})",
                 "Install the same version here and on the hosts, or collect the recordings themselves",
             )
+        self._check_parts(header, size - self._begin)
+        return header
+
+    def _check_parts(self, header: Header, size: int) -> None:
+        """Refuse tables and places that cannot be, among them bytes that are used twice."""
+        end = rows = 0
         for name, parts in header.tables.items():
             if name not in TABLES or name == RANKS.name:
                 raise self._problem(f"has a table {name[:80]!r} that does not exist", _AGAIN)
             for part in parts:
-                in_file = part.at >= 0 and 0 <= part.size <= _PART_BYTES and self._begin + part.at + part.size <= size
-                if not in_file or not 0 <= part.rows <= _PART_ROWS:
-                    raise self._problem(f"states impossible sizes of its table {name}", _AGAIN)
-        return header
+                if part.at < end or not 0 <= part.size <= min(_PART_BYTES, size - part.at):
+                    raise self._problem(f"states impossible places of its table {name}", _AGAIN)
+                end, rows = part.at + part.size, rows + part.rows
+                if not 0 <= part.rows <= _PART_ROWS or rows > _FEW_ROWS + _ROWS_PER_BYTE * size:
+                    raise self._problem(f"states an impossible number of rows of its table {name}", _AGAIN)
 
     def _problem(self, problem: str, remedy: str) -> UnreadableInput:
         return UnreadableInput(self.path, problem, remedy)
