@@ -201,7 +201,25 @@ def with_links(rank: int) -> dict[str, pl.DataFrame]:
     return {**on_device(rank, 1.0), "links": links({(rank, rank + 1): (10 + rank, MS)}, named=rank < 2)}
 
 
+def dumped(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank with calls in a dump of a flight recorder, the last one without any."""
+    count = (3 + rank) if rank < 2 else 0
+    numbers = {"record": list(range(count)), "sequence": list(range(count)), "created_ns": [MS] * count}
+    named = {name: [name] * count for name in ("group", "operation", "name")}
+    done = {"is_done": [place != rank for place in range(count)], "is_point_to_point": [False] * count}
+    return {"recorded_calls": TABLES["recorded_calls"].frame(**numbers, **named, **done)}
+
+
+def with_short_kernels(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank with kernels of a few us; those of the last one are longer."""
+    lengths = [1000 * (1 + rank), 5000, 10**6] if rank < 2 else [10**6] * 3
+    rows = {"kernel": [0, 1, 2], "start_ns": [0, MS, 2 * MS], "duration_ns": lengths}
+    return {"kernels": TABLES["kernels"].frame(**rows, kind=["compute"] * 3, name=["add", "add", "mm"])}
+
+
 RUNS = {
+    "short kernels": Run.from_frames({rank: with_short_kernels(rank) for rank in range(3)}),
+    "dumps": Run.from_frames({rank: dumped(rank) for rank in range(3)}),
     "without steps": Run.from_frames({rank: without_steps(rank) for rank in range(2)}),
     "phases": Run.from_frames({rank: in_phases(rank) for rank in range(3)}),
     "input": Run.from_frames({rank: fed(rank) for rank in range(3)}),

@@ -4,6 +4,7 @@ Importing this package registers all of them in `ANALYSES`.
 """
 
 from stepscope.analysis.communication.arrival import arrival as arrival
+from stepscope.analysis.communication.bus_bandwidth import bus_bandwidth as bus_bandwidth
 from stepscope.analysis.communication.call_statistics import call_spread as call_spread
 from stepscope.analysis.communication.call_statistics import call_statistics as call_statistics
 from stepscope.analysis.communication.call_statistics import call_totals as call_totals
@@ -25,6 +26,8 @@ from stepscope.analysis.communication.step_reduces import step_reduces as step_r
 from stepscope.analysis.communication.suspected_groups import suspected_groups as suspected_groups
 from stepscope.analysis.communication.suspected_links import suspected_links as suspected_links
 from stepscope.analysis.communication.transmission import transmission as transmission
+from stepscope.analysis.communication.uneven_splits import split_pairs as split_pairs
+from stepscope.analysis.communication.uneven_splits import uneven_splits as uneven_splits
 from stepscope.analysis.communication.waits import wait_chains as wait_chains
 from stepscope.analysis.communication.waits import waits as waits
 from stepscope.analysis.device.copies import copies as copies
@@ -43,6 +46,7 @@ from stepscope.analysis.flops.flop_tree import flop_tree as flop_tree
 from stepscope.analysis.flops.flops import flops as flops
 from stepscope.analysis.flops.model_flops import model_flops as model_flops
 from stepscope.analysis.flops.operator_flops import operator_flops as operator_flops
+from stepscope.analysis.flops.operator_utilization import operator_utilization as operator_utilization
 from stepscope.analysis.hangs.hangs import hangs as hangs
 from stepscope.analysis.hangs.recorded_positions import recorded_positions as recorded_positions
 from stepscope.analysis.hangs.unfinished_calls import unfinished_calls as unfinished_calls
@@ -110,6 +114,8 @@ from stepscope.analysis.memory.memory_breakdown import memory_breakdown as memor
 from stepscope.analysis.memory.memory_hints import memory_hints as memory_hints
 from stepscope.analysis.memory.memory_usage import memory_peak as memory_peak
 from stepscope.analysis.memory.memory_usage import memory_usage as memory_usage
+from stepscope.analysis.modules.module_operators import module_operators as module_operators
+from stepscope.analysis.modules.modules import modules as modules
 from stepscope.analysis.operators.dynamic_shapes import dynamic_shape_types as dynamic_shape_types
 from stepscope.analysis.operators.dynamic_shapes import dynamic_shapes as dynamic_shapes
 from stepscope.analysis.operators.dynamic_shapes import shape_costs as shape_costs
@@ -124,6 +130,8 @@ from stepscope.analysis.operators.kernel_totals import operator_summary as opera
 from stepscope.analysis.operators.operator_instances import operator_instances as operator_instances
 from stepscope.analysis.operators.operator_instances import operator_types as operator_types
 from stepscope.analysis.operators.operator_type_ranks import operator_type_ranks as operator_type_ranks
+from stepscope.analysis.operators.short_kernels import kernel_lengths as kernel_lengths
+from stepscope.analysis.operators.short_kernels import short_kernels as short_kernels
 from stepscope.analysis.pipeline.bubbles import pipeline_bubbles as pipeline_bubbles
 from stepscope.analysis.pipeline.bubbles import pipeline_waits as pipeline_waits
 from stepscope.analysis.pipeline.operators import stage_operators as stage_operators

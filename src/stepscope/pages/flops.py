@@ -33,6 +33,15 @@ def _shares(model: pl.DataFrame) -> Iterator[str]:
         yield f"FLOPs are unknown for {1 - row['known_ratio']:.1%} of the counted calls."
 
 
+PEAK = Option(
+    "peak_tflops",
+    "number",
+    "Peak of the device, in TFLOP/s. Default: as stated or known for the device.",
+    "NUMBER",
+    minimum=1e-6,
+    scale=1e12,
+)
+
 PAGE = Page(
     "flops",
     "Show floating point operations by operator, step and scope, their rate, and the share of the device's peak.",
@@ -46,16 +55,13 @@ PAGE = Page(
             sentences=_shares,
             views=[View("Operations of {a_step}", needs=("step_flops",))],
         ),
+        Section(
+            "operator_utilization",
+            "Share of the peak by operator",
+            takes={"peak_tflops": "peak_flops_per_s"},
+            rows=10,
+        ),
         Section("flop_tree", "Operations by scope, FLOPs in total", hidden=("name",), sentences=_of_what),
     ],
-    options=[
-        Option(
-            "peak_tflops",
-            "number",
-            "Peak of the device, in TFLOP/s. Default: as stated or known for the device.",
-            "NUMBER",
-            minimum=1e-6,
-            scale=1e12,
-        )
-    ],
+    options=[PEAK],
 )

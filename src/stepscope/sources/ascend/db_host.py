@@ -33,7 +33,7 @@ def read_operators(database: Database, timeline: Timeline) -> pl.DataFrame:
     kinds = {**_OPERATOR_TYPES, **database.enumeration("ENUM_API_TYPE")}
     links = database.read("CONNECTION_IDS", {"connections": "id", "correlation": "connectionId"})
     links = links.filter(pl.col("correlation") != NO_CONNECTION).drop_nulls()
-    # Only queue ranges carry their number; an operator may own several device tasks.
+    # An operator may own several device tasks: it carries the number of the first one.
     first = first_of_each(links, "connections")
     stacks = _stacks(database)
     kind = pl.col("kind").replace_strict(kinds, default="op", return_dtype=pl.String).fill_null("op")
@@ -46,7 +46,7 @@ def read_operators(database: Database, timeline: Timeline) -> pl.DataFrame:
         starts = rows.filter(pl.col("category") != "queue").join(links, on="connections", how="inner")
         began.append(shaped(starts.select("correlation", operator_start_ns="start_ns"), OPERATOR_STARTS))
         rows = rows.join(first, on="connections", how="left", maintain_order="left").with_columns(
-            correlation=pl.when(pl.col("category") == "queue").then("correlation")
+            correlation=pl.when(pl.col("category").is_in(["queue", "operator"])).then("correlation")
         )
         timeline.add("host", shaped(rows, HOST))
     return first_of_each(pl.concat(began).sort("operator_start_ns"), "correlation")
@@ -78,13 +78,14 @@ def read_collections(database: Database) -> pl.DataFrame:
 
 def read_marks(database: Database) -> pl.DataFrame:
     """Ranges and points that the user marked, as rows of `HOST`."""
-    wanted = {**_THREAD, "name": "message", "correlation": "connectionId"}
-    rows = database.ranges("MSTX_EVENTS", wanted, {"name": TEXT_ID}, filled="end_ns")
+    wanted = {**_THREAD, "name": "message", "correlation": "connectionId", "domain": "domainId"}
+    rows = database.ranges("MSTX_EVENTS", wanted, {"name": TEXT_ID, "domain": TEXT_ID}, filled="end_ns")
     is_point = pl.col("duration_ns") == 0
     return shaped(
         _on_thread(rows.drop_nulls("name")).with_columns(
             category=pl.when(is_point).then(pl.lit("mark")).otherwise(pl.lit("annotation")),
-            process=pl.lit("MSTX"),
+            # ranges of modules are apart, so that they enclose one another and nothing else
+            process=pl.when(pl.col("domain") == "Module").then(pl.lit("MSTX Module")).otherwise(pl.lit("MSTX")),
             correlation=CONNECTION,
         ),
         HOST,

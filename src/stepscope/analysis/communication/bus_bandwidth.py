@@ -1,0 +1,121 @@
+"""How fast collectives move data: algorithm and bus bandwidth, by group, operation and size."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.communication.comparable_calls import group_names
+from stepscope.analysis.methods.call_positions import CALL
+from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.registry import analysis
+from stepscope.errors import Unavailable
+from stepscope.tables import RANKS
+from stepscope.tables.base import Column
+
+_PART = "ascend"
+"""Formats of these names state what one rank gives to a call, not the whole that it gathers or scatters."""
+
+COLUMNS = columns(
+    "group group_name operation",
+    meaning("size_bytes", "Size of the whole buffer that is reduced, gathered or scattered; null if not recorded."),
+    Column("ranks", "int32", "Ranks in the group; null if unknown.", importance=60),
+    Column("calls", "int64", "Calls that all of these ranks were seen in.", importance=59),
+    Column("shortest_ns", "int64", "Shortest transmission.", importance=40),
+    meaning("transmit_ns", "Median transmission: from the last arrival to the first end."),
+    Column(
+        "algorithm_bytes_per_s",
+        "float64",
+        "`size_bytes` over `transmit_ns`.",
+        title="algorithm bandwidth",
+        importance=63,
+    ),
+    Column(
+        "bus_bytes_per_s",
+        "float64",
+        "Algorithm bandwidth times the factor of the operation: what each link carries.",
+        title="bus bandwidth",
+        importance=64,
+    ),
+    Column("best_bus_bytes_per_s", "float64", "Bus bandwidth of the shortest call.", title="best", importance=50),
+    Column("skew_ns", "int64", "Median time from the first to the last arrival.", title="arrival skew", importance=58),
+    Column("end_skew_ns", "int64", "Median time from the first to the last end.", title="end skew", importance=45),
+    keep="group_name operation size_bytes",
+)
+
+
+def bus_factor(operation: pl.Expr, ranks: pl.Expr) -> pl.Expr:
+    """What bus bandwidth is of algorithm bandwidth, as nccl-tests defines it; null for other operations."""
+    share = (ranks - 1) / ranks
+    factors = {
+        "all_reduce": 2 * share,
+        **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"), share),
+        **dict.fromkeys(("broadcast", "reduce"), pl.lit(1.0)),
+    }
+    return pl.coalesce(*(pl.when(operation == name).then(factor) for name, factor in factors.items()))
+
+
+@analysis("job", COLUMNS, whole_job=True)
+def bus_bandwidth(arrival: pl.DataFrame, groups: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.DataFrame:
+    """Divide the sizes of collectives by the time in which all of their ranks were in the call: one row per group,
+    operation and size, the longest transmission in total first.
+
+    Waiting for the last rank is left out (see the skew). Calls that not all ranks of their group were seen in are not
+    used, as the last to arrive is unknown.
+
+    Raises:
+        Unavailable: If no call was seen on all of its ranks.
+    """
+    formats = RANKS.or_empty(ranks).select("rank", "format").collect()
+    whole = pl.col("members") >= pl.col("group_size").fill_null(pl.col("members"))
+    used = ~pl.col("point_to_point") & (pl.col("members") > 1) & whole & (pl.col("operation") != "barrier")
+    calls = (
+        arrival.filter(used)
+        .join(formats, on="rank", how="left")
+        .group_by(*CALL, "operation", maintain_order=True)
+        .agg(
+            size_bytes=_whole_size().max(),
+            ranks=pl.col("members").max(),
+            transmit_ns=pl.col("end_ns").min() - pl.col("start_ns").max(),
+            skew_ns=pl.col("start_ns").max() - pl.col("start_ns").min(),
+            end_skew_ns=pl.col("end_ns").max() - pl.col("end_ns").min(),
+        )
+        .filter(pl.col("transmit_ns") > 0)
+    )
+    if calls.is_empty():
+        raise Unavailable("no collective was seen on all ranks of its group: open the recordings of all ranks together")
+    factor = bus_factor(pl.col("operation"), pl.col("ranks"))
+
+    def rate(time: str) -> pl.Expr:
+        return pl.col("size_bytes") / pl.col(time) * 1e9
+
+    return (
+        calls.group_by("group", "operation", "size_bytes", "ranks")
+        .agg(
+            calls=pl.len().cast(pl.Int64),
+            shortest_ns=pl.col("transmit_ns").min(),
+            spent=pl.col("transmit_ns").sum(),
+            **{name: rounded(pl.col(name).median()) for name in ("transmit_ns", "skew_ns", "end_skew_ns")},
+        )
+        .join(group_names(groups), on="group", how="left")
+        .with_columns(
+            algorithm_bytes_per_s=rate("transmit_ns"),
+            bus_bytes_per_s=rate("transmit_ns") * factor,
+            best_bus_bytes_per_s=rate("shortest_ns") * factor,
+        )
+        .sort(-pl.col("spent"), "group", "operation", "size_bytes", "ranks", nulls_last=True)
+        .select(names(COLUMNS))
+    )
+
+
+def _whole_size() -> pl.Expr:
+    """The size of a call's whole buffer; null if what is recorded may be a part of it.
+
+    Gloo's annotations know the input, which of a gather is one member's part. Ascend states the count of elements that
+    a rank passes; what that is of differs by operation.
+    """
+    size, parted = pl.col("size_bytes"), pl.col("operation").is_in(["all_gather", "gather"])
+    unsure = pl.col("operation").is_in(["all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"])
+    is_part = pl.col("format").str.starts_with(_PART).fill_null(False)
+    on_host = ~pl.col("on_device") & parted
+    return pl.when(~(is_part & unsure)).then(pl.when(on_host).then(size * pl.col("members")).otherwise(size))

@@ -1,0 +1,20 @@
+"""How fast collectives move data, and how evenly all-to-all calls spread it."""
+
+from __future__ import annotations
+
+from stepscope.pages.base import Page, Section
+from stepscope.pages.job import groups
+
+PAGE = Page(
+    "bandwidth",
+    "Show algorithm and bus bandwidth of collectives by group, operation and size, and how even all-to-all calls are.",
+    [
+        Section("bus_bandwidth", "Bandwidth of collectives", derived=groups),
+        Section("uneven_splits", "All-to-all calls, the least even first", derived=groups, rows=10),
+        Section("split_pairs", "What each rank sends to each other one", derived=groups, rows=10),
+    ],
+    more="Bandwidth is of the time in which all ranks are in the call, without waiting for the last one. Bus bandwidth "
+    "is comparable with the speed of links whatever the number of ranks n: algorithm bandwidth times 2(n-1)/n for "
+    "all-reduce, (n-1)/n for all-gather, reduce-scatter, all-to-all, gather and scatter, 1 for broadcast and reduce.",
+    scope="job",
+)
