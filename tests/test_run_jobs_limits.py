@@ -145,7 +145,11 @@ def test_missing_ranks_are_reported() -> None:
     assert problems(one) == [("note", "/data/x/0.json", "1 of the job's 3 ranks is here", remedy, None)]
 
     (two,) = group(at(f"x/{rank}", 0, rank=rank, world_size=3) for rank in range(2))
-    assert problems(two) == [("note", "/data/x", "2 of the job's 3 ranks are here", remedy, None)]
+    told = "2 of the job's 3 ranks are here; rank 2 is missing"
+    assert problems(two) == [("warning", "/data/x", told, remedy, None)]
+
+    (few,) = group(at(f"x/{rank}", 0, rank=rank, world_size=5) for rank in range(2))
+    assert problems(few) == [("note", "/data/x", "2 of the job's 5 ranks are here", remedy, None)]
 
 
 # Copies: the same rank and the very same window

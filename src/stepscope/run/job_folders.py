@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+_NUMBER = re.compile(r"\d{1,9}")
 
 _LEVELS = 3
 """How deep below a common folder the ranks' folders may be."""
 
 
 def common_folders(pieces: Iterable[tuple[Path, str, int | None, int | None]]) -> dict[Path, Path]:
-    """The common folder of some ranks' folders, if these are exactly the ranks of one job.
+    """The common folder of some ranks' folders, if these are exactly the ranks of one job, or most of them and their
+    names differ only in the rank.
 
-    Without times, nothing else shows that recordings in several folders belong together. Duplicate or missing ranks may
-    come from several jobs.
+    Without times, nothing else shows that recordings in several folders belong together. Otherwise duplicate or missing
+    ranks may come from several jobs.
 
     Args:
         pieces: Folder, format, world size and rank of each recording.
@@ -35,6 +39,21 @@ def common_folders(pieces: Iterable[tuple[Path, str, int | None, int | None]]) -
                     above[folder.parents[level]].append(folder)
             for parent, folders in above.items():
                 held = [rank for folder in folders for rank in ranks[folder]]
-                if len(folders) > 1 and sorted(held) == list(range(world_size)):
+                if len(folders) > 1 and (
+                    sorted(held) == list(range(world_size)) or _are_numbered(parent, folders, ranks, world_size)
+                ):
                     homes |= {folder: parent for folder in folders if folder not in homes}
     return homes
+
+
+def _are_numbered(parent: Path, folders: list[Path], ranks: Mapping[Path, list[int]], world_size: int) -> bool:
+    """Whether folders of single ranks lie as those of one job do of which some are missing: most ranks are there, and
+    names differ only in the number of the rank."""
+    numbers, names = [], set()
+    for folder in folders:
+        found = _NUMBER.findall(str(folder.relative_to(parent)))
+        if len(ranks[folder]) != 1 or len(found) != 1 or int(found[0]) != ranks[folder][0]:
+            return False
+        numbers.append(ranks[folder][0])
+        names.add(_NUMBER.sub("N", str(folder.relative_to(parent))))
+    return len(names) == 1 and len(set(numbers)) == len(numbers) and 2 * len(numbers) > world_size

@@ -6,13 +6,14 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
 from stepscope.paths import natural
+from stepscope.run.job_doubts import doubts, shifted, strays
 from stepscope.run.job_folders import common_folders
+from stepscope.run.job_pieces import Piece, piece_of
 from stepscope.sources.registry import family_of
 from stepscope.store.recording import Recording
 from stepscope.tables.issues import Issue
@@ -54,69 +55,12 @@ class Job:
     path: Path
     newest: int
     issues: list[Issue]
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """A recording with the data needed to group it; times are ns since the epoch.
-
-    Args:
-        recording: The recording.
-        rank: Its rank; None if not recorded.
-        world_size: Recorded number of ranks; None if not recorded.
-        window: Its start and end; None unless both are known.
-        written: When its newest file was written; 0 if unknown.
-    """
-
-    recording: Recording
-    rank: int | None
-    world_size: int | None
-    window: tuple[int, int] | None
-    written: int
-
-    @property
-    def size(self) -> int:
-        """The number of rows of all tables."""
-        return sum(self.recording.rows.values())
-
-    @property
-    def directory(self) -> Path:
-        return self.recording.path.parent
+    world_size: int | None = None
 
     @property
     def family(self) -> str:
-        """Family of its format, also if it was packed; only recordings of one family can be ranks of one job."""
-        return family_of(str(self.recording.facts.get("format") or self.recording.source))
-
-    @property
-    def who(self) -> Hashable:
-        """A key that two recordings of one rank have in common, as far as known."""
-        facts = self.recording.facts
-        if self.rank is not None:
-            return self.rank
-        if facts.get("process") is not None:
-            return (facts.get("host"), facts["process"])
-        return str(self.recording.path)
-
-    @property
-    def is_anonymous(self) -> bool:
-        """Whether only its path distinguishes it from others."""
-        return isinstance(self.who, str)
-
-    @property
-    def start(self) -> int:
-        """Its start; far in the past if unknown."""
-        return 0 if self.window is None else self.window[0]
-
-    @property
-    def end(self) -> int:
-        """Its end; far in the past if unknown."""
-        return 0 if self.window is None else self.window[1]
-
-    @property
-    def order(self) -> tuple[int, list[tuple[int, str]]]:
-        """Sort key: by time, then by name in natural order."""
-        return (self.start, natural(str(self.recording.path)))
+        """Family of the format of its recordings."""
+        return family_of(self.members[0].recording.source)
 
 
 def group(recordings: Iterable[Recording]) -> list[Job]:
@@ -127,15 +71,16 @@ def group(recordings: Iterable[Recording]) -> list[Job]:
     world sizes agree. Successive recordings of each rank become separate runs. A second recording of a rank at the same
     time is a copy, or belongs to another job if it is in another directory.
     """
-    pieces, issues = _without_copies(sorted(map(_piece, recordings), key=lambda piece: piece.order))
-    jobs: list[Job] = []
+    pieces, issues = _without_copies(sorted(map(piece_of, recordings), key=lambda piece: piece.order))
+    runs: list[_Pieces] = []
     for cluster in _clusters(pieces):
         for part in _split_by_directory(cluster):
             unique, dropped = _without_rivals(part)
-            runs = [_job(run) for run in _in_sequence(unique)]
-            for issue in dropped:
-                runs[0].issues.append(issue)
-            jobs.extend(runs)
+            in_sequence = [_Pieces(run) for run in _in_sequence(unique)]
+            in_sequence[0].issues.extend(dropped)
+            runs.extend(in_sequence)
+    jobs = [_job(run.pieces, run.issues) for run in _with_other_clocks(runs)]
+    _report_strays(jobs)
     for job in jobs:
         paths = {str(member.recording.path) for member in job.members}
         job.issues.extend(issue for kept, issue in issues if kept in paths)
@@ -156,24 +101,13 @@ def _is_dump(job: Job) -> bool:
     )
 
 
-def _piece(recording: Recording) -> _Piece:
-    facts = recording.facts
-    written = 0
-    for file in recording.files:
-        with suppress(OSError):
-            written = max(written, file.stat().st_mtime_ns)
-    start, end = facts.get("start_ns"), facts.get("end_ns")
-    window = None if start is None or end is None else (start, end)
-    return _Piece(recording, facts.get("rank"), facts.get("world_size"), window, written)
-
-
-def _without_copies(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[tuple[str, Issue]]]:
+def _without_copies(pieces: Sequence[Piece]) -> tuple[list[Piece], list[tuple[str, Issue]]]:
     """Of recordings with the same rank and identical window, keep the newest file."""
-    alike: dict[Hashable, list[_Piece]] = defaultdict(list)
+    alike: dict[Hashable, list[Piece]] = defaultdict(list)
     for number, piece in enumerate(pieces):
         same = (piece.family, piece.world_size, piece.who, piece.window)
         alike[number if piece.window is None else same].append(piece)
-    kept: list[_Piece] = []
+    kept: list[Piece] = []
     issues: list[tuple[str, Issue]] = []
     for copies in alike.values():
         best = max(copies, key=lambda piece: piece.written)
@@ -182,9 +116,9 @@ def _without_copies(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[tuple[
     return kept, issues
 
 
-def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
+def _clusters(pieces: Sequence[Piece]) -> list[list[Piece]]:
     """Recordings that may belong to one job, by family, world size and time."""
-    classes: dict[tuple[str, int | None, Path | None, bool], list[_Piece]] = defaultdict(list)
+    classes: dict[tuple[str, int | None, Path | None, bool], list[Piece]] = defaultdict(list)
     stated: dict[Hashable, set[int]] = defaultdict(set)
     for piece in pieces:
         if piece.world_size is not None:
@@ -199,8 +133,8 @@ def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
         here = homes.get(piece.directory, piece.directory)
         folder = here if piece.window is None or piece.is_anonymous else None
         classes[piece.family, world_size, folder, piece.window is None].append(piece)
-    timed: dict[Hashable, list[list[_Piece]]] = defaultdict(list)
-    clusters: list[list[_Piece]] = []
+    timed: dict[Hashable, list[list[Piece]]] = defaultdict(list)
+    clusters: list[list[Piece]] = []
     for (family, world_size, folder, has_no_times), members in sorted(classes.items(), key=lambda c: c[0][-1]):
         for cluster in _overlapping(members):
             same_folder = timed[family, world_size, folder] if has_no_times else []
@@ -213,9 +147,9 @@ def _clusters(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     return clusters
 
 
-def _overlapping(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
+def _overlapping(pieces: Sequence[Piece]) -> list[list[Piece]]:
     """Chains of recordings that overlap in time; those without times form one chain."""
-    clusters: list[list[_Piece]] = []
+    clusters: list[list[Piece]] = []
     latest = 0
     for piece in pieces:
         if clusters and piece.start <= latest + (0 if piece.is_anonymous else SLACK_NS):
@@ -226,40 +160,40 @@ def _overlapping(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     return clusters
 
 
-def _rivals(same: Iterable[_Piece]) -> list[tuple[_Piece, _Piece]]:
+def _rivals(same: Iterable[Piece]) -> list[tuple[Piece, Piece]]:
     """Pairs of recordings at the same time, of those of one rank."""
     return [(a, b) for a, b in combinations(same, 2) if _at_once(a, b)]
 
 
-def _by_rank(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
-    of_rank: dict[Hashable, list[_Piece]] = defaultdict(list)
+def _by_rank(pieces: Iterable[Piece]) -> list[list[Piece]]:
+    of_rank: dict[Hashable, list[Piece]] = defaultdict(list)
     for piece in pieces:
         of_rank[piece.who].append(piece)
     return list(of_rank.values())
 
 
-def _at_once(a: _Piece, b: _Piece) -> bool:
+def _at_once(a: Piece, b: Piece) -> bool:
     if a.window is None or b.window is None:
         return True
     return a.start < b.end and b.start < a.end
 
 
-def _split_by_directory(pieces: list[_Piece]) -> list[list[_Piece]]:
+def _split_by_directory(pieces: list[Piece]) -> list[list[Piece]]:
     """Two jobs that ran at the same time are in two directories: split there if that separates rivals."""
     root = os.path.commonpath([str(piece.directory) for piece in pieces])
 
-    def branch_of(piece: _Piece) -> str:
+    def branch_of(piece: Piece) -> str:
         return next(iter(piece.directory.relative_to(root).parts), "")
 
     if all(branch_of(a) == branch_of(b) for same in _by_rank(pieces) for a, b in _rivals(same)):
         return [pieces]
-    branches: dict[str, list[_Piece]] = defaultdict(list)
+    branches: dict[str, list[Piece]] = defaultdict(list)
     for piece in pieces:
         branches[branch_of(piece)].append(piece)
     return [part for branch in branches.values() for part in _split_by_directory(branch)]
 
 
-def _without_rivals(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[Issue]]:
+def _without_rivals(pieces: Sequence[Piece]) -> tuple[list[Piece], list[Issue]]:
     """Of recordings of one rank at the same time, keep the newest file that was not cut short.
 
     A recording gives way only to one that is used.
@@ -277,7 +211,7 @@ def _without_rivals(pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[Issue]
     return [piece for piece in pieces if id(piece) not in dropped], list(dropped.values())
 
 
-def _rival(dropped: _Piece, kept: _Piece) -> Issue:
+def _rival(dropped: Piece, kept: Piece) -> Issue:
     return Issue(
         "warning",
         str(dropped.recording.path),
@@ -287,14 +221,14 @@ def _rival(dropped: _Piece, kept: _Piece) -> Issue:
     )
 
 
-def _in_sequence(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
+def _in_sequence(pieces: Sequence[Piece]) -> list[list[Piece]]:
     """Split successive recordings into runs: the k-th recording of each rank goes into the k-th run.
 
     If a rank has fewer, its recordings go to the runs nearest in time.
     """
     sequences = _by_rank(pieces)
     longest = max(sequences, key=len)
-    runs: list[list[_Piece]] = [[] for _ in longest]
+    runs: list[list[Piece]] = [[] for _ in longest]
     for sequence in sequences:
         free = list(range(len(longest)))
         for k, piece in enumerate(sequence):
@@ -304,9 +238,60 @@ def _in_sequence(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     return runs
 
 
-def _job(pieces: Sequence[_Piece]) -> Job:
+@dataclass
+class _Pieces:
+    """The recordings of a run, and what to say of them."""
+
+    pieces: list[Piece]
+    issues: list[Issue] = field(default_factory=list)
+
+    @property
+    def by_rank(self) -> dict[int, Recording]:
+        """Recordings by recorded rank."""
+        return {piece.rank: piece.recording for piece in self.pieces if piece.rank is not None}
+
+
+def _with_other_clocks(runs: Sequence[_Pieces]) -> list[_Pieces]:
+    """Runs put together that are parts of one job on hosts whose clocks are far apart.
+
+    Nothing shows that but their ranks: parts of one world size that share no rank and together are all of it. If each
+    part has several runs, the k-th runs belong together.
+    """
+    parts: dict[tuple[str, int], dict[tuple[int, ...], list[_Pieces]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        size = next((piece.world_size for piece in run.pieces if piece.world_size is not None), None)
+        is_known = all(piece.rank is not None and piece.window is not None for piece in run.pieces)
+        if size is not None and is_known and len(run.pieces) < size:
+            parts[run.pieces[0].family, size][tuple(sorted(run.by_rank))].append(run)
+    joined: dict[int, _Pieces | None] = {}
+    for (_, size), by_ranks in parts.items():
+        ranks = sorted(rank for own in by_ranks for rank in own)
+        if ranks != list(range(size)) or len({len(own) for own in by_ranks.values()}) != 1:
+            continue
+        for same in zip(*(sorted(own, key=lambda run: run.pieces[0].start) for own in by_ranks.values()), strict=True):
+            whole = _Pieces([piece for run in same for piece in run.pieces], [i for run in same for i in run.issues])
+            whole.issues.extend(shifted([run.by_rank for run in same]))
+            joined |= {id(run): None for run in same} | {id(same[0]): whole}
+    found = (joined.get(id(run), run) for run in runs)
+    return [run for run in found if run is not None]
+
+
+def _report_strays(jobs: Sequence[Job]) -> None:
+    """Report recordings in a job's folder that seem to be its missing ranks but state another number of ranks."""
+    sized = [(job, job.world_size) for job in jobs]
+    for job, size in sized:
+        for other, other_size in sized:
+            if size is None or other_size is None or size == other_size or len(job.members) <= len(other.members):
+                continue
+            if job.path not in (other.path, *other.path.parents) or job.family != other.family:
+                continue
+            recordings = ({member.rank: member.recording for member in each.members} for each in (job, other))
+            if (issue := strays(next(recordings), size, next(recordings), other_size)) is not None:
+                job.issues.append(issue)
+
+
+def _job(pieces: Sequence[Piece], issues: list[Issue]) -> Job:
     """Number the ranks without a recorded number, and name the job."""
-    issues: list[Issue] = []
     taken = {piece.rank for piece in pieces}
     members = [
         Member(piece.rank, piece.recording.facts.get("rank_origin") or "content", piece.recording)
@@ -329,11 +314,10 @@ def _job(pieces: Sequence[_Piece]) -> Job:
         path = Path(os.path.commonpath([str(piece.directory) for piece in pieces]))
         name = _directory_name(path)
     sizes = [piece.world_size for piece in pieces if piece.world_size is not None]  # all the same
-    if sizes and sizes[0] > len(members):
-        problem = f"{len(members)} of the job's {sizes[0]} ranks {'is' if len(members) == 1 else 'are'} here"
-        issues.append(Issue("note", str(path), problem, "Open the recordings of all ranks together to compare them"))
+    world_size = sizes[0] if sizes else None
+    issues.extend(doubts({member.rank: member.recording for member in members}, world_size, path))
     newest = max(piece.written if piece.window is None else piece.end for piece in pieces)
-    return Job(members, name, path, newest, issues)
+    return Job(members, name, path, newest, issues, world_size)
 
 
 def _directory_name(path: Path) -> str:

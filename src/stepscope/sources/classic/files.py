@@ -99,6 +99,7 @@ class Seat:
         world_size: Ranks of the job, if known.
         problem: Why the rank had to be guessed; None if it is recorded.
         nic: Address of the device's network interface, if known.
+        contradicted: Whether there are tables that lack this device, and not only none.
     """
 
     rank: int
@@ -107,6 +108,7 @@ class Seat:
     world_size: int | None
     problem: str | None
     nic: str | None = None
+    contradicted: bool = False
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ class Cluster:
             problem = f"the rank table {self._table_name} does not list host {host}"
         elif table.entries:
             problem = f"{MAPPING} does not list the host of folder {folder}"
-        return Seat(rank, number, host, None, problem)
+        return Seat(rank, number, host, None, problem, contradicted=bool(table.entries))
 
     @cached_property
     def _devices(self) -> list[Device]:

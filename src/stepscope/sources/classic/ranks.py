@@ -56,7 +56,7 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
     if seat is not None and seat.problem:
         problem = f"{seat.problem}: device {seat.device} of host {seat.host} becomes rank {files.rank} by position"
         remedy = "Put the rank table and host_ips_mapping.txt of the job next to cluster_profiler"
-        sink.issue("note", files.path, problem, remedy)
+        sink.issue("warning" if seat.contradicted else "note", files.path, problem, remedy)
     device_info = files.one("device_info")  # of a raw profile
     pynative = "pynative" if files.all("pynative_types") or files.all("pynative_operators") else None
     row = {
