@@ -217,6 +217,33 @@ def test_a_rank_of_a_flat_profile_with_fewer_steps_or_of_another_job_is_named(tm
     assert {f.rule for f in advise(short)} == set()
 
 
+def test_a_flat_profile_and_the_directories_of_its_ranks_count_each_rank_once(tmp_path: Path) -> None:
+    """As MindSpore 2.3 leaves them: the directories of the ranks say more; the flat files are a run of their own."""
+    for trace in test_agree.job():
+        classic(tmp_path / "run" / "profiler", trace.rank)
+        test_agree.write_text(tmp_path / "run" / "profiler", trace)
+    for own in (tmp_path / "run" / "profiler").glob("host_*_ascend_pt"):
+        own.rename(own.with_name(own.name.replace("_pt", "_ms")))
+
+    run = open_run(tmp_path)
+
+    assert [(rank.rank, rank.facts["format"]) for rank in run.ranks] == [(rank, "ascend_text") for rank in range(RANKS)]
+    assert accused(run) == {COMPUTES_SLOWLY, DISPATCHES_LATE}
+    assert [other.ranks[0].facts["format"] for other in run.others] == ["classic"]
+    assert run.issues["problem"].str.contains("files of the same ranks, which are a run of their own").any()
+
+
+def test_two_flat_profiles_side_by_side_are_two_jobs(tmp_path: Path) -> None:
+    for rank in range(4):
+        classic(tmp_path / "profiler", rank)
+        classic(tmp_path / "profiler_again", rank, steps=7)
+
+    runs = open_runs(tmp_path)
+
+    assert sorted(len(run.steps) for run in runs) == [5, 7]
+    assert [len(run.ranks) for run in runs] == [4, 4]
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

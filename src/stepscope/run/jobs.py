@@ -64,7 +64,8 @@ class Job:
 
 
 def group(recordings: Iterable[Recording]) -> list[Job]:
-    """Group recordings into jobs: dumps of calls last, else largest first, then those with recorded work, then newest.
+    """Group recordings into jobs: dumps of calls last, before them what repeats another job; else largest first, then
+    those with recorded work, then newest.
 
     A profiler with a repeating schedule may leave a last recording that had just begun, without any work. Recordings
     belong to one job if their windows overlap (within `SLACK_NS`), their formats are of one family and their recorded
@@ -84,7 +85,10 @@ def group(recordings: Iterable[Recording]) -> list[Job]:
     for job in jobs:
         paths = {str(member.recording.path) for member in job.members}
         job.issues.extend(issue for kept, issue in issues if kept in paths)
-    jobs.sort(key=lambda job: (_is_dump(job), -len(job.members), _is_bare(job), -job.newest, job.name))
+    repeated = _repeated(jobs)
+    jobs.sort(
+        key=lambda job: (_is_dump(job), id(job) in repeated, -len(job.members), _is_bare(job), -job.newest, job.name)
+    )
     _tell_apart(jobs)
     return jobs
 
@@ -185,12 +189,24 @@ def _split_by_directory(pieces: list[Piece]) -> list[list[Piece]]:
     def branch_of(piece: Piece) -> str:
         return next(iter(piece.directory.relative_to(root).parts), "")
 
-    if all(branch_of(a) == branch_of(b) for same in _by_rank(pieces) for a, b in _rivals(same)):
-        return [pieces]
+    rivals = [pair for same in _by_rank(pieces) for pair in _rivals(same)]
+    if all(branch_of(a) == branch_of(b) for a, b in rivals):
+        return _split_by_profile(pieces, rivals)
     branches: dict[str, list[Piece]] = defaultdict(list)
     for piece in pieces:
         branches[branch_of(piece)].append(piece)
     return [part for branch in branches.values() for part in _split_by_directory(branch)]
+
+
+def _split_by_profile(pieces: list[Piece], rivals: Sequence[tuple[Piece, Piece]]) -> list[list[Piece]]:
+    """Two directories that hold several ranks each are two jobs if they have ranks in common."""
+    by_path: dict[Path, list[Piece]] = defaultdict(list)
+    for piece in pieces:
+        by_path[piece.recording.path].append(piece)
+    are_apart = all(a.recording.path != b.recording.path for a, b in rivals)
+    if rivals and are_apart and all(len(ranks) > 1 for ranks in by_path.values()):
+        return list(by_path.values())
+    return [pieces]
 
 
 def _without_rivals(pieces: Sequence[Piece]) -> tuple[list[Piece], list[Issue]]:
@@ -274,6 +290,24 @@ def _with_other_clocks(runs: Sequence[_Pieces]) -> list[_Pieces]:
             joined |= {id(run): None for run in same} | {id(same[0]): whole}
     found = (joined.get(id(run), run) for run in runs)
     return [run for run in found if run is not None]
+
+
+def _repeated(jobs: Sequence[Job]) -> set[int]:
+    """Flat profiles in whose directory other recordings of the same ranks lie, as of MindSpore 2.3: `profiler/` has the
+    files of all ranks, and a directory `..._ascend_ms` for each. These say more; the former are a run of their own."""
+    found = set()
+    for job in jobs:
+        flat = {member.recording.path for member in job.members}
+        numbers = {member.rank for member in job.members}
+        for other in (other for other in jobs if other.family != job.family):
+            below = [flat & {*member.recording.path.parents} for member in other.members]
+            if below and all(below) and numbers <= {member.rank for member in other.members}:
+                found.add(id(job))
+                path = str(min(flat))
+                problem = "holds files of the same ranks, which are a run of their own and are not shown here"
+                other.issues.append(Issue("note", path, problem, "Choose it with --run"))
+                break
+    return found
 
 
 def _report_strays(jobs: Sequence[Job]) -> None:
