@@ -263,3 +263,25 @@ def test_a_rank_table_that_contradicts_the_files_is_reported(
     assert found
     assert all(file.endswith("cluster_profiler/2/profiler") for file, _ in found)
     assert len(run.ranks) == 4
+
+
+def flat_with_table(folder: Path, count: int) -> Run:
+    """A flat profile of ranks 0 to 3 with a table of so many ranks beside it."""
+    devices = [{"device_id": str(n), "device_ip": f"10.1.0.{n}", "rank_id": str(n)} for n in range(count)]
+    folder.mkdir()
+    (folder / "hccl.json").write_text(json.dumps({"server_list": [{"server_id": "node-a", "device": devices}]}))
+    for rank in range(4):
+        classic(folder / "profiler", rank)
+    return open_run(folder)
+
+
+def test_a_rank_table_beside_a_flat_profile_gives_hosts_and_devices_unless_it_is_of_another_job(tmp_path: Path) -> None:
+    right, wrong = (flat_with_table(tmp_path / f"job{count}", count) for count in (4, 8))
+
+    columns = ["rank", "host", "device", "nic", "place_by"]
+    assert right.analyse("parallel_layout").select(columns).row(2) == (2, "node-a", 2, "10.1.0.2", "rank table")
+    assert warnings(right) == []
+    assert wrong.analyse("parallel_layout").select(columns).row(2) == (2, None, None, None, None)
+    told = "lists 8 ranks, but the job has 4, so it is not used: host and device stay unknown"
+    assert warnings(wrong) == [(str(tmp_path / "job8" / "hccl.json"), told)] * 4
+    assert wrong.unread == []

@@ -293,21 +293,26 @@ def _with_other_clocks(runs: Sequence[_Pieces]) -> list[_Pieces]:
 
 
 def _repeated(jobs: Sequence[Job]) -> set[int]:
-    """Flat profiles in whose directory other recordings of the same ranks lie, as of MindSpore 2.3: `profiler/` has the
-    files of all ranks, and a directory `..._ascend_ms` for each. These say more; the former are a run of their own."""
+    """Flat profiles in whose directory other recordings of the same ranks lie that hold more, as of MindSpore 2.3:
+    `profiler/` has the files of all ranks, and a directory `..._ascend_ms` for each."""
     found = set()
     for job in jobs:
         flat = {member.recording.path for member in job.members}
         numbers = {member.rank for member in job.members}
         for other in (other for other in jobs if other.family != job.family):
             below = [flat & {*member.recording.path.parents} for member in other.members]
-            if below and all(below) and numbers <= {member.rank for member in other.members}:
+            covers = numbers <= {member.rank for member in other.members} and _rows(other) > _rows(job)
+            if below and all(below) and covers:
                 found.add(id(job))
                 path = str(min(flat))
                 problem = "holds files of the same ranks, which are a run of their own and are not shown here"
                 other.issues.append(Issue("note", path, problem, "Choose it with --run"))
                 break
     return found
+
+
+def _rows(job: Job) -> int:
+    return sum(sum(member.recording.rows.values()) for member in job.members)
 
 
 def _report_strays(jobs: Sequence[Job]) -> None:

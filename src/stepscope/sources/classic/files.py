@@ -120,12 +120,14 @@ class RankFiles:
         rank: The rank.
         kinds: Kind to files.
         seat: Where files are numbered by device: whose they are.
+        table: Where they are numbered by rank: the rank table beside them, if there is one.
     """
 
     path: Path
     rank: int
     kinds: Mapping[str, list[Path]] = field(default_factory=dict)
     seat: Seat | None = None
+    table: Path | None = None
 
     @property
     def every(self) -> list[Path]:

@@ -195,6 +195,26 @@ def _is_number(name: str) -> bool:
     return name.isascii() and name.isdecimal() and len(name) < 10
 
 
+def table_beside(profile: Path) -> Path | None:
+    """The rank table in the directory of a flat profile, or in the one above it."""
+    files = (folder / TABLE for folder in (profile, profile.parent))
+    return next((file for file in files if file.is_file() and is_rank_table(file)), None)
+
+
+def seats_in(table: Path) -> Mapping[int, Seat]:
+    """The host and device of each rank in a table, for files that are numbered by rank."""
+    entries = [
+        (as_index(device.get("rank_id")), as_index(device.get("device_id")), server, device)
+        for server in _objects(peek_object(table), "server_list")
+        for device in _objects(server, "device")
+    ]
+    return {
+        rank: Seat(rank, number, str(server.get("server_id")), len(entries), None, as_text(device.get("device_ip")))
+        for rank, number, server, device in entries
+        if rank is not None and number is not None
+    }
+
+
 def cluster_of(profile: Path) -> Cluster | None:
     """The cluster of a host's `profiler` folder; None for any other folder."""
     host = profile.parent

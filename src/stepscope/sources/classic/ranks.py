@@ -11,7 +11,8 @@ import polars as pl
 
 from stepscope.json_values import as_index, as_text, json_text
 from stepscope.sources.base import Sink
-from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.classic.files import RankFiles, Seat
+from stepscope.sources.classic.legacy import seats_in
 from stepscope.sources.classic.raw_profiles import device_number
 from stepscope.sources.side_files import peek_object, read_object
 from stepscope.tables import RANKS
@@ -57,15 +58,18 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
         problem = f"{seat.problem}: device {seat.device} of host {seat.host} becomes rank {files.rank} by position"
         remedy = "Put the rank table and host_ips_mapping.txt of the job next to cluster_profiler"
         sink.issue("warning" if seat.contradicted else "note", files.path, problem, remedy)
+    world = as_index(info.get("rank_size")) or cluster.get("ranks")
+    listed = None if seat is not None else _listed(files, world, sink)
+    place = seat or listed
     device_info = files.one("device_info")  # of a raw profile
     pynative = "pynative" if files.all("pynative_types") or files.all("pynative_operators") else None
     row = {
         "rank": files.rank,
-        "rank_origin": _origin(files, stated),
-        "world_size": as_index(info.get("rank_size")) or cluster.get("ranks") or (seat.world_size if seat else None),
-        "host": seat.host if seat else None,
-        "device": seat.device if seat else device_number(device_info.parent) if device_info else None,
-        "nic": seat.nic if seat else None,
+        "rank_origin": _origin(files, stated) if listed is None else "rank table",
+        "world_size": world or (place.world_size if place else None),
+        "host": place.host if place else None,
+        "device": place.device if place else device_number(device_info.parent) if device_info else None,
+        "nic": place.nic if place else None,
         "device_kind": device_kind(files),
         "framework": framework,
         "framework_version": as_text(info.get("ms_version")),
@@ -75,6 +79,20 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
         "parallelism": json_text(_parallelism(info, cluster)),
     }
     sink.write(RANKS, RANKS.unchecked(**{name: [value] for name, value in row.items()}))
+
+
+def _listed(files: RankFiles, world: int | None, sink: Sink) -> Seat | None:
+    """Host and device of a rank in the table beside a flat profile, unless that is a table of another job."""
+    if files.table is None:
+        return None
+    seats = seats_in(files.table)
+    if files.rank in seats and world in (None, len(seats)):
+        return seats[files.rank]
+    lists = f"lists {len(seats)} ranks"
+    why = f"{lists}, not rank {files.rank}" if files.rank not in seats else f"{lists}, but the job has {world}"
+    remedy = "Put the rank table of this job beside it, or move that table elsewhere"
+    sink.issue("warning", files.table, f"{why}, so it is not used: host and device stay unknown", remedy)
+    return None
 
 
 def read_info(files: RankFiles) -> Mapping[str, Any]:

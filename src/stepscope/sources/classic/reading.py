@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from stepscope.errors import UnreadableInput
@@ -120,7 +121,10 @@ def _files_of(item: Input) -> RankFiles:
     in_cluster = (file.parent for file in item.files if item.path in file.parents and legacy.cluster_of(file.parent))
     folder = next(in_cluster, None) if root.name == legacy.FOLDER else None
     if folder is None:
-        return rank_files(item.path, rank, [(file.relative_to(root).as_posix(), file) for file in item.files])
+        own = [file for file in item.files if file.name != legacy.TABLE]
+        files = rank_files(item.path, rank, [(file.relative_to(root).as_posix(), file) for file in own])
+        table = next((file for file in item.files if file.name == legacy.TABLE), None)
+        return replace(files, table=table)
     named = [(file.relative_to(folder).as_posix(), file) for file in item.files if folder in file.parents]
     numbers = [found[1] for name, _ in named if (found := kind_of(name)) and found[1] is not None]
     cluster = legacy.cluster_of(folder)

@@ -18,7 +18,7 @@ class ClassicSource:
     """Reads what MindSpore's own profiler wrote until 2.4."""
 
     name = "classic"
-    version = 12
+    version = 13
     family = "classic"
     reasons: Mapping[str, str] = {
         **dict.fromkeys(("operators", "kernels"), "MindSpore's own profiler kept only totals of them, or nothing"),
@@ -50,8 +50,11 @@ class ClassicSource:
         else:
             raw = raw_profiles.newest_by_rank(directory, names, numbered)
             ranks = sorted({*numbered, *raw})
-            inputs = [self._ranked(directory, n, [*numbered.get(n, []), *raw.get(n, [])]) for n in ranks]
-        rest = tuple(name for name in names if not _is_ours(name))
+            table = legacy.table_beside(directory)
+            beside = [] if table is None else [table]
+            inputs = [self._ranked(directory, n, [*numbered.get(n, []), *raw.get(n, [])], beside) for n in ranks]
+        known = legacy.table_names(directory, names)
+        rest = tuple(name for name in names if not _is_ours(name) and name not in known)
         return Found(tuple(inputs), rest) if inputs else None
 
     def sniff(self, file: Path, head: bytes) -> Input | None:  # noqa: ARG002
@@ -84,9 +87,9 @@ class ClassicSource:
         ]
         return Found(tuple(inputs)) if inputs else None
 
-    def _ranked(self, directory: Path, rank: int, named: list[tuple[str, Path]]) -> Input:
-        """The input of a rank."""
-        files = [file for _, file in named]
+    def _ranked(self, directory: Path, rank: int, named: list[tuple[str, Path]], tables: Sequence[Path] = ()) -> Input:
+        """The input of a rank; `tables` are of its job."""
+        files = [*(file for _, file in named), *tables]
         listed = directory / list_name(rank)
         if recorded_steps(listed):
             files.append(listed)
