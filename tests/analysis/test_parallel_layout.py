@@ -10,7 +10,7 @@ import pytest
 
 from stepscope import Run
 from stepscope.analysis.methods.memberships import memberships, stages
-from stepscope.errors import StepscopeError
+from stepscope.errors import StepscopeError, Unavailable
 from stepscope.tables import COLLECTIVES, GROUPS, RANKS, STEPS
 
 MEGATRON = {"tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 2, "data_parallel_size": 2}
@@ -157,6 +157,14 @@ def test_units_and_stages_follow_the_same_layout() -> None:
     recorded = memberships(job(8, MEGATRON).table("ranks").collect())
     assert memberships(ranks, None, layout).equals(recorded)
     assert memberships(ranks).is_empty()
+
+
+def test_other_questions_know_the_stages_of_a_given_layout() -> None:
+    given = job(8).with_options({"parallel_layout": {"layout": "tp=2,pp=2"}})
+
+    assert given.analyse("pipeline_places")["stage"].to_list() == [0, 0, 0, 0, 1, 1, 1, 1]
+    with pytest.raises(Unavailable):
+        job(8).analyse("pipeline_places")
 
 
 def steps(world: int, count: int = 2) -> dict[int, pl.DataFrame]:

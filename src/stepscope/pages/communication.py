@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepscope.pages.base import Page, Section
 from stepscope.pages.job import calls
+from stepscope.pages.layout import LAYOUT
 from stepscope.pages.links import BY_STEP, FILTERS, LINK_OPTIONS, of_mean
 from stepscope.pages.ranks import STAGE
 
@@ -24,7 +25,7 @@ PAGE = Page(
         ),
         Section("call_links", "Links of each operator", derived=of_mean, takes={"by_step": "by_step", **FILTERS}),
     ],
-    options=[STAGE, BY_STEP, *LINK_OPTIONS],
+    options=[STAGE, BY_STEP, *LINK_OPTIONS, LAYOUT],
     more="The rank that waits least is the one that the others wait for. Search operators by name with --table "
     "rank_calls --search; `stepscope links` sums up links over operators.",
     scope="job",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Page, Section
+from stepscope.pages.layout import LAYOUT
 from stepscope.pages.replayed import other_pages
 from stepscope.tables.base import Column
 
@@ -146,6 +147,7 @@ PAGE = Page(
         ),
         Section("stage_operators", "Operators of each stage, by type", name="operators", hidden=("ranks",)),
     ],
+    options=[LAYOUT],
     more="Waiting for other stages is the bubble of the pipeline. With p even stages and m micro-batches it is "
     "(p - 1) / (m + p - 1) of a step without other work; uneven stages, slow ranks and slow links make it longer. "
     "Sends and receives are paired by the position in their group, or by their order from one rank to the other.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.pages.base import Derived, Option, Page, Section, View
 from stepscope.pages.job import SLOW_RANKS_HIDDEN
+from stepscope.pages.layout import LAYOUT
 from stepscope.pages.links import BY_STEP
 from stepscope.present import cell
 
@@ -133,7 +134,7 @@ PAGE = Page(
             only_with=("by_step",),
         ),
     ],
-    options=[STAGE, BY_STEP],
+    options=[STAGE, BY_STEP, LAYOUT],
     more="Sort by any column (--sort -computing_and_free), choose ranks, steps or stages, search and filter. Who is "
     "to blame comes from a replay of the job, not from these means: `stepscope analyze`.",
     scope="job",

@@ -61,6 +61,7 @@ def rank_communication(
     communication_totals: pl.LazyFrame | None = None,
     ranks: pl.LazyFrame | None = None,
     groups: pl.LazyFrame | None = None,
+    parallel_layout: pl.DataFrame | None = None,
     by_step: bool = False,
     stage: Choice = None,
 ) -> pl.DataFrame:
@@ -87,7 +88,8 @@ def rank_communication(
         own = arrival.join(stated.select("rank").unique(), on="rank", how="anti", maintain_order="left")
         parts.append(_of_calls(own, ["rank", "step"]).with_columns(parts_by=pl.lit("timeline")))
     rows = _averaged(pl.concat(parts, how="diagonal_relaxed"), ["rank", "parts_by"], by_step=by_step)
-    return of_stages(placed(rows, ranks, groups), stage).select(names(COLUMNS)).sort("rank", "step", nulls_last=True)
+    found = of_stages(placed(rows, ranks, groups, parallel_layout), stage)
+    return found.select(names(COLUMNS)).sort("rank", "step", nulls_last=True)
 
 
 @analysis("job", CALLS, whole_job=True)

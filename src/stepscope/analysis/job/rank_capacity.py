@@ -50,6 +50,7 @@ def rank_flops(
     model_flops: pl.DataFrame,
     ranks: pl.LazyFrame | None = None,
     groups: pl.LazyFrame | None = None,
+    parallel_layout: pl.DataFrame | None = None,
     stage: Choice = None,
 ) -> pl.DataFrame:
     """Put the FLOPs of all ranks side by side (`model_flops`): one row per rank.
@@ -62,7 +63,8 @@ def rank_flops(
         of_most_ratio=pl.when(of.max() > 0).then(of / of.max()),
         stated_utilization_ratio="stated_flops_utilization_ratio",
     )
-    return of_stages(placed(rows, ranks, groups), stage).select(names(FLOPS)).sort("rank")
+    found = of_stages(placed(rows, ranks, groups, parallel_layout), stage)
+    return found.select(names(FLOPS)).sort("rank")
 
 
 def _all_known(rows: pl.DataFrame, column: str) -> bool:
@@ -74,6 +76,7 @@ def rank_memory(
     memory_peak: pl.DataFrame,
     ranks: pl.LazyFrame | None = None,
     groups: pl.LazyFrame | None = None,
+    parallel_layout: pl.DataFrame | None = None,
     stage: Choice = None,
 ) -> pl.DataFrame:
     """Put the peak memory of all ranks side by side: one row per rank, of its curve that comes closest to the capacity.
@@ -97,4 +100,5 @@ def rank_memory(
             of_most_ratio=pl.when(pl.col("highest").max() > 0).then(pl.col("highest") / pl.col("highest").max())
         )
     )
-    return of_stages(placed(rows, ranks, groups), stage).select(names(MEMORY)).sort("rank")
+    found = of_stages(placed(rows, ranks, groups, parallel_layout), stage)
+    return found.select(names(MEMORY)).sort("rank")

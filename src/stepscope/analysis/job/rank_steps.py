@@ -111,6 +111,7 @@ def rank_steps(
     step_totals: pl.LazyFrame | None = None,
     ranks: pl.LazyFrame | None = None,
     groups: pl.LazyFrame | None = None,
+    parallel_layout: pl.DataFrame | None = None,
     stage: Choice = None,
 ) -> pl.DataFrame:
     """Put the steps of all ranks side by side: one row per rank and step.
@@ -132,7 +133,8 @@ def rank_steps(
     rows = rows.with_columns(*points, step_ns=pl.coalesce("step_ns", "window_ns"))
     receives = bool((rows["bubble_ns"].fill_null(0) > 0).any())
     rows = rows.with_columns(pl.when(receives).then(pl.col(name)) for name in PIPELINE)
-    return of_stages(placed(rows, ranks, groups), stage).select(names(COLUMNS)).sort("rank", "step", nulls_last=True)
+    found = of_stages(placed(rows, ranks, groups, parallel_layout), stage)
+    return found.select(names(COLUMNS)).sort("rank", "step", nulls_last=True)
 
 
 def _cut(step_trace: pl.DataFrame | None) -> pl.DataFrame:

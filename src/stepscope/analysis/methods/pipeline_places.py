@@ -12,15 +12,18 @@ from stepscope.json_values import as_index
 FORWARD, BACKWARD = "forward", "backward"
 
 
-def stages_of(ranks: pl.DataFrame, groups: pl.DataFrame | None = None) -> dict[int, int]:
-    """The pipeline stage of each rank, recorded or not, in order of ranks: as its recording states it, else by groups
-    or parallel sizes (`memberships`); nothing if there is one stage, or it is unknown.
+def stages_of(
+    ranks: pl.DataFrame, groups: pl.DataFrame | None = None, layout: pl.DataFrame | None = None
+) -> dict[int, int]:
+    """The pipeline stage of each rank, recorded or not, in order of ranks: as its recording states it, else by the
+    parallel layout (`memberships`); nothing if there is one stage, or it is unknown.
 
     Args:
         ranks: Table `ranks`.
         groups: Table `groups` of all ranks.
+        layout: The answer `parallel_layout`, which has recorded ranks only.
     """
-    found = stages(ranks, groups)
+    found = {**stages(ranks, groups), **(stages(ranks, groups, layout) if layout is not None else {})}
     stated = {rank: _stated(text) for rank, text in ranks.select("rank", "parallelism").iter_rows() if rank is not None}
     known = {**found, **{rank: stage for rank, stage in stated.items() if stage is not None}}
     return dict(sorted(known.items())) if len(set(known.values())) > 1 else {}

@@ -17,16 +17,22 @@ PLACE = (
 """Columns of an answer that has a row for each rank."""
 
 
-def placed(rows: pl.DataFrame, ranks: pl.LazyFrame | None, groups: pl.LazyFrame | None) -> pl.DataFrame:
+def placed(
+    rows: pl.DataFrame,
+    ranks: pl.LazyFrame | None,
+    groups: pl.LazyFrame | None,
+    layout: pl.DataFrame | None = None,
+) -> pl.DataFrame:
     """Rows (`rank`) with the columns of `PLACE`.
 
     Args:
         rows: The rows of an answer.
         ranks, groups: The tables of these names, of the whole job: a stage is known from the groups of all.
+        layout: The answer `parallel_layout`.
     """
     known = RANKS.or_empty(ranks).collect()
     listed = None if groups is None else GROUPS.or_empty(groups).select("name", "members").collect()
-    by_rank = stages(known, listed) if known.height else {}
+    by_rank = stages(known, listed, layout) if known.height else {}
     of_stage = pl.DataFrame(
         {"rank": list(by_rank), "stage": list(by_rank.values())}, schema={"rank": pl.Int32, "stage": pl.Int32}
     )

@@ -25,14 +25,16 @@ COLUMNS = columns(
 
 
 @analysis("job", COLUMNS, whole_job=True)
-def pipeline_places(ranks: pl.LazyFrame, groups: pl.LazyFrame | None = None) -> pl.DataFrame:
+def pipeline_places(
+    ranks: pl.LazyFrame, groups: pl.LazyFrame | None = None, parallel_layout: pl.DataFrame | None = None
+) -> pl.DataFrame:
     """Find the pipeline stage of each rank, recorded or not: one row per rank, in order.
 
     Raises:
         Unavailable: If stages are unknown, or there is one.
     """
     known = ranks.collect()
-    found = stages_of(known, GROUPS.or_empty(groups).collect())
+    found = stages_of(known, GROUPS.or_empty(groups).collect(), parallel_layout)
     if not found:
         raise Unavailable(NO_PIPELINE)
     here = set(known["rank"])
