@@ -40,6 +40,18 @@ def test_a_mark_on_the_device_has_the_name_of_the_one_on_the_host() -> None:
     assert rows == [("step", "device", 1, 12 * US), ("step", "host", 1, 10 * US), ("checkpoint", "point", 2, None)]
 
 
+def test_a_range_that_the_framework_records_as_well_counts_once_on_the_host() -> None:
+    ranges = [
+        marked("step", 0, 12, correlation=5, process="Python"),
+        marked("step", 1, 11, correlation=5, process="MSTX"),
+        marked("step", 20, 30, process="Python"),
+    ]
+
+    rows = run_of([], ranges).analyse("ranges").select("name", "place", "count", "total_ns").rows()
+
+    assert rows == [("step", "host", 2, 20 * US), ("step", "framework", 1, 12 * US)]
+
+
 def test_work_belongs_to_all_ranges_around_its_launch_once_for_each_name() -> None:
     ranges = [
         marked("step", 0, 100),

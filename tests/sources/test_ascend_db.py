@@ -125,4 +125,4 @@ def test_a_copy_has_its_direction(tmp_path: Path) -> None:
     kernels = read_db(path.parent)["kernels"]
 
     copy = kernels.filter(kernels["kind"] == "memory")
-    assert copy.select("name", "type", "size_bytes").rows() == [("MEMCPY_ASYNC", "device to host", 4096)]
+    assert copy.select("name", "direction", "size_bytes").rows() == [("MEMCPY_ASYNC", "device to host", 4096)]

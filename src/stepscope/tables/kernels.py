@@ -24,6 +24,11 @@ KERNELS = Table(
         Column("launch_end_ns", "int64", "End of that call."),
         Column("wait_ns", "int64", "Wait before start, as recorded."),
         Column("size_bytes", "int64", "Bytes moved by a memory operation."),
+        Column(
+            "direction",
+            "string",
+            "From where to where it moves them, e.g. `host to device`; null if only the name says.",
+        ),
         Column("input_shapes", "string", "Shapes as recorded."),
         Column("input_types", "string", "Data types."),
         Column("input_formats", "string", "Data formats."),

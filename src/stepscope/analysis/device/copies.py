@@ -20,7 +20,7 @@ DIRECTIONS = {
     "host to host": r"(?i)h(ost)?[_ ]?(to|2)[_ ]?h(ost)?",
 }
 """Directions by the words that profilers use in names: CUDA's `Memcpy HtoD (Pinned -> Device)`, Ascend's
-`host to device` (as the type). The first that fits counts."""
+`host to device` (in the column of that name). The first that fits counts."""
 
 NOT_TOLD = "unknown"
 NO_COPIES = "no copies or fills of memory were recorded on a device"
@@ -151,13 +151,13 @@ def _copied(kernels: pl.LazyFrame) -> list[pl.DataFrame]:
     memory = kernels.filter(pl.col("kind") == "memory")
     name = pl.col("name")
     host = {"pinned": name.str.contains("(?i)pinned"), "pageable": name.str.contains("(?i)pageable")}
-    told = pl.concat_str(name, pl.col("type").fill_null(""), separator=" ")
-    keys = ["name", "type"]
-    known = memory.select(keys).unique().collect(engine="streaming").with_columns(
-        direction=first_label({label: told.str.contains(words) for label, words in DIRECTIONS.items()}, NOT_TOLD),
+    keys = ["name", "told"]
+    rows = memory.select("rank", "name", "start_ns", "duration_ns", "size_bytes", told="direction")
+    words = pl.coalesce("told", name)
+    known = rows.select(keys).unique().collect(engine="streaming").with_columns(
+        direction=first_label({label: words.str.contains(pattern) for label, pattern in DIRECTIONS.items()}, NOT_TOLD),
         host_memory=first_label(host),
     )  # fmt: skip
-    rows = memory.select("rank", *keys, "start_ns", "duration_ns", "size_bytes")
     parts = (batch.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left") for batch in batches(rows))
     return [part.drop(keys) for part in parts]
 

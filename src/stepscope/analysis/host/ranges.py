@@ -13,8 +13,10 @@ from stepscope.analysis.registry import analysis
 from stepscope.sources.ancestors import climb
 from stepscope.tables.base import Column
 
-PLACES = {"annotation": "host", "device_annotation": "device", "mark": "point"}
+CATEGORIES = {"annotation": "host", "device_annotation": "device", "mark": "point"}
 """Category of slices to where a range was recorded."""
+
+PLACES = (*CATEGORIES.values(), "framework")
 
 NO_RANGES = "no marked ranges were recorded (record_function, mstx, NVTX)"
 
@@ -27,8 +29,9 @@ _COLUMNS = columns(
     Column(
         "place",
         "string",
-        "Where it was recorded: on the `host`, on the `device`, or a `point` in time without a duration.",
-        values=tuple(PLACES.values()),
+        "Where it was recorded: on the `host`, on the `device`, by the `framework` as well as on the host (mstx), or a "
+        "`point` in time without a duration.",
+        values=PLACES,
         importance=60,
     ),
     *STATISTICS,
@@ -48,7 +51,7 @@ def ranges(slices: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
         kernels: Device work.
     """
     keys = ["rank", "place", "name"]
-    marked = pl.concat(_marked(slices))
+    marked = _marked(slices)
     sums = distributions(marked.lazy(), keys)
     known = pl.when(pl.col("place") != "point")
     work = _work(marked, slices, kernels)
@@ -60,21 +63,27 @@ def ranges(slices: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
     )
 
 
-def _marked(slices: pl.LazyFrame) -> list[pl.DataFrame]:
+def _marked(slices: pl.LazyFrame) -> pl.DataFrame:
     """Marked ranges: `rank`, `slice`, `place`, `name`, `duration_ns`, `correlation`.
 
-    What Ascend's tools mark on a device has no name there: it is that of the range on the host that it belongs to.
+    What Ascend's tools mark on a device has no name there: it is that of the range on the host that it belongs to. The
+    framework may record the same range once more.
     """
-    rows = slices.filter(pl.col("category").is_in([*PLACES]))
+    rows = slices.filter(pl.col("category").is_in([*CATEGORIES]))
     columns = ("rank", "slice", "process", "name", "duration_ns", "correlation")
-    place = pl.col("category").replace_strict(PLACES, return_dtype=pl.String)
+    place = pl.col("category").replace_strict(CATEGORIES, return_dtype=pl.String)
     every = pl.concat(batches(rows.select(*columns, place=place)))
-    has_id = pl.col("correlation").is_not_null() & (pl.col("process") == "MSTX")
+    is_mstx = (pl.col("process") == "MSTX").fill_null(False)
     keys = ["rank", "correlation"]
-    names = every.filter(has_id, pl.col("place") == "host").unique(keys, keep="first", maintain_order=True)
-    nameless = has_id & (pl.col("place") == "device")
-    named = every.join(names.select(*keys, marked="name"), on=keys, how="left", maintain_order="left")
-    return [named.with_columns(name=pl.when(nameless).then(pl.coalesce("marked", "name")).otherwise("name"))]
+    on_host = every.filter(is_mstx, pl.col("place") == "host", pl.col("correlation").is_not_null())
+    names = on_host.unique(keys, keep="first", maintain_order=True).select(*keys, marked="name")
+    named = every.join(names, on=keys, how="left", maintain_order="left")
+    again = pl.col("marked").is_not_null() & ~is_mstx & (pl.col("place") == "host")
+    nameless = is_mstx & (pl.col("place") == "device")
+    return named.with_columns(
+        name=pl.when(nameless).then(pl.coalesce("marked", "name")).otherwise("name"),
+        place=pl.when(again).then(pl.lit("framework")).otherwise("place"),
+    )
 
 
 def _work(marked: pl.DataFrame, slices: pl.LazyFrame, kernels: pl.LazyFrame | None) -> pl.DataFrame:
@@ -115,7 +124,7 @@ def _work(marked: pl.DataFrame, slices: pl.LazyFrame, kernels: pl.LazyFrame | No
     "job",
     columns(
         meaning("name", "Name of the range, as marked."),
-        Column("place", "string", "As in `ranges`.", values=tuple(PLACES.values()), importance=60),
+        Column("place", "string", "As in `ranges`.", values=PLACES, importance=60),
         meaning("count", "Number of ranges or points on all ranks."),
         Column("ranks", "int64", "Ranks that have it.", importance=59),
         meaning("total_ns", "Total time of all ranks; null for points, as all times are."),

@@ -46,7 +46,7 @@ def read_operators(database: Database, timeline: Timeline) -> pl.DataFrame:
         starts = rows.filter(pl.col("category") != "queue").join(links, on="connections", how="inner")
         began.append(shaped(starts.select("correlation", operator_start_ns="start_ns"), OPERATOR_STARTS))
         rows = rows.join(first, on="connections", how="left", maintain_order="left").with_columns(
-            correlation=pl.when(pl.col("category").is_in(["queue", "operator"])).then("correlation")
+            correlation=pl.when(pl.col("category").is_in(["queue", "operator", "annotation"])).then("correlation")
         )
         timeline.add("host", shaped(rows, HOST))
     return first_of_each(pl.concat(began).sort("operator_start_ns"), "correlation")

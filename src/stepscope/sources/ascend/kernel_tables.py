@@ -86,7 +86,7 @@ class KernelTables:
             called = calls.with_columns(kind=pl.lit("communication"), core=pl.lit(CALL_CORE), size_bytes=size)
             parts.append(shaped(called, _WORK))
         if (tasks := piece.of("tasks")) is not None:
-            memory = copies(tasks, calls).with_columns(kind=pl.lit("memory"), type=pl.coalesce("direction", "name"))
+            memory = copies(tasks, calls).with_columns(kind=pl.lit("memory"), type="name")
             parts.append(shaped(memory, _WORK))
         rows = pl.concat(parts, how="diagonal")
         rows = in_order(rows, "stream", "name", "duration_ns").join(

@@ -65,7 +65,7 @@ class AscendDb(_Export):
     """Reader of the database export."""
 
     name = "ascend_db"
-    version = 11
+    version = 13
     reasons: Mapping[str, str] = {
         **_REASONS,
         "links": "the database has no communication matrix",
