@@ -1,7 +1,8 @@
 """What the rules by the formulas of MindSpore Insight's cluster advice share.
 
 They state distances from means. Where a replay of the job speaks about the same rank or link, they keep silent, and
-they claim no saving.
+they claim no saving. They are about what that tool reads, device step tables and totals, and ask for these first: all
+else is slow to compute, and most recordings have none.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ MESSAGES = {
 
 @rule("cluster-link", MESSAGES, whole_job=True)
 def cluster_link(
-    cluster_advice: pl.DataFrame, communication_totals: pl.LazyFrame, slow_links: pl.DataFrame | None
+    communication_totals: pl.LazyFrame, cluster_advice: pl.DataFrame, slow_links: pl.DataFrame | None
 ) -> Iterator[Finding]:
     """State the slowest link of each transport (`cluster_link` of MindSpore Insight) if the profile states what
     communication costs, unless `slow_links` names it already."""

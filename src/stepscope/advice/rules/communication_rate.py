@@ -94,11 +94,14 @@ MESSAGES = {
 
 @rule("communication-rate", MESSAGES, whole_job=True)
 def communication_rate(
-    cluster_advice: pl.DataFrame, rank_means: pl.DataFrame, breakdown: pl.DataFrame | None
+    device_steps: pl.DataFrame,
+    cluster_advice: pl.DataFrame,
+    rank_means: pl.DataFrame,
+    breakdown: pl.DataFrame | None,
 ) -> Iterator[Finding]:
     """State the share of exposed communication, by how the job is parallel (`data_parallel_communication_rate` and its
     like of MindSpore Insight), if only step tables tell it: of a timeline, other rules do."""
-    if breakdown is not None:
+    if breakdown is not None or device_steps.is_empty():
         return
     for kind in (DATA, MODEL, BETWEEN):
         for row in facts(cluster_advice, kind):

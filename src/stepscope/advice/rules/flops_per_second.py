@@ -42,11 +42,15 @@ MESSAGES = {
 
 @rule("flops-per-second", MESSAGES, whole_job=True)
 def flops_per_second(
-    cluster_advice: pl.DataFrame, rank_flops: pl.DataFrame, slow_ranks: pl.DataFrame | None
+    device_steps: pl.DataFrame,
+    cluster_advice: pl.DataFrame,
+    rank_flops: pl.DataFrame,
+    slow_ranks: pl.DataFrame | None,
 ) -> Iterator[Finding]:
-    """State which ranks compute at a low rate (`flops_per_second` of MindSpore Insight) if the profile states FLOPs,
-    unless a replay names them as slow already."""
-    known = rank_flops.filter(pl.col("found_by") == "stated")["rank"].to_list()
+    """State which ranks compute at a low rate (`flops_per_second` of MindSpore Insight) if a profile with a device's
+    step table states FLOPs, unless a replay names them as slow already."""
+    of_devices = rank_flops.join(device_steps, on="rank", how="semi")
+    known = of_devices.filter(pl.col("found_by") == "stated")["rank"].to_list()
     named = accused(slow_ranks)
     rows = [row for row in facts(cluster_advice, RATE) if row["rank"] in known and row["rank"] not in named]
     if rows:

@@ -32,10 +32,12 @@ MESSAGES = {
 
 
 @rule("pipeline-flops", MESSAGES, whole_job=True)
-def stage_flops(cluster_advice: pl.DataFrame, rank_flops: pl.DataFrame) -> Iterator[Finding]:
-    """State the pipeline stage with the most FLOPs (`pipeline_parallel_flops` of MindSpore Insight) if the profile
-    states FLOPs."""
-    known = rank_flops.filter(pl.col("found_by") == "stated")
+def stage_flops(
+    device_steps: pl.DataFrame, cluster_advice: pl.DataFrame, rank_flops: pl.DataFrame
+) -> Iterator[Finding]:
+    """State the pipeline stage with the most FLOPs (`pipeline_parallel_flops` of MindSpore Insight) if a profile
+    with a device's step table states FLOPs."""
+    known = rank_flops.filter(pl.col("found_by") == "stated").join(device_steps, on="rank", how="semi")
     for row in facts(cluster_advice, STAGE_FLOPS)[:1]:
         ranks = known.filter(pl.col("stage") == row["stage"])["rank"].to_list()
         if ranks:

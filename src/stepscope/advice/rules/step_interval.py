@@ -44,7 +44,7 @@ MESSAGES = {
 
 @rule("step-interval", MESSAGES, whole_job=True)
 def step_interval(
-    cluster_advice: pl.DataFrame, device_steps: pl.DataFrame, slow_ranks: pl.DataFrame | None
+    device_steps: pl.DataFrame, cluster_advice: pl.DataFrame, slow_ranks: pl.DataFrame | None
 ) -> Iterator[Finding]:
     """State which ranks of a device's step table begin steps late (`step_interval` of MindSpore Insight), unless a
     replay names them as slow already."""
