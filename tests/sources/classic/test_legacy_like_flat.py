@@ -19,7 +19,7 @@ ONLY_FLAT = {
 
 DIFFERENT_FILES = {
     **dict.fromkeys(("cluster_advice", "rank_means", "rank_steps"), "only the flat directory has cluster_analyse"),
-    "rank_flops": "as model_flops",
+    **dict.fromkeys(("operator_utilization", "rank_flops"), "as model_flops"),
     "flop_tree": "only the flat directory has flops_scope",
     "model_flops": "flops_summary has cube and vector with the peak, or their sum with the utilization",
     "parallel_dimensions": "only the flat directory has profiler_info, with the parallel mode",
