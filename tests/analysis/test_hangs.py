@@ -85,6 +85,14 @@ def test_calls_in_another_order_are_told_by_what_others_call_next(tmp_path: Path
     assert (finding.message, finding.ranks, finding.parameters["next"]) == ("other operation", [2], "all_reduce")
 
 
+def test_ranks_that_wait_one_call_further_wait_too(tmp_path: Path) -> None:
+    """A broadcast is over for who has got its part: they go on, and wait for rank 2 in the next call."""
+    ahead = [*DONE, call("broadcast"), waits()]
+    job(tmp_path, {0: [*DONE, waits("broadcast")], 2: [*DONE, waits()]}, ahead)
+
+    assert found(tmp_path) == [("other operation", "2", "0, 1, 3", "broadcast", 4, None)]
+
+
 def test_a_rank_whose_entry_was_overwritten_is_not_accused(tmp_path: Path) -> None:
     """Rank 1 has gone on in another group, so that its ring holds nothing of the default group any more."""
     groups = {"0": range(4), "1": [1]}

@@ -44,7 +44,7 @@ PAGE = Page(
         Section(
             "unfinished_calls",
             "What each rank does about the unfinished calls",
-            hidden=(*_HIDDEN, "stack", "written_ns", "own_is_done"),
+            hidden=(*_HIDDEN, "stack", "written_ns", "own_is_done", "next_is_done"),
         ),
         Section(
             "recorded_positions",

@@ -34,7 +34,12 @@ COLUMNS = columns(
     Column("call", "int64", "Number of the call in `unfinished_calls`.", nullable=False, importance=1),
     Column("kind", "string", "What is wrong.", nullable=False, values=KINDS),
     Column("ranks", "string", "Ranks that cause it; null if unknown.", title="cause: ranks"),
-    Column("waiting_ranks", "string", "Ranks that wait in the call.", title="waiting"),
+    Column(
+        "waiting_ranks",
+        "string",
+        "Ranks that wait in the call, or in the one behind it.",
+        title="waiting",
+    ),
     Column("held_up_ranks", "string", "Members that are not in it as they wait in another call.", title="held up"),
     Column("unknown_ranks", "string", "Members of which it is unknown whether they are in it.", title="unknown"),
     Column("group", "string", "Process group: name and members.", nullable=False, importance=2),
@@ -122,7 +127,8 @@ def _judged(rows: Sequence[Row], limits: Limits) -> _Call | None:
     call = _Call(rows[0]["call"], "", (), waits, unknown, about, min(sinces, default=None), waited)
     if different is not None:
         culprits = [rank for role in DIFFERENT for rank in of_role[role]]
-        return replace(call, kind=different, ranks=tuple(sorted(culprits)))
+        behind = [row["rank"] for row in rows if row["role"] == "left" and row["next_is_done"] is False]
+        return replace(call, kind=different, ranks=tuple(sorted(culprits)), waiting=tuple(sorted([*waits, *behind])))
     given_up = [row for row in entered if row["role"] == "left" and _is_given_up(row, limits)]
     finished = [row for row in entered if row["role"] == "left" and row not in given_up]
     if not waiting and not given_up:

@@ -37,6 +37,7 @@ COLUMNS = columns(
     Column("own_sequence", "int64", "Sequence number of that call.", importance=21),
     Column("own_is_done", "bool", "Whether it has left that call.", importance=22),
     Column("next_operation", "string", "What it called next in the group; null if nothing.", importance=10),
+    Column("next_is_done", "bool", "Whether it has left that one.", importance=0),
     Column("size_bytes", "int64", "Bytes that it gives to the call; null if it is missing."),
     Column("element_type", "string", "Data type of that; null if it is missing."),
     Column("since_ns", "int64", "When it made its call.", moment=True),
@@ -180,6 +181,7 @@ def _members_of(
             "role": role,
             **own,
             "next_operation": after[rank]["operation"] if rank in after else None,
+            "next_is_done": after[rank]["is_done"] if rank in after else None,
         }
 
 
