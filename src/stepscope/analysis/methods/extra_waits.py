@@ -10,6 +10,9 @@ from stepscope.analysis.methods.job_graph import SYNCHRONISATION, JobGraph
 MORE_FACTOR = 1.5
 """How many times the waits of comparable ranks a rank must have, chosen by us: a full queue also makes hosts wait."""
 
+_RANKS = 64
+"""Ranks whose launches are counted at a time."""
+
 
 def extra_waits(graph: JobGraph, cells: pl.DataFrame, programs: pl.DataFrame) -> pl.DataFrame:
     """The waits that only slow ranks have.
@@ -29,25 +32,34 @@ def extra_waits(graph: JobGraph, cells: pl.DataFrame, programs: pl.DataFrame) ->
     nobody = pl.DataFrame(schema={"suspect": cells.schema["suspect"], "node": pl.Int64})
     if own.is_empty():
         return nobody
-    waits = graph.nodes.with_row_index("node").join(
-        graph.simulation.edges.filter(pl.col("why") == SYNCHRONISATION)
-        .select(pl.col("node").cast(pl.get_index_type()))
-        .unique(),
-        on="node",
-        how="semi",
+    waits = (
+        graph.nodes.select("rank", "step", "own_start_ns")
+        .with_row_index("node")
+        .join(
+            graph.simulation.edges.filter(pl.col("why") == SYNCHRONISATION)
+            .select(pl.col("node").cast(pl.get_index_type()))
+            .unique(),
+            on="node",
+            how="semi",
+        )
     )
     if waits.is_empty():
         return nobody
     ranks = programs.select("rank", "program").unique("rank")
-    steps = graph.nodes.select("rank", "step").drop_nulls().unique().join(ranks, on="rank")
-    placed = _placed(waits.drop_nulls("step"), graph.nodes).join(ranks, on="rank")
     known = ["program", "step"]
-    of_rank = steps.join(placed.group_by("rank", "step").agg(waits=pl.len()), on=["rank", "step"], how="left")
+    of_rank = graph.nodes.select("rank", "step").drop_nulls().unique().join(ranks, on="rank")
+    counts = waits.drop_nulls("step").group_by("rank", "step").agg(waits=pl.len())
+    of_rank = of_rank.join(counts, on=["rank", "step"], how="left")
     of_rank = of_rank.with_columns(pl.col("waits").fill_null(0)).with_columns(
         usual=pl.col("waits").median().over(known), ranks=pl.len().over(known)
     )
     more = pl.col("waits") - pl.col("usual")
     often = of_rank.filter((more >= 1) & (pl.col("waits") >= MORE_FACTOR * pl.col("usual"))).with_columns(more=more)
+    often = often.join(own, on=PLACE[:2], how="semi")
+    if often.is_empty():
+        return nobody
+    compared = ranks.join(often, on="program", how="semi")
+    placed = _placed(waits.drop_nulls("step"), graph.nodes, compared["rank"]).join(ranks, on="rank")
     shared = placed.with_columns(sharing=pl.col("rank").n_unique().over(*known, "launches"))
     alone = shared.join(often.select("rank", "step", "ranks", "more"), on=["rank", "step"]).filter(
         2 * pl.col("sharing") <= pl.col("ranks")
@@ -61,8 +73,18 @@ def extra_waits(graph: JobGraph, cells: pl.DataFrame, programs: pl.DataFrame) ->
     )
 
 
-def _placed(waits: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFrame:
-    """Waits with the number of launches of their rank and step before them."""
+def _placed(waits: pl.DataFrame, nodes: pl.DataFrame, ranks: pl.Series) -> pl.DataFrame:
+    """Waits of some ranks with the number of launches of their rank and step before them, a few ranks at a time."""
+    numbers = ranks.unique().sort()
+    wanted = nodes.select("rank", "step", "launch_ns", "own_start_ns")
+    parts = []
+    for at in range(0, len(numbers), _RANKS):
+        here = pl.col("rank").is_in(numbers[at : at + _RANKS].implode())
+        parts.append(_placed_of(waits.filter(here), wanted.filter(here)))
+    return pl.concat(parts)
+
+
+def _placed_of(waits: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFrame:
     launched = nodes.select("rank", at="launch_ns").drop_nulls().sort("at")
     launched = launched.with_columns(before=pl.int_range(1, pl.len() + 1).over("rank"))
     begun = nodes.drop_nulls("rank").group_by("rank", "step").agg(at=pl.col("own_start_ns").min()).drop_nulls()

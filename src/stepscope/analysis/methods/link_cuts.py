@@ -51,10 +51,13 @@ class LinkCuts:
     """
 
     def __init__(self, nodes: pl.DataFrame, arrival: pl.DataFrame, rows: pl.DataFrame, mended: pl.DataFrame) -> None:
+        # of millions of rows, those of the groups and steps with slow links are few
+        slow = rows.join(mended.select(*ENDS, "step").unique(), on=[*ENDS, "step"], how="semi", nulls_equal=True)
+        among = ["step", "group"]
+        rows = rows.join(slow.select(among).unique(), on=among, how="semi", nulls_equal=True, maintain_order="left")
         used = rows.with_row_index("row").with_columns(**_ends("source", "destination"), operation=_operation())
         slow = used.join(mended.select(*ENDS, "step").unique(), on=[*ENDS, "step"], how="semi", nulls_equal=True)
         struck = used.join(slow.select(_CALLS).unique(), on=_CALLS, how="semi", nulls_equal=True)
-        del used, slow
         struck = struck.with_columns(pl.struct(_CALLS).rank("dense").alias("key"))
         self._mended = struck.join(mended, on=[*ENDS, "step"], nulls_equal=True).select(
             "suspect", "row", "key", "ratio", "duration_ns"
