@@ -13,6 +13,7 @@ from cases import COLD, OPENED, PARTS, ROWS
 from measure import Cost
 from peaks import above_limit, print_peaks
 from questions import print_times
+from rank_growth import Point, fits, line
 from table import Row, limits, rate, stages
 
 
@@ -63,3 +64,15 @@ def test_peaks_are_listed_from_the_highest_and_compared_with_the_limit(capsys: p
     assert [line.split()[-3:] for line in lines[1:3]] == [["701", "2.0", "3.0"], ["500", "60.0", "50.0"]]
     assert lines[3].endswith("exit status 2: error: no rank has it")
     assert above_limit(costs, 700) == ["analysis idle"]
+
+
+def test_growth_over_ranks_is_fitted_and_said_for_ten_thousand() -> None:
+    points = [
+        Point(ranks, ranks * 3.0, 0.1, 2 + 0.1 * ranks, 1.0, 100 + ranks, 1 + 0.001 * ranks, 80) for ranks in (64, 256)
+    ]
+
+    assert line(points[0]).startswith("    64 ranks     192 MB: cold     8.4 s CPU (131 ms a rank, 84 x plain read)")
+    cold, memory, *_ = fits(points)
+    assert cold.startswith("cold: 2.00 + 0.1000 s CPU a rank") and cold.endswith("10000 ranks: 1002 s CPU")
+    assert memory.endswith("10000 ranks: 10100 MB")
+    assert fits(points[:1]) == []

@@ -73,9 +73,11 @@ def test_a_wait_that_others_do_not_have_goes_with_what_the_host_did_after_it() -
 
 def test_what_if_leaves_out_the_same_waits() -> None:
     nobody = dict.fromkeys(("arrival", "clocks", "groups", "operators", "links", "transports", "extra_pieces"))
+    layout = pl.DataFrame({"rank": [0, 1, 2]}, schema={"rank": pl.Int32})
     ranks = pl.LazyFrame({"rank": [0, 1, 2], "host": "host"}, schema_overrides={"rank": pl.Int32})
     job = frames("usual", "usual", "waits")
-    found = what_if(*job, excess(20, 20, 40), ranks=ranks, without="rank=2,kind=dispatch", **nobody)
+    asked = {"ranks": ranks, "parallel_layout": layout, "without": "rank=2,kind=dispatch"}
+    found = what_if(*job, excess(20, 20, 40), **asked, **nobody)
 
     assert found.select("saving_ns", "less_ns").rows() == [(32, 22)]
 
