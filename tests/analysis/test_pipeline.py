@@ -176,6 +176,16 @@ def test_unequal_numbers_of_transfers_are_no_micro_batches() -> None:
     assert (found["micro_batches"], found["ideal_ratio"]) == (None, None)
 
 
+def test_calls_that_send_and_receive_at_once_leave_the_number_unknown() -> None:
+    def join(rows: dict[int, Made]) -> None:
+        for rank in (0, 1):
+            next(call for call in rows[rank].calls if {rank, call["peer"]} == {0, 1})["operation"] = "send_recv"
+
+    found = FOUR.run(join).analyse("pipeline_schedule").row(0, named=True)
+
+    assert (found["micro_batches"], found["exchanges"]) == (None, 2)
+
+
 def test_sends_and_receives_are_paired() -> None:
     found = replace(FOUR, marked=True, steps=1).run().analyse("pipeline_transfers")
 
@@ -264,6 +274,23 @@ def test_types_of_operators_are_compared_between_stages() -> None:
     )
     assert by_type[0, "forward"]["others_ns"] == by_type[1, "forward"]["total_ns"] == 120 * MS
     assert by_type[0, "forward"]["ranks"] == "0, 1"
+
+
+def test_stages_that_nothing_names_show_in_who_sends_to_whom() -> None:
+    run = replace(FOUR, sizes=False, copies=2).run()
+    frames = {
+        one.rank: {
+            name: one.table(name).collect().drop("rank") for name in ("ranks", "steps", "kernels", "collectives")
+        }
+        | {"groups": one.table("groups").collect().drop("rank").with_columns(name=pl.lit(None, pl.String))}
+        for one in run.ranks
+    }
+
+    found = Run.from_frames(frames).analyse("pipeline_places")
+
+    assert found["stage"].to_list() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert found["stage_by"].unique().to_list() == ["communication"]
+    assert run.analyse("pipeline_places")["stage_by"].unique().to_list() == ["recorded"]
 
 
 def test_jobs_without_stages_have_no_answer() -> None:

@@ -58,6 +58,10 @@ def _schedule(run: Run, stages: pl.DataFrame) -> Iterator[str]:
             "as the mean stage."
         )
     yield from (text for by, text in _BY.items() if (stages["bubble_by"] == by).any())
+    if known["exchanges"]:
+        yield f"{known['exchanges']} calls send and receive at once: how many transfers these are is unknown."
+    if (run.analyse("pipeline_places")["stage_by"] == "communication").any():
+        yield "Which stage a rank is was not recorded: it is guessed from who sends to whom."
     if stages["bubble_by"].null_count():
         yield "Of stages without a figure, neither calls nor waiting were recorded."
     missing = [str(stage) for stage, count in stages.select("stage", "missing").iter_rows() if count]
@@ -100,6 +104,20 @@ def _problems(transfers: pl.DataFrame) -> Iterator[str]:
         )
 
 
+_KNOWN = {
+    "operations": "The recording states the micro-batch of each operation.",
+    "marks": "From ranges of forward and backward, with the waiting in them.",
+}
+
+
+def _blocks(blocks: pl.DataFrame) -> Iterator[str]:
+    """How the passes are known."""
+    by = blocks["known_by"][0]
+    yield _KNOWN.get(
+        by, f"A guess: sends and receives of all {{steps}} fit the schedule {by}. Ends that no call shows are unknown."
+    )
+
+
 PAGE = Page(
     "pipeline",
     "Show how evenly pipeline stages work, how long they wait for one another, and what passes between them.",
@@ -137,6 +155,14 @@ PAGE = Page(
                 *("send_start_ns", "receive_start_ns"),
             ),
             rows=8,
+        ),
+        Section(
+            "pipeline_blocks",
+            "Forward and backward of each micro-batch",
+            name="blocks",
+            sentences=_blocks,
+            hidden=("model_chunk",),
+            rows=12,
         ),
         Section(
             "stage_timeline",

@@ -44,6 +44,11 @@ COLUMNS = columns(
     Column("longest_stage", "int32", "That stage; null with one recorded stage."),
     Column("transfers", "int64", "Sends and receives between stages, pairs and single ones."),
     Column("unpaired", "int64", "Those without a pair."),
+    Column(
+        "exchanges",
+        "int64",
+        "Calls that send and receive at once, which are in no pair: how many transfers they are is unknown.",
+    ),
     nulls="micro_batches model_chunks micro_batches_by ideal_ratio bubble_ratio bubble_ns step_ns largest_work_factor "
     "longest_stage",
 )
@@ -66,7 +71,8 @@ def pipeline_schedule(
     """
     stages = pipeline_places["stages"][0]
     count, chunks, by = _stated(kernels)
-    if by is None and pipeline_transfers is not None and not _has_exchanges(collectives):
+    exchanges = _exchanges(collectives)
+    if by is None and pipeline_transfers is not None and not exchanges:
         count, chunks, by = _counted(pipeline_transfers, stages)
     work = pipeline_stages
     longest = None
@@ -95,6 +101,7 @@ def pipeline_schedule(
         "unpaired": 0
         if pipeline_transfers is None
         else pipeline_transfers.filter(pl.col("paired_by").is_null()).height,
+        "exchanges": exchanges,
     }
     return pl.DataFrame([row], schema=schema_of(COLUMNS))
 
@@ -112,10 +119,10 @@ def _stated(kernels: pl.LazyFrame | None) -> tuple[int | None, int | None, str |
     return count, chunks, OPERATIONS
 
 
-def _has_exchanges(collectives: pl.LazyFrame | None) -> bool:
-    """Whether some calls send and receive at once: then it is unknown how many transfers there are."""
-    calls = COLLECTIVES.or_empty(collectives).filter(pl.col("operation") == "send_recv").head(1).collect()
-    return not calls.is_empty()
+def _exchanges(collectives: pl.LazyFrame | None) -> int:
+    """How many calls send and receive at once."""
+    calls = COLLECTIVES.or_empty(collectives).filter(pl.col("operation") == "send_recv")
+    return int(calls.select(pl.len()).collect().item())
 
 
 def _counted(transfers: pl.DataFrame, stages: int) -> tuple[int | None, int | None, str | None]:
