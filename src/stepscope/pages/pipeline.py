@@ -104,6 +104,44 @@ def _problems(transfers: pl.DataFrame) -> Iterator[str]:
         )
 
 
+CELLS = 56
+"""Blocks in a row of passes."""
+
+_SHADES = {"forward": "▒", "backward": "█"}
+_LANES = (
+    Column("stage", "int32", "", importance=90),
+    Column("rank", "int32", "", importance=89),
+    Column("by_time", "string", "", title="in time", importance=95),
+)
+
+
+def _lanes(run: Run, blocks: pl.DataFrame) -> Derived:
+    """A row for each rank with its passes in one step; of a pass of which one end is known, that end."""
+    import polars as pl
+
+    from stepscope.pages.answering import per_of
+
+    steps = blocks["step"].unique().sort().to_list()
+    rows = blocks.filter(pl.col("step") == steps[min(1, len(steps) - 1)])
+    first, last = rows.select(
+        pl.min_horizontal("start_ns", "end_ns").min(), end=pl.max_horizontal("start_ns", "end_ns").max()
+    ).row(0)
+    if first is None:
+        return Derived(rows.select("stage", "rank").clear().with_columns(by_time=pl.lit("")), columns=_LANES)
+    width = max(last - first, 1)
+    found = []
+    for (stage, rank), passes in rows.sort("stage", "rank").group_by("stage", "rank", maintain_order=True):
+        cells = ["·"] * CELLS
+        for way, start, end in passes.select("direction", "start_ns", "end_ns").iter_rows():
+            ends = [one for one in (start, end) if one is not None]
+            if ends:
+                since, until = (min(int((one - first) * CELLS / width), CELLS - 1) for one in (ends[0], ends[-1]))
+                cells[since : until + 1] = _SHADES[way] * (until + 1 - since)
+        found.append((stage, rank, "".join(cells)))
+    drawn = pl.DataFrame(found, schema={"stage": pl.Int32, "rank": pl.Int32, "by_time": pl.String}, orient="row")
+    return Derived(drawn, f", {per_of(run)} {rows['step'][0]}: ▒ forward, █ backward", columns=_LANES)
+
+
 _KNOWN = {
     "operations": "The recording states the micro-batch of each operation.",
     "marks": "From ranges of forward and backward, with the waiting in them.",
@@ -158,9 +196,17 @@ PAGE = Page(
         ),
         Section(
             "pipeline_blocks",
+            "Passes of each rank in time",
+            name="lanes",
+            derived=_lanes,
+            drawn="by_time",
+            sentences=_blocks,
+            rows=32,
+        ),
+        Section(
+            "pipeline_blocks",
             "Forward and backward of each micro-batch",
             name="blocks",
-            sentences=_blocks,
             hidden=("model_chunk",),
             rows=12,
         ),

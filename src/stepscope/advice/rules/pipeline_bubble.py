@@ -126,7 +126,7 @@ def pipeline_bubble(
     else:
         message = UNKNOWN if ideal is None else LONGER
     facts = _facts(known, pipeline_stages)
-    most = round(min(bubble, ideal) / 2 * known["step_ns"]) if message == FEW else 0
+    most = _at_most(known, pipeline_stages) if message == FEW else 0
     yield Finding(
         rule="pipeline-bubble",
         message=message,
@@ -143,6 +143,15 @@ _EVIDENCE = (
     *("stages", "micro_batches", "model_chunks", "micro_batches_by", "ideal_ratio", "bubble_ratio", "bubble_ns"),
     *("largest_work_factor", "longest_stage"),
 )
+
+
+def _at_most(known: dict[str, Any], stages: pl.DataFrame) -> int:
+    """What twice as many micro-batches save at most: half of what even stages wait, as long as they compute now."""
+    work = stages["work_ns"].mean()
+    if not isinstance(work, float) or known["ideal_ratio"] is None:
+        return 0
+    even_ns = work * known["ideal_ratio"] / (1 - known["ideal_ratio"])
+    return round(min(even_ns, known["bubble_ns"]) / 2)
 
 
 def _facts(known: dict[str, Any], stages: pl.DataFrame) -> dict[str, Any]:
