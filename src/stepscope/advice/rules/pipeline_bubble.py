@@ -151,7 +151,8 @@ def _at_most(known: dict[str, Any], stages: pl.DataFrame) -> int:
     if not isinstance(work, float) or known["ideal_ratio"] is None:
         return 0
     even_ns = work * known["ideal_ratio"] / (1 - known["ideal_ratio"])
-    return round(min(even_ns, known["bubble_ns"]) / 2)
+    least: float = min(even_ns, known["bubble_ns"])
+    return round(least / 2)
 
 
 def _facts(known: dict[str, Any], stages: pl.DataFrame) -> dict[str, Any]:
