@@ -212,7 +212,7 @@ PAGE = Page(
         ),
         Section(
             "stage_timeline",
-            "Operators of a step on the ranks of each stage",
+            "Operators of {a_step} on the ranks of each stage",
             name="timeline",
             hidden=("last_start_ns", "first_end_ns", "mean_end_ns", "kind", "mean_start_ns"),
             rows=12,
