@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import polars as pl
@@ -27,9 +28,15 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 QUESTIONS = ("breakdown", "activity", "segments", "slow_ranks", "operator_flops", "kernel_totals", "waits")
 
 
+def need_ray() -> None:
+    """Skip a test without Ray, but leave loading it, which fixes its settings, to the engine."""
+    if find_spec("ray") is None:
+        pytest.skip("Ray is not installed: make test EXTRAS=ray")
+
+
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Ray]:
-    pytest.importorskip("ray", reason="Ray is not installed: make test EXTRAS=ray")
+    need_ray()
     with Ray(count=2) as engine:
         yield engine
 
@@ -91,7 +98,7 @@ def test_a_store_that_nodes_do_not_see_is_named(engine: Ray, cache: Path, monkey
 
 
 def test_a_cluster_of_our_own_leaves_no_files_and_no_processes(cache: Path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: make test EXTRAS=ray")
+    need_ray()
     folders = {*Path(tempfile.gettempdir()).glob("ss-ray-*")}
     code = f"from stepscope import open_run; open_run({str(EXAMPLE)!r}, engine='ray:1').analyse('breakdown')"
 
@@ -116,7 +123,7 @@ def test_without_ray_the_remedy_is_named(cache: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_cluster_that_does_not_answer_is_named(cache: Path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: make test EXTRAS=ray")
+    need_ray()
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{unused.getsockname()[1]}"
