@@ -225,7 +225,7 @@ def _actor_class(ray: Any) -> Any:
 
             from stepscope._version import __version__  # noqa: PLC0415
 
-            return str(ray.util.get_node_ip_address()), __version__  # type: ignore[no-untyped-call]
+            return str(ray.util.get_node_ip_address()), __version__
 
         def missing(self, paths: list[str]) -> list[str]:
             import os  # noqa: PLC0415
