@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepscope.pages.base import Page, Section
 from stepscope.pages.kernels import BY_RANK
+from stepscope.pages.layout import LAYOUT
 
 PAGE = Page(
     "calls",
@@ -16,7 +17,7 @@ PAGE = Page(
         Section("wait_chains", "Who waits for whom, a {step}", rows=10, hidden=("group",)),
         Section("process_groups", "Process groups", hidden=("members",), rows=10),
     ],
-    options=[BY_RANK],
+    options=[BY_RANK, LAYOUT],
     more="A call is short on the rank that the others wait for, as that one enters last. What holds it up, and what "
     "mending it saves, is told by `stepscope analyze`.",
     scope="job",

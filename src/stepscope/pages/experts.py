@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.pages.base import Page, Section
+from stepscope.pages.layout import LAYOUT
 
 PAGE = Page(
     "experts",
@@ -14,5 +15,6 @@ PAGE = Page(
     ],
     more="The load is the tokens of grouped matrix products if shapes were recorded, else what all-to-all calls bring, "
     "else time. Select the steps to compare with --steps.",
+    options=[LAYOUT],
     scope="job",
 )

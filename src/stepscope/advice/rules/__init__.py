@@ -26,12 +26,12 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     memory_leak,
     pipeline_bottleneck,
     pipeline_bubble,
+    pipeline_flops,
     single_pause,
     slow_group,
     slow_link,
     slow_rank,
     slowed_steps,
-    stage_flops,
     step_interval,
     uneven_work,
 )

@@ -32,7 +32,7 @@ MESSAGES = {
 
 
 @rule("pipeline-flops", MESSAGES, whole_job=True)
-def stage_flops(
+def pipeline_flops(
     device_steps: pl.DataFrame, cluster_advice: pl.DataFrame, rank_flops: pl.DataFrame
 ) -> Iterator[Finding]:
     """State the pipeline stage with the most FLOPs (`pipeline_parallel_flops` of MindSpore Insight) if a profile
