@@ -65,6 +65,7 @@ class RayCluster:
         self._lock = threading.Lock()
         self._ray: Any = None
         self._end: weakref.finalize[..., RayCluster] | None = None
+        self._workers: weakref.WeakSet[RayWorker] = weakref.WeakSet()
 
     @property
     def count(self) -> int:
@@ -80,7 +81,20 @@ class RayCluster:
 
     def worker(self, serve: str) -> RayWorker:
         """A new worker that serves what a function without arguments (`module:name`) returns."""
-        return RayWorker(self._connected(), serve, self._where())
+        worker = RayWorker(self._connected(), serve, self._where())
+        with self._lock:
+            self._workers.add(worker)
+        return worker
+
+    def make_room(self) -> int:
+        """End the workers that do nothing now, which would keep their CPUs from others; they start again when asked.
+
+        Returns:
+            How many go on with what they do.
+        """
+        with self._lock:
+            workers = list(self._workers)
+        return sum(not worker.end_if_idle() for worker in workers)
 
     def close(self) -> None:
         """End the cluster if it was started here, else only the connection, if it is ours."""
@@ -142,6 +156,8 @@ class RayWorker:
     def __init__(self, ray: Any, serve: str, where: str) -> None:
         self._ray, self._serve, self._where = ray, serve, where
         self._actor: Any = None
+        self.at_work = threading.RLock()
+        """Held while it must not be ended: from the start of a call to its reply, or to that of several calls."""
         self.node = ""
         """Address of the node on which it runs, once it does."""
 
@@ -192,12 +208,23 @@ class RayWorker:
         return list(self._call("missing", list(paths)))
 
     def _call(self, method: str, argument: Any) -> Any:
-        self.start()
+        with self.at_work:
+            self.start()
+            try:
+                return self._ray.get(getattr(self._actor, method).remote(argument))
+            except self._ray.exceptions.RayError as error:
+                self.end()
+                raise WorkerLost(_first_line(error)) from error
+
+    def end_if_idle(self) -> bool:
+        """End the process unless it is at work; whether it does not run any more."""
+        if not self.at_work.acquire(blocking=False):
+            return False
         try:
-            return self._ray.get(getattr(self._actor, method).remote(argument))
-        except self._ray.exceptions.RayError as error:
             self.end()
-            raise WorkerLost(_first_line(error)) from error
+        finally:
+            self.at_work.release()
+        return True
 
     def end(self) -> None:
         """End the process; what was sent to it is forgotten."""

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +18,7 @@ import psutil
 import pytest
 from polars.testing import assert_frame_equal
 
-from stepscope import StepscopeError, Unavailable, open_run
+from stepscope import StepscopeError, Unavailable, open_run, ray_workers
 from stepscope.analysis import ANALYSES
 from stepscope.ingest import inputs
 from stepscope.ray_workers import RayWorker
@@ -70,6 +71,41 @@ def test_ray_and_processes_give_the_same_tables_as_this_process(
                 assert_frame_equal(found[question], expected, check_exact=True)
             else:
                 assert found[question] == expected
+
+
+def test_a_directory_is_read_after_questions_to_all_workers(
+    engine: Ray, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "_LEAST_PROCESS_BYTES", 1)
+    monkeypatch.setattr(ray_workers, "_START_S", 30.0)
+    first = open_run(EXAMPLE, engine=engine)
+    answer = first.analyse("breakdown")
+    shutil.rmtree(cache)
+
+    second = open_run(EXAMPLE, engine=engine)
+
+    assert second.issues.rows() == first.issues.rows()
+    assert_frame_equal(second.analyse("breakdown"), answer)
+
+
+def test_workers_that_are_at_work_go_on(engine: Ray, cache: Path) -> None:
+    idle, busy = (engine.cluster.worker("stepscope.run.worker:serving") for _ in range(2))
+    held = threading.Event()
+    done = threading.Event()
+
+    def work() -> None:
+        with busy.at_work:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    held.wait()
+    assert engine.cluster.make_room() == 1
+    done.set()
+    thread.join()
+    assert engine.cluster.make_room() == 0
+    assert not idle.is_started
 
 
 def test_a_worker_that_died_is_replaced_and_one_that_dies_twice_is_named(engine: Ray, cache: Path) -> None:

@@ -61,7 +61,9 @@ def read_in_cluster(
         finally:
             results.put(None)
 
-    workers = [cluster.worker(_SERVE) for _ in range(min(cluster.count, most, len(waiting)))]
+    busy = cluster.make_room()
+    count = max(cluster.count - busy, 1)
+    workers = [cluster.worker(_SERVE) for _ in range(min(count, most, len(waiting)))]
     threads = [threading.Thread(target=take_tasks, args=(worker,), daemon=True) for worker in workers]
     for thread in threads:
         thread.start()

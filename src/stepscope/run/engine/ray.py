@@ -55,7 +55,6 @@ class _Worker(Worker):
 
     def __init__(self, worker: RayWorker) -> None:
         self._worker = worker
-        self._lock = threading.Lock()
         self._runs: list[int] = []
 
     def reply(self, order: Order) -> bytes:
@@ -64,7 +63,7 @@ class _Worker(Worker):
         Raises:
             StepscopeError: If its node does not have the stored rows.
         """
-        with self._lock:
+        with self._worker.at_work:
             try:
                 if not self._worker.is_started:
                     self._worker.start()
@@ -88,6 +87,6 @@ class _Worker(Worker):
 
     def close(self) -> None:
         """See `Worker`."""
-        with self._lock:
+        with self._worker.at_work:
             self._worker.end()
             self._runs = []
