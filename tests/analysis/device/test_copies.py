@@ -78,6 +78,15 @@ def test_copies_that_overlap_add_up() -> None:
     assert rows.select("duration_ns", "max_bytes_per_s").rows() == [(5000, 1e9), (5000, 2e9), (5000, 1e9), (0, 0.0)]
 
 
+@pytest.mark.parametrize("points", [0, 1])
+def test_copies_that_touch_do_not_add_up(points: int) -> None:
+    both = [copy(TO_DEVICE, 0, 5, 5_000), copy(TO_DEVICE, 5, 10, 5_000)]
+
+    rows = run_of(both).analyse("copy_rates", points=points)
+
+    assert rows["max_bytes_per_s"].max() == 1e9
+
+
 def test_there_is_no_answer_without_copies() -> None:
     with pytest.raises(Unavailable, match="no copies or fills"):
         run_of([Work("mm", 60, 80)]).analyse("copies")

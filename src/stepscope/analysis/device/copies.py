@@ -132,6 +132,7 @@ def copy_rates(kernels: pl.LazyFrame, points: int = 200) -> pl.DataFrame:
             ]
         ),
         keys,
+        down_first=True,
     ).with_columns(level=_without_dust())
     if not points:
         rows = changed.rename({AT: "start_ns"})

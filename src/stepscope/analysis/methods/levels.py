@@ -9,18 +9,20 @@ import polars as pl
 AT = "at_ns"
 
 
-def levels(changes: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def levels(changes: pl.DataFrame, keys: Sequence[str], down_first: bool = False) -> pl.DataFrame:
     """The level after each change, and how long it lasts.
 
     Args:
         changes: `keys`, `at_ns` and `change`, by how much the level goes up there (or down, if below 0).
         keys: What has a level of its own; the first is the rank.
+        down_first: Whether of changes at the same time those that go down come first, as where one use ends and the
+            next one begins. Else those that go up do, as of what comes and leaves at once.
 
     Returns:
-        `keys`, `at_ns`, `level` and `duration_ns` until the next change (0 after the last one), in order; of changes at
-        the same time those that go up come first.
+        `keys`, `at_ns`, `level` and `duration_ns` until the next change (0 after the last one), in order.
     """
-    ordered = changes.sort(*keys, AT, "change", descending=[*([False] * len(keys)), False, True], nulls_last=True)
+    falling = [*([False] * len(keys)), False, not down_first]
+    ordered = changes.sort(*keys, AT, "change", descending=falling, nulls_last=True)
     until = pl.col(AT).shift(-1).over(keys)
     return ordered.select(
         *keys,
