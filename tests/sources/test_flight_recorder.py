@@ -16,9 +16,19 @@ import pytest
 from stepscope import open_run
 from stepscope.errors import NothingReadable
 from stepscope.sources.flight_recorder import pickled
+from stepscope.sources.flight_recorder.calls import dump_of
 from stepscope.sources.flight_recorder.pickled import RefusedPickle, plain_data
 from stepscope.tables import RECORDED_CALLS
 from tests.sources.flight_dumps import BASE_NS, call, dump, receive, waits, write_dump, write_job
+
+
+@pytest.mark.parametrize(
+    ("element_type", "size"), [("Float8_e4m3fn", 1024), ("c10::Half", 2048), ("ComplexHalf", 4096), ("Opaque", None)]
+)
+def test_the_size_of_a_call_follows_from_its_data_type(element_type: str, size: int | None) -> None:
+    (row,) = dump_of(dump([call(input_dtypes=[element_type])])).rows
+
+    assert row["size_bytes"] == size
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])

@@ -14,7 +14,8 @@ import pytest
 from stepscope.errors import UnreadableInput
 from stepscope.sources.head import read_head
 from stepscope.sources.kineto import KinetoSource
-from stepscope.sources.kineto.communication import element_bytes, operation_of, size_bytes, tensor_bytes
+from stepscope.sources.kineto.communication import operation_of, size_bytes, tensor_bytes
+from stepscope.sources.torch_types import element_bytes
 from stepscope.store import MemorySink
 from stepscope.tables import TABLES
 
@@ -212,7 +213,7 @@ def test_sizes_come_from_shapes_and_types() -> None:
     assert tensor_bytes("[[4294967296, 4294967296]]", '["float"]') == (None, "float")  # beyond what tables hold
     assert tensor_bytes("[[-1, 8]]", '["float"]') == (None, "float")
     assert size_bytes(2**62, 1, "Float") is None
-    assert [element_bytes(t) for t in ("Float8_e4m3fn", "Long", "unsigned char", None)] == [1, 8, 1, None]
+    assert [element_bytes(t) for t in ("Float8_e4m3fn", "ComplexHalf", "unsigned char", None)] == [1, 4, 1, None]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 from stepscope.json_values import as_text, small_number, whole_number
 from stepscope.present import data_type
 from stepscope.selection import describe_numbers
+from stepscope.sources.torch_types import element_bytes
 
 DEFAULT_GROUP = "default_pg"
 """Description of the group of all ranks."""
@@ -35,14 +36,6 @@ _NAMES = {
     "all_reduce_barrier": "barrier",
     "all_reduce_sparse": "all_reduce",
     "broadcast_oop": "broadcast",
-}
-_ELEMENT_BYTES = {
-    **dict.fromkeys(("Byte", "Char", "Bool", "QInt8", "QUInt8"), 1),
-    **dict.fromkeys(("Float8_e4m3fn", "Float8_e5m2", "Float8_e4m3fnuz", "Float8_e5m2fnuz", "Float8_e8m0fnu"), 1),
-    **dict.fromkeys(("Short", "Half", "BFloat16", "UInt16"), 2),
-    **dict.fromkeys(("Int", "Float", "UInt32", "ComplexHalf"), 4),
-    **dict.fromkeys(("Long", "Double", "UInt64", "ComplexFloat"), 8),
-    "ComplexDouble": 16,
 }
 
 
@@ -265,7 +258,7 @@ def _bytes(shapes: list[list[int]], types: list[str]) -> int | None:
     """Bytes of some tensors; types of one kind may be listed once for all."""
     if types and len(types) < len(shapes):
         types = types * len(shapes) if len(types) == 1 else []
-    widths = [_ELEMENT_BYTES.get(one) for one in types]
+    widths = [element_bytes(one) for one in types]
     if not shapes or len(widths) < len(shapes):
         return None
     sizes = [None if width is None else math.prod(shape) * width for shape, width in zip(shapes, widths, strict=False)]

@@ -12,6 +12,7 @@ from stepscope.json_files import value_in
 from stepscope.json_values import whole_number
 from stepscope.sources.communication_names import is_library_kernel
 from stepscope.sources.distinct import Distinct
+from stepscope.sources.torch_types import element_bytes
 
 HOST_CALL = r"^(gloo|mpi|ucc):"
 DEVICE_CALL = r"^(nccl|rccl|xccl|hccl|ucc|mpi):"
@@ -36,14 +37,6 @@ _OPERATIONS = (
     (r"gather", "gather"),
     (r"reduce", "reduce"),
 )
-_ELEMENT_BYTES = {
-    1: ("byte", "char", "bool", "int8", "uint8", "signed char", "unsigned char", "float8", "int8_t", "uint8_t"),
-    2: ("half", "bfloat16", "short", "float16", "int16", "short int", "uint16"),
-    4: ("float", "int", "float32", "int32", "uint32", "unsigned int"),
-    8: ("double", "long", "long int", "float64", "int64", "uint64", "complexfloat", "complex<float>"),
-    16: ("complexdouble", "complex<double>"),
-}
-_BYTES = {name: size for size, names in _ELEMENT_BYTES.items() for name in names}
 
 
 def operation_of(text: pl.Expr) -> pl.Expr:
@@ -53,14 +46,6 @@ def operation_of(text: pl.Expr) -> pl.Expr:
     recorded = bare.str.extract(r"^(?:nccl\w*kernel_)?(?:\w+::)*(\w+)", 1)
     known = [pl.when(words.str.contains(pattern)).then(pl.lit(name)) for pattern, name in _OPERATIONS]
     return pl.coalesce(*known, recorded, pl.lit("unknown"))
-
-
-def element_bytes(element_type: str | None) -> int | None:
-    """Bytes of one element of a data type as PyTorch spells it (`Float`, `c10::BFloat16`, `long int`)."""
-    if not element_type:
-        return None
-    name = element_type.lower().replace("c10::", "").replace("at::", "").strip()
-    return 1 if name.startswith("float8") else _BYTES.get(name)
 
 
 def size_bytes(elements_in: int | None, elements_out: int | None, element_type: str | None) -> int | None:
