@@ -217,6 +217,13 @@ def test_a_rank_of_a_flat_profile_with_fewer_steps_or_of_another_job_is_named(tm
     assert {f.rule for f in advise(short)} == set()
 
 
+def test_several_ranks_with_fewer_steps_are_told_in_one_sentence(tmp_path: Path) -> None:
+    for rank in range(5):
+        classic(tmp_path / "profiler", rank, world=5, steps=5 if rank > 1 else 3)
+
+    assert warnings(open_run(tmp_path))[0][1].startswith("ranks 0-1 have 3 steps, most others have 5;")
+
+
 def test_a_flat_profile_and_the_directories_of_its_ranks_count_each_rank_once(tmp_path: Path) -> None:
     """As MindSpore 2.3 leaves them: the directories of the ranks say more; the flat files are a run of their own."""
     for trace in test_agree.job():

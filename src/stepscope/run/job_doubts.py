@@ -29,19 +29,19 @@ def doubts(recordings: Mapping[int, Recording], world_size: int | None, path: Pa
     yield from _different(
         recordings,
         lambda own: own.rows.get("steps"),
-        "{rank} has {own} steps, most others have {usual}; what compares ranks uses the steps that they share",
+        "{rank} {has} {own} steps, most others have {usual}; what compares ranks uses the steps that they share",
         "Copy its files again if its recording should be as long as the others",
     )
     yield from _different(
         recordings,
         _sizes,
-        "{rank} recorded other parallel sizes than most others ({own}, not {usual}), so it may be of another job",
+        "{rank} recorded other parallel sizes than most others ({own}, not {usual}), so {it} may be of another job",
         "Check whether its files belong to this job; open them by themselves if not",
     )
     yield from _different(
         recordings,
         _software,
-        "{rank} was recorded by {own}, most others by {usual}, so it may be of another job",
+        "{rank} {was} recorded by {own}, most others by {usual}, so {it} may be of another job",
         "Check whether its files belong to this job; open them by themselves if not",
     )
 
@@ -57,6 +57,10 @@ def _missing(recordings: Mapping[int, Recording], world_size: int | None, path: 
     problem = f"{here} of the job's {world_size} ranks {'is' if here == 1 else 'are'} here{named}"
     remedy = "Open the recordings of all ranks together to compare them"
     yield Issue("warning" if is_most else "note", str(path), problem, remedy)
+
+
+_WORDS = ({"has": "has", "was": "was", "it": "it"}, {"has": "have", "was": "were", "it": "they"})
+"""Words of one rank, and of several."""
 
 
 def _different(
@@ -75,17 +79,9 @@ def _different(
         if found != usual:
             by_value.setdefault(found, []).append(rank)
     for found, ranks in by_value.items():
-        words = {"rank": named_numbers("rank", ranks), "own": found, "usual": usual}
-        text = problem if len(ranks) == 1 else _plural(problem)
+        words = {"rank": named_numbers("rank", ranks), "own": found, "usual": usual, **_WORDS[len(ranks) > 1]}
         file = str(recordings[ranks[0]].path)
-        yield Issue("warning", file, text.format(**words), remedy, rank=ranks[0] if len(ranks) == 1 else None)
-
-
-def _plural(problem: str) -> str:
-    changes = {"} has ": "} have ", "} was ": "} were ", " it may ": " they may "}
-    for one, several in changes.items():
-        problem = problem.replace(one, several)
-    return problem
+        yield Issue("warning", file, problem.format(**words), remedy, rank=ranks[0] if len(ranks) == 1 else None)
 
 
 def _sizes(recording: Recording) -> str | None:
