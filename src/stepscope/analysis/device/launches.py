@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.launch_owners import owners
-from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.methods.statistics import duration_statistics, rounded
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
 from stepscope.tables.base import Column
@@ -69,23 +69,21 @@ def _counted(limits: Limits) -> list[pl.Expr]:
     ]
 
 
+_SPREAD = {"mean": "Mean", "median": "Median", "p95": "95th percentile (observed) of the", "max": "Longest"}
+"""What is told of times, in words."""
+
+
 def _spread(name: str, what: str, importance: int) -> tuple[Column, ...]:
     return tuple(
         Column(f"{name}_{which}_ns", "int64", f"{word} {what}.", importance=importance - place)
-        for place, (which, word) in enumerate(
-            (("mean", "Mean"), ("median", "Median"), ("p95", "95th percentile (observed) of the"), ("max", "Longest"))
-        )
+        for place, (which, word) in enumerate(_SPREAD.items())
     )
 
 
 def _spread_of(column: str) -> list[pl.Expr]:
-    value, name = pl.col(column), column.removesuffix("_ns")
-    return [
-        rounded(value.mean()).alias(f"{name}_mean_ns"),
-        value.quantile(0.5, "lower").cast(pl.Int64).alias(f"{name}_median_ns"),
-        value.quantile(0.95, "higher").cast(pl.Int64).alias(f"{name}_p95_ns"),
-        value.max().alias(f"{name}_max_ns"),
-    ]
+    statistics = {one.meta.output_name(): one for one in duration_statistics(column)}
+    name = column.removesuffix("_ns")
+    return [statistics[f"{which}_ns"].alias(f"{name}_{which}_ns") for which in _SPREAD]
 
 
 @analysis(
