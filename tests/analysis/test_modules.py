@@ -12,35 +12,45 @@ from stepscope import open_run
 from stepscope.errors import Unavailable
 from stepscope.run import Run
 from stepscope.tables import FLOWS, KERNELS, OPERATORS, RANKS, SLICES
+from stepscope.tables.slices import MODULE_MARKS
 
 FORWARD, BACKWARD = "1", "2"
 Call = tuple[str, int, int, str]
 """Name, start, end, thread."""
 
 
-def recorded(modules: list[Call], operators: list[tuple[Call, int]], flows: list[tuple[int, int]], **facts: Any) -> Run:
+def recorded(
+    modules: list[Call],
+    operators: list[tuple[Call, int]],
+    flows: list[tuple[int, int]],
+    marks: bool = False,
+    **facts: Any,
+) -> Run:
     """A rank in which each operator launches one kernel of some length.
 
     Args:
         modules: Ranges of modules.
         operators: Each with the length of its kernel; 0 for none.
         flows: Starts of forward and backward operators that belong together.
+        marks: Whether modules are ranges that a script marks.
     """
     rows: list[dict[str, Any]] = []
     for name, start, end, thread in modules:
-        named = {"category": "python", "name": f"nn.Module: {name}"}
+        named = {"category": "python", "name": f"nn.Module: {name}", "process": "p"}
+        if marks:
+            named = {"category": "annotation", "name": name, "process": MODULE_MARKS}
         rows.append({**named, "start_ns": start, "duration_ns": end - start, "thread": thread})
     calls, kernels = [], []
     for number, ((name, start, end, thread), length) in enumerate(operators):
         place = {"start_ns": start, "duration_ns": end - start, "thread": thread, "name": name}
-        rows.append({**place, "category": "operator"})
+        rows.append({**place, "category": "operator", "process": "p"})
         calls.append({**place, "external_id": number, "slice": len(rows) - 1, "forward_thread": None})
         if thread == BACKWARD:
             calls[-1]["forward_thread"] = 1
         if length:
             device = {"kind": "compute", "name": f"{name}_kernel", "start_ns": 1000 + start, "duration_ns": length}
             kernels.append({**device, "external_id": number, "kernel": len(kernels)})
-    slices = pl.DataFrame(rows).with_row_index("slice").with_columns(process=pl.lit("p"))
+    slices = pl.DataFrame(rows).with_row_index("slice")
     shapes = {"input_shapes": "[[2, 3], [3, 4]]", "input_types": '["float", "float"]', "type": None}
     links = [
         {"kind": "forward_backward", "flow": str(one), "from_ns": a, "from_thread": FORWARD, "to_ns": b}
@@ -81,6 +91,54 @@ def test_work_counts_for_the_innermost_module_and_all_around_it() -> None:
         ("Net_0/Linear_0", 1, 1, 16, 5, 11, 16, 2),
         ("Net_0/Linear_1", 1, 1, 7, 7, 0, 7, 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("model", "model/layers/0"), [("model", 0, 100, 30), ("model/layers/0", 1, 70, 70)]),
+        (("a/model", "layers"), [("a/model", 0, 100, 30), ("a/model/layers", 1, 70, 70)]),
+    ],
+)
+def test_marks_may_be_named_by_paths_with_modules_that_never_run(
+    names: tuple[str, str], expected: list[tuple[str, int, int, int]]
+) -> None:
+    outer, inner = names
+    work = [(("aten::mm", 12, 20, FORWARD), 70), (("aten::add", 42, 45, FORWARD), 30)]
+
+    found = recorded([(outer, 0, 100, FORWARD), (inner, 10, 40, FORWARD)], work, [], marks=True).analyse("modules")
+
+    assert found.select("module", "depth", "kernel_ns", "own_ns").rows() == expected
+    assert found["share_ratio"].to_list() == [1.0, 0.7]
+
+
+MARKS = [
+    ("model", 0, 300, FORWARD),
+    ("model/layers/0", 10, 90, FORWARD),
+    ("model/layers/0/mlp", 20, 60, FORWARD),
+    ("model/layers", 100, 200, FORWARD),
+    ("model/layers/0", 110, 190, FORWARD),
+    ("model/layers/0", 310, 390, FORWARD),
+    ("other/part", 400, 450, FORWARD),
+    ("x/Linear_0", 500, 600, FORWARD),
+    ("Linear_0", 510, 520, FORWARD),
+    ("Linear_0", 700, 710, FORWARD),
+]
+
+
+@pytest.mark.parametrize("marks", [True, False])
+def test_the_work_of_modules_at_the_top_and_outside_of_all_is_all_work(marks: bool) -> None:
+    """Paths that run in different places, in modules that ran only now and then, and outside of all."""
+    work = [(("aten::mm", start + 1, start + 3, FORWARD), 1 << at) for at, (_, start, _, _) in enumerate(MARKS)]
+    run = recorded(MARKS, [*work, (("aten::mm", 900, 910, FORWARD), 1 << 20)], [], marks=marks)
+
+    found, listed = run.analyse("modules"), run.analyse("module_operators")
+
+    assert found["module"].is_unique().all()
+    assert found["own_ns"].sum() == (1 << len(MARKS)) - 1
+    top, outside = found.filter(pl.col("depth") == 0), listed.filter(pl.col("module").is_null())
+    assert top["kernel_ns"].sum() + outside["total_ns"].sum() == listed["total_ns"].sum()
+    assert listed.drop_nulls("parent")["parent"].is_in(found["module"].to_list()).all()
 
 
 def test_all_work_is_listed_once() -> None:

@@ -2,6 +2,12 @@
 
 from stepscope.tables.base import STEP, Column, Table
 
+MARKS = "MSTX"
+"""`process` of ranges that a script marks by Ascend's mstx."""
+
+MODULE_MARKS = "MSTX Module"
+"""That of those of the domain `Module`; they are apart, so that they enclose one another and nothing else."""
+
 SLICES = Table(
     name="slices",
     doc="One row per timed range on a host thread or device stream.",

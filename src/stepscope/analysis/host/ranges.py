@@ -12,6 +12,7 @@ from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.sources.ancestors import climb
 from stepscope.tables.base import Column
+from stepscope.tables.slices import MARKS
 
 CATEGORIES = {"annotation": "host", "device_annotation": "device", "mark": "point"}
 """Category of slices to where a range was recorded."""
@@ -73,7 +74,7 @@ def _marked(slices: pl.LazyFrame) -> pl.DataFrame:
     columns = ("rank", "slice", "process", "name", "duration_ns", "correlation")
     place = pl.col("category").replace_strict(CATEGORIES, return_dtype=pl.String)
     every = pl.concat(batches(rows.select(*columns, place=place)))
-    is_mstx = (pl.col("process") == "MSTX").fill_null(False)
+    is_mstx = (pl.col("process") == MARKS).fill_null(False)
     keys = ["rank", "correlation"]
     on_host = every.filter(is_mstx, pl.col("place") == "host", pl.col("correlation").is_not_null())
     names = on_host.unique(keys, keep="first", maintain_order=True).select(*keys, marked="name")

@@ -9,12 +9,10 @@ import polars as pl
 from stepscope.sources.ancestors import running
 from stepscope.sources.nesting import nest
 from stepscope.tables import FLOWS
+from stepscope.tables.slices import MODULE_MARKS
 
 PYTHON_MODULE = "nn.Module: "
 """How PyTorch's profiler names the ranges of modules among those of Python functions."""
-
-MODULE_MARKS = "MSTX Module"
-"""Process of marked ranges of the domain `Module` (`slices.process`)."""
 
 BETWEEN = "/"
 """Stands between modules in a path."""
@@ -27,8 +25,8 @@ def is_module() -> pl.Expr:
 
 
 def module_calls(slices: pl.LazyFrame) -> pl.DataFrame:
-    """The ranges of the modules of one rank, with `path`, `parent` (path of the module around it; null at the top) and
-    `row_parent` (its row).
+    """The ranges of the modules of one rank, with `path`, `parent` (path of the module around it; null at the top; the
+    same for all ranges of a path) and `row_parent` (the row around it).
 
     A path is the names of the modules around it, outermost first; names that begin with that of the module around them
     are paths already. PyTorch numbers the modules of a class, so one that runs outside of all others, to compute its
@@ -44,7 +42,8 @@ def module_calls(slices: pl.LazyFrame) -> pl.DataFrame:
         if parent is not None and is_numbered and len(path) > len(inside.get(name, "")):
             inside[name] = path
     paths = _paths(names, parents, inside)
-    outer = [path.rpartition(BETWEEN)[0] or None for path in paths]
+    around = _around(paths, parents)
+    outer = [around[path] for path in paths]
     found = {"path": pl.Series(paths, dtype=pl.String), "parent": pl.Series(outer, dtype=pl.String)}
     return rows.with_columns(**found, row_parent=above)
 
@@ -59,6 +58,15 @@ def _paths(names: Sequence[str], parents: Sequence[int | None], inside: Mapping[
         else:
             paths.append(name if name.startswith(f"{outer}{BETWEEN}") else f"{outer}{BETWEEN}{name}")
     return paths
+
+
+def _around(paths: Sequence[str], parents: Sequence[int | None]) -> dict[str, str | None]:
+    """The module around each path: the innermost one in which a range of it ran, so that each has one place."""
+    around: dict[str, str | None] = {}
+    for path, parent in zip(paths, parents, strict=True):
+        outer, known = None if parent is None else paths[parent], around.get(path)
+        around[path] = max(outer or "", known or "", key=len) or None
+    return around
 
 
 def innermost(ranges: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.flops.flops import KEYS, countable
 from stepscope.analysis.methods.launch_owners import owners
-from stepscope.analysis.methods.module_ranges import BETWEEN, innermost, module_calls
+from stepscope.analysis.methods.module_ranges import innermost, module_calls
 from stepscope.analysis.modules.module_operators import MODULE, operator_places
 from stepscope.analysis.registry import analysis
 from stepscope.tables import OPERATORS
@@ -54,7 +54,7 @@ def modules(
     """
     ranges = module_calls(slices)
     sums = ranges.group_by("path", "parent").agg(calls=pl.len().cast(pl.Int64), host_ns=pl.col("duration_ns").sum())
-    sums = sums.with_columns(depth=_depths(sums["path"].to_list()))
+    sums = sums.with_columns(depth=_depths(sums["path"].to_list(), sums["parent"].to_list()))
     of_phase = {
         f"{phase}_ns": pl.col("total_ns").filter(pl.col("phase") == phase).sum() for phase in ("forward", "backward")
     }
@@ -135,17 +135,17 @@ def _of_kernels(
     return known.join(owners(kernels, operators, slices), on="kernel").select("slice", "flops")
 
 
-def _depths(paths: Sequence[str]) -> pl.Series:
+def _depths(paths: Sequence[str], parents: Sequence[str | None]) -> pl.Series:
     """How many of the modules contain each of them."""
-    known = set(paths)
-    depths = [sum(other in known for other in _outer(path)) for path in paths]
+    around = dict(zip(paths, parents, strict=True))
+    depths = [sum(1 for _ in _outer(path, around)) for path in paths]
     return pl.Series(depths, dtype=pl.Int32)
 
 
-def _outer(path: str) -> Iterator[str]:
-    while BETWEEN in path:
-        path = path.rpartition(BETWEEN)[0]
-        yield path
+def _outer(path: str, around: Mapping[str, str | None]) -> Iterator[str]:
+    while (outer := around[path]) is not None:
+        yield outer
+        path = outer
 
 
 def _with_inner(rows: pl.DataFrame) -> pl.DataFrame:

@@ -9,6 +9,7 @@ from stepscope.sources.ascend.exported_rank import HOST, OPERATOR_STARTS, first_
 from stepscope.sources.ascend.kernel_tables import API_WORDS
 from stepscope.sources.ascend.slice_tables import framework_ranges
 from stepscope.sources.ascend.timeline import Timeline
+from stepscope.tables.slices import MARKS, MODULE_MARKS
 
 _THREAD = {"global_thread": "globalTid"}
 _OPERATOR = {
@@ -84,8 +85,7 @@ def read_marks(database: Database) -> pl.DataFrame:
     return shaped(
         _on_thread(rows.drop_nulls("name")).with_columns(
             category=pl.when(is_point).then(pl.lit("mark")).otherwise(pl.lit("annotation")),
-            # ranges of modules are apart, so that they enclose one another and nothing else
-            process=pl.when(pl.col("domain") == "Module").then(pl.lit("MSTX Module")).otherwise(pl.lit("MSTX")),
+            process=pl.when(pl.col("domain") == "Module").then(pl.lit(MODULE_MARKS)).otherwise(pl.lit(MARKS)),
             correlation=CONNECTION,
         ),
         HOST,
