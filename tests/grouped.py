@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from builders import EPOCH_NS, toy_recording
-from stepscope.run.jobs import Job, group
+from stepscope.run.job import Job
+from stepscope.run.jobs import group
 from stepscope.store import MemoryRecording
 
 S = 1_000_000_000

@@ -10,7 +10,8 @@ import pytest
 
 from builders import EPOCH_NS, toy_recording
 from grouped import S, all_members, at, members
-from stepscope.run.jobs import BARE, Job, group
+from stepscope.run.job import Job
+from stepscope.run.jobs import BARE, group
 from stepscope.store import MemoryRecording
 
 

@@ -67,7 +67,7 @@ def _print_tables(runs: Runs, tables: Tables, *, wide: bool) -> None:
 
 
 def _show(out: Output, run: Run, number: str, tables: Tables) -> None:
-    from stepscope.pages.reasons import missing_data
+    from stepscope.pages.reasons import missing_data, supplied_data
     from stepscope.present import plural
 
     ranks = _ranks(run)
@@ -78,19 +78,19 @@ def _show(out: Output, run: Run, number: str, tables: Tables) -> None:
     for name, make in tables.items():
         out.say("")
         out.raw_table(ranks.drop(alike) if name == "ranks" else make(run))
-    missing = missing_data(run)
-    if missing:
-        out.say("")
-        out.say("Missing:")
-    for line in missing:
-        out.say(f"  {line}", "dim", indent=4)
+    for heading, lines in (("From another recording:", supplied_data(run)), ("Missing:", missing_data(run))):
+        if lines:
+            out.say("")
+            out.say(heading)
+        for line in lines:
+            out.say(f"  {line}", "dim", indent=4)
     out.say("")
 
 
 def _print_json(runs: Runs, tables: Tables) -> None:
     """One object: `runs`, each with its tables, why data is missing, and the issues; and `unread` inputs."""
     from stepscope.cli.output import print_document
-    from stepscope.pages.reasons import missing_data
+    from stepscope.pages.reasons import missing_data, supplied_data
     from stepscope.paths import shown
 
     documents = [
@@ -99,6 +99,7 @@ def _print_json(runs: Runs, tables: Tables) -> None:
             "name": run.name,
             "path": shown(run.path),
             **{name: make(run).to_dicts() for name, make in tables.items()},
+            "supplied": supplied_data(run),
             "missing": missing_data(run),
             "issues": run.issues.to_dicts(),
         }

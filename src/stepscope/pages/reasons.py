@@ -9,6 +9,7 @@ import polars as pl
 from stepscope.analysis.registry import find_analysis
 from stepscope.errors import Unavailable
 from stepscope.present import listed
+from stepscope.run.supplements import described
 from stepscope.selection import named_numbers
 from stepscope.sources.base import PROFILER_REASONS, Source
 from stepscope.sources.registry import all_sources, source_of
@@ -130,6 +131,16 @@ def missing_data(run: Run) -> list[str]:
         some = f" ({named_numbers('rank', lacking)})" if len(lacking) < len(run.ranks) else ""
         kinds.setdefault("; ".join(_why(run, table)), []).append(table + some)
     return [f"{', '.join(tables)}: {reason}" for reason, tables in kinds.items()]
+
+
+def supplied_data(run: Run) -> list[str]:
+    """A line for each directory that supplies tables which the ranks' own recordings lack."""
+    found: dict[str, dict[str, list[int]]] = {}
+    for rank in run.ranks:
+        for table in () if rank.supplement is None else rank.supplement.tables:
+            tables = found.setdefault(str(rank.recording_of(table).path), {})
+            tables.setdefault(table, []).append(rank.rank)
+    return [f"{described(tables)}: from {path}" for path, tables in found.items()]
 
 
 def _has_functions(run: Run) -> bool:

@@ -11,10 +11,11 @@ from itertools import combinations
 from pathlib import Path
 
 from stepscope.paths import natural
+from stepscope.run.job import Job, Member
 from stepscope.run.job_doubts import doubts, shifted, strays
 from stepscope.run.job_folders import common_folders
 from stepscope.run.job_pieces import Piece, piece_of
-from stepscope.sources.registry import family_of
+from stepscope.run.job_supplements import completed
 from stepscope.store.recording import Recording
 from stepscope.tables.issues import Issue
 
@@ -35,32 +36,6 @@ BARE = frozenset({"ranks", "groups", "steps", "slices", "rank_figures", "issues"
 
 SLACK_NS = 10_000_000_000
 """How much host clocks may differ, and recordings may start apart, in one job."""
-
-
-@dataclass(frozen=True)
-class Member:
-    """A recording and its rank in the job."""
-
-    rank: int
-    origin: str
-    recording: Recording
-
-
-@dataclass
-class Job:
-    """Recordings that form one run; `newest` orders jobs (ns since the epoch)."""
-
-    members: list[Member]
-    name: str
-    path: Path
-    newest: int
-    issues: list[Issue]
-    world_size: int | None = None
-
-    @property
-    def family(self) -> str:
-        """Family of the format of its recordings."""
-        return family_of(self.members[0].recording.source)
 
 
 def group(recordings: Iterable[Recording]) -> list[Job]:
@@ -85,7 +60,7 @@ def group(recordings: Iterable[Recording]) -> list[Job]:
     for job in jobs:
         paths = {str(member.recording.path) for member in job.members}
         job.issues.extend(issue for kept, issue in issues if kept in paths)
-    repeated = _repeated(jobs)
+    repeated = set(map(id, completed(jobs)))
     jobs.sort(
         key=lambda job: (_is_dump(job), id(job) in repeated, -len(job.members), _is_bare(job), -job.newest, job.name)
     )
@@ -290,29 +265,6 @@ def _with_other_clocks(runs: Sequence[_Pieces]) -> list[_Pieces]:
             joined |= {id(run): None for run in same} | {id(same[0]): whole}
     found = (joined.get(id(run), run) for run in runs)
     return [run for run in found if run is not None]
-
-
-def _repeated(jobs: Sequence[Job]) -> set[int]:
-    """Flat profiles in whose directory other recordings of the same ranks lie that hold more, as of MindSpore 2.3:
-    `profiler/` has the files of all ranks, and a directory `..._ascend_ms` for each."""
-    found = set()
-    for job in jobs:
-        flat = {member.recording.path for member in job.members}
-        numbers = {member.rank for member in job.members}
-        for other in (other for other in jobs if other.family != job.family):
-            below = [flat & {*member.recording.path.parents} for member in other.members]
-            covers = numbers <= {member.rank for member in other.members} and _rows(other) > _rows(job)
-            if below and all(below) and covers:
-                found.add(id(job))
-                path = str(min(flat))
-                problem = "holds files of the same ranks, which are a run of their own and are not shown here"
-                other.issues.append(Issue("note", path, problem, "Choose it with --run"))
-                break
-    return found
-
-
-def _rows(job: Job) -> int:
-    return sum(sum(member.recording.rows.values()) for member in job.members)
 
 
 def _report_strays(jobs: Sequence[Job]) -> None:

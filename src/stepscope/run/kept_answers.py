@@ -31,7 +31,16 @@ from stepscope.run.answer_cache import size_of
 from stepscope.run.encoding import NotSendable, decoded, encoded
 from stepscope.run.rank import Rank
 from stepscope.selection import Selection
-from stepscope.store import About, KeptRecords, StoredRank, StoredRecording, list_answers, max_bytes
+from stepscope.store import (
+    About,
+    KeptRecords,
+    Recording,
+    StoredRank,
+    StoredRecording,
+    StoredSupplement,
+    list_answers,
+    max_bytes,
+)
 from stepscope.tables.issues import Issue
 
 _LOG = logging.getLogger(__name__)
@@ -179,11 +188,23 @@ def _hashed(asked: Any) -> bytes:
 
 def _stored(rank: Rank, store: Path) -> StoredRank | None:
     """What identifies a rank; None if its rows are not in the store."""
-    recording = rank.recording
+    own = _entry(rank.recording, store)
+    if own is None:
+        return None
+    supplement = None
+    if rank.supplement is not None:
+        other = _entry(rank.supplement.recording, store)
+        if other is None:
+            return None
+        supplement = StoredSupplement(*other, rank.supplement.tables)
+    return StoredRank(rank.rank, rank.facts["rank_origin"], *own, supplement)
+
+
+def _entry(recording: Recording, store: Path) -> tuple[str, int] | None:
+    """The entry with the rows of a recording, and when it was written; None if they are not in the store."""
     if not isinstance(recording, StoredRecording) or recording.directory.parent != store:
         return None
-    entry, created_ns = recording.directory.name, recording.manifest.created_ns
-    return StoredRank(rank.rank, rank.facts["rank_origin"], entry, created_ns)
+    return recording.directory.name, recording.manifest.created_ns
 
 
 def _found(records: KeptRecords, key: bytes) -> Answer | None:

@@ -157,7 +157,7 @@ def _in_small_tables(name: str) -> Callable[[Rank], bool]:
     """Whether the rows of a table are among the small tables of a rank, so that they are read without a query."""
 
     def are_there(rank: Rank) -> bool:
-        recording = rank.recording
+        recording = rank.recording_of(name)
         return isinstance(recording, StoredRecording) and all(part.is_small for part in recording.parts_of(name))
 
     return are_there

@@ -62,7 +62,7 @@ def open_runs(
         Run(
             job.name,
             job.path,
-            [Rank(member.rank, member.origin, member.recording) for member in job.members],
+            [Rank(one.rank, one.origin, one.recording, supplement=one.supplement) for one in job.members],
             unread=unread,
             own_issues=job.issues,
             warnings=warnings,

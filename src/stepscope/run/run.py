@@ -138,7 +138,8 @@ class Run(Recorded):
         around = [*self.own_issues, *self.unread, *narrow_window_issues(self.ranks, self.path)]
         having = [rank for rank in self.ranks if rank.has(ISSUES.name)]
         reported = [stacked(having, ISSUES.name).collect()] if having else []
-        return pl.concat([issue_rows(around), *reported])
+        supplied = [rank.supplied_issues for rank in self.ranks]
+        return pl.concat([issue_rows(around), *reported, *(rows.collect() for rows in supplied if rows is not None)])
 
     def table(self, name: str) -> pl.LazyFrame:
         """See `Recorded.table`."""

@@ -6,6 +6,7 @@ import importlib
 import traceback
 from collections.abc import Callable
 from functools import cached_property
+from pathlib import Path
 
 import msgspec
 import polars as pl
@@ -35,6 +36,7 @@ from stepscope.run.engine.messages import (
 from stepscope.run.iterations import Iterations
 from stepscope.run.rank import Rank
 from stepscope.run.recorded import Recorded
+from stepscope.run.supplements import Supplement
 from stepscope.run.supply import Supplier
 from stepscope.selection import Selection
 from stepscope.store.manifest import read_manifest
@@ -132,7 +134,15 @@ class SentRun(Recorded):
 
 
 def _rank(data: RankData, steps: Selection | None) -> Rank:
-    manifest = read_manifest(data.directory)
+    supplement = None
+    if data.supplement is not None:
+        directory, tables = data.supplement
+        supplement = Supplement(_recording(data.rank, directory), tables)
+    return Rank(data.rank, data.origin, _recording(data.rank, data.directory), steps, supplement)
+
+
+def _recording(rank: int, directory: Path) -> StoredRecording:
+    manifest = read_manifest(directory)
     if manifest is None:
-        raise StepscopeError(f"{data.directory}: the stored rows of rank {data.rank} are gone. Open the run again")
-    return Rank(data.rank, data.origin, StoredRecording(data.directory, manifest), steps)
+        raise StepscopeError(f"{directory}: the stored rows of rank {rank} are gone. Open the run again")
+    return StoredRecording(directory, manifest)

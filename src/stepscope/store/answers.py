@@ -42,13 +42,28 @@ _USED_S = 60.0
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
+class StoredSupplement(msgspec.Struct, frozen=True, array_like=True):
+    """Tables of a rank from another entry than its own, and when that was written."""
+
+    entry: str
+    created_ns: int
+    tables: tuple[str, ...]
+
+
 class StoredRank(msgspec.Struct, frozen=True, array_like=True):
-    """A rank of a run: its number, where that comes from, and the entry with its rows and when that was written."""
+    """A rank of a run: its number, where that comes from, the entry with its rows and when that was written, and what
+    another entry supplies."""
 
     rank: int
     origin: str
     entry: str
     created_ns: int
+    supplement: StoredSupplement | None = None
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """All entries with its rows."""
+        return (self.entry,) if self.supplement is None else (self.entry, self.supplement.entry)
 
 
 class About(msgspec.Struct, frozen=True):
@@ -238,7 +253,7 @@ def drop_stale_answers(store: Path) -> None:
     """Remove the answers about entries that are gone, and what killed processes left."""
     for one in list_answers(store):
         ranks = one.about().ranks
-        if not ranks or not all((store / rank.entry).is_dir() for rank in ranks):
+        if not ranks or not all((store / entry).is_dir() for rank in ranks for entry in rank.entries):
             one.file.unlink(missing_ok=True)
     for draft in (store / FOLDER).glob(f"*{DRAFT}"):
         if is_abandoned(draft):

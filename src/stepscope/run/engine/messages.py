@@ -16,11 +16,13 @@ MOST_RUNS = 8
 
 
 class RankData(msgspec.Struct, frozen=True):
-    """A rank whose rows are in the store: its number, where that comes from, and its entry."""
+    """A rank whose rows are in the store: its number, where that comes from, and its entry; and the entry that supplies
+    other tables, with their names."""
 
     rank: int
     origin: str
     directory: Path
+    supplement: tuple[Path, tuple[str, ...]] | None = None
 
 
 class RunData(msgspec.Struct, frozen=True, tag=True):

@@ -80,9 +80,13 @@ class Orders:
     def _data(self, iterations: tuple[bytes, int, int] | None) -> RunData:
         ranks = []
         for rank in self._run.ranks:
-            if not isinstance(rank.recording, StoredRecording):
+            supplied = None if rank.supplement is None else rank.supplement.recording
+            if not isinstance(rank.recording, StoredRecording) or not isinstance(supplied, StoredRecording | None):
                 raise NotSendable(f"what rank {rank.rank} recorded, which lies in memory,")
-            ranks.append(RankData(rank.rank, rank.facts["rank_origin"], rank.recording.directory))
+            beside = None
+            if supplied is not None and rank.supplement is not None:
+                beside = (supplied.directory, rank.supplement.tables)
+            ranks.append(RankData(rank.rank, rank.facts["rank_origin"], rank.recording.directory, beside))
         steps = self._run.ranks[0].steps
         return RunData(
             id=next(_IDS),
