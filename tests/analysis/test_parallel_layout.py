@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from stepscope import Run
-from stepscope.analysis.methods.memberships import memberships, stages
+from stepscope.analysis.methods.call_patterns import Limits
+from stepscope.analysis.methods.memberships import memberships, stages_of
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.tables import COLLECTIVES, GROUPS, RANKS, STEPS
 
@@ -149,11 +150,28 @@ def test_mindspore_states_stages_only_unless_it_is_data_parallel() -> None:
     assert [size for size, _ in sizes(data).values()] == [1, 1, 1, 4, 1]
 
 
+def test_the_stage_of_a_rank_is_no_number_of_stages() -> None:
+    run = job(4, {"pipeline_stage": 2, "stage_num": 4})
+
+    assert sizes(run)["pp"] == (4, "recorded sizes")
+
+
+def test_a_given_layout_replaces_the_recorded_stages() -> None:
+    ranks = job(8, MEGATRON)
+
+    given = [
+        stages_of(ranks.table("ranks").collect(), None, ranks.analyse("parallel_layout", layout=text))
+        for text in ("tp=8", "pp=4,tp=2")
+    ]
+
+    assert given == [{}, {rank: rank // 2 for rank in range(8)}]
+
+
 def test_units_and_stages_follow_the_same_layout() -> None:
     run = job(8)
     ranks, layout = run.table("ranks").collect(), run.analyse("parallel_layout", layout="tp=2,pp=2")
 
-    assert stages(ranks, None, layout) == {0: 0, 1: 0, 2: 0, 3: 0, 4: 1, 5: 1, 6: 1, 7: 1}
+    assert stages_of(ranks, None, layout) == {0: 0, 1: 0, 2: 0, 3: 0, 4: 1, 5: 1, 6: 1, 7: 1}
     recorded = memberships(job(8, MEGATRON).table("ranks").collect())
     assert memberships(ranks, None, layout).equals(recorded)
     assert memberships(ranks).is_empty()
@@ -249,6 +267,7 @@ def test_small_calls_show_nothing() -> None:
     run = job(4, None, {"1": PAIRS, "2": ACROSS}, collectives=calls(4, lists, size=8), steps=steps(4))
 
     assert set(sizes(run).values()) == {(None, None)}
+    assert places(run, "tp", limits=Limits(small_bytes=8)) == [0, 1, 0, 1]
 
 
 def test_a_single_group_that_sums_after_the_forward_pass_is_data_parallel() -> None:

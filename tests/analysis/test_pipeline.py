@@ -8,6 +8,10 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from stepscope.analysis.job.cluster_advice import _is_model_parallel
+from stepscope.analysis.methods.memberships import memberships
+from stepscope.analysis.pipeline.schedule import Limits
+from stepscope.analysis.replay.operation_replay import places
 from stepscope.errors import Unavailable
 from stepscope.run import Run
 from stepscope.tables import STEP_TOTALS
@@ -145,6 +149,26 @@ def test_first_steps_that_are_start_up_are_left_out() -> None:
     assert found["window_ns"].to_list() == [1000 * MS] * 4
 
 
+def test_a_long_step_that_is_the_first_selected_one_is_no_start_up() -> None:
+    run = replace(FOUR, steps=6).run()
+    longer = pl.when(pl.col("step") == 3).then(pl.col("window_end_ns") + 1500 * MS).otherwise("window_end_ns")
+    later = pl.when(pl.col("step") > 3).then(1500 * MS).otherwise(0)
+    frames = {}
+    for one in run.ranks:
+        frames[one.rank] = {name: one.table(name).collect().drop("rank") for name in ("ranks", "groups")}
+        for name in ("kernels", "collectives"):
+            rows = one.table(name).collect().drop("rank")
+            frames[one.rank][name] = rows.with_columns(start_ns=pl.col("start_ns") + later)
+        steps = one.table("steps").collect().drop("rank").with_columns(window_end_ns=longer)
+        frames[one.rank]["steps"] = steps.with_columns(pl.col("^.*_ns$") + later)
+    chosen = Run.from_frames(frames).select(steps="3-6")
+
+    stages, schedule = chosen.analyse("pipeline_stages"), chosen.analyse("pipeline_schedule")
+
+    assert (stages["left_out"].to_list(), stages["steps"].to_list()) == ([0] * 4, [4] * 4)
+    assert schedule["step_ns"].item() == stages["window_ns"][0] == chosen.analyse("time_by_rank")["window_ns"][0]
+
+
 @pytest.mark.parametrize("marked", [True, False])
 def test_micro_batches_are_stated_or_counted(marked: bool) -> None:
     found = replace(FOUR, marked=marked).run().analyse("pipeline_schedule").row(0, named=True)
@@ -163,7 +187,18 @@ def test_messages_about_shapes_are_no_micro_batches() -> None:
             ]
             some.calls += small
 
-    assert FOUR.run(shapes).analyse("pipeline_schedule")["micro_batches"].item() == 6
+    run = FOUR.run(shapes)
+
+    assert run.analyse("pipeline_schedule")["micro_batches"].item() == 6
+    assert run.analyse("pipeline_schedule", limits=Limits(small_ratio=0))["micro_batches"].item() == 12
+
+
+@pytest.mark.parametrize(("factor", "stage"), [(1.2, None), (1.3, 1)])
+def test_the_analysis_says_which_stage_is_uneven(factor: float, stage: int | None) -> None:
+    run = replace(TWO, factor={1: factor}, step_ns=1400 * MS).run()
+
+    assert run.analyse("pipeline_schedule")["uneven_stage"].item() == stage
+    assert run.analyse("pipeline_schedule", limits=Limits(uneven_factor=1))["uneven_stage"].item() == 1
 
 
 def test_unequal_numbers_of_transfers_are_no_micro_batches() -> None:
@@ -291,6 +326,41 @@ def test_stages_that_nothing_names_show_in_who_sends_to_whom() -> None:
     assert found["stage"].to_list() == [0, 0, 1, 1, 2, 2, 3, 3]
     assert found["stage_by"].unique().to_list() == ["communication"]
     assert run.analyse("pipeline_places")["stage_by"].unique().to_list() == ["recorded"]
+
+
+def test_a_stated_stage_is_the_same_in_every_answer() -> None:
+    frames = {}
+    for one in replace(TWO, sizes=False, named=False).run().ranks:
+        tables = {name: one.table(name).collect().drop("rank") for name in ("ranks", "steps", "kernels", "collectives")}
+        stated = pl.lit(f'{{"pipeline_stage": {one.rank % 2}, "data_parallel_rank": {one.rank // 2}}}')
+        frames[one.rank] = {**tables, "ranks": tables["ranks"].with_columns(parallelism=stated)}
+    run = Run.from_frames(frames)
+    ranks = run.table("ranks")
+
+    for question in ("pipeline_places", "rank_communication", "rank_means"):
+        rows = run.analyse(question).select("rank", "stage").unique().sort("rank")
+        assert rows["stage"].to_list() == [0, 1, 0, 1], question
+    assert run.analyse("rank_communication", stage="1")["rank"].unique().sort().to_list() == [1, 3]
+    assert places(ranks)["stage"].to_list() == [0, 1, 0, 1]
+    assert run.analyse("strategy_stages")["ranks"].to_list() == ["0, 2", "1, 3"]
+    units = memberships(ranks.collect()).filter(unit_kind="pipeline stage")
+    assert units.select("unit", "rank").rows() == [("0", 0), ("0", 2), ("1", 1), ("1", 3)]
+    assert set(run.analyse("parallel_layout")["pp_size"].drop_nulls()) <= {1}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000])
+def test_damaged_parallel_sizes_fail_no_question(text: str) -> None:
+    frames = {}
+    for one in TWO.run().ranks:
+        tables = {name: one.table(name).collect().drop("rank") for name in ("ranks", "groups", "steps", "collectives")}
+        frames[one.rank] = {**tables, "ranks": tables["ranks"].with_columns(parallelism=pl.lit(text))}
+    run = Run.from_frames(frames)
+
+    assert run.analyse("strategy_stages")["parallel_mode"].to_list() == [None, None]
+    assert run.analyse("cluster_advice").height >= 0
+    assert run.analyse("pipeline_places")["stage"].to_list() == [0, 0, 1, 1]
+    assert places(run.table("ranks"))["replica"].to_list() == [None] * 4
+    assert not _is_model_parallel(run.table("ranks"))
 
 
 def test_jobs_without_stages_have_no_answer() -> None:

@@ -16,7 +16,7 @@ def test_steps_have_their_points_their_parts_and_the_stage_of_their_rank() -> No
     assert rows.height == 12
     one = rows.filter(rank=2, step=2).row(0, named=True)
     assert (one["stage"], one["step_ns"], one["interval_ns"], one["tail_ns"]) == (1, 100 * MS, 2 * MS, 8 * MS)
-    assert (one["computing_and_free_ns"], one["bubble_ns"], one["computing_ns"]) == (60 * MS, 5 * MS, None)
+    assert (one["computing_and_free_ns"], one["receiving_ns"], one["computing_ns"]) == (60 * MS, 5 * MS, None)
     assert one["parts_by"] == "stated"
 
 
@@ -25,14 +25,23 @@ def test_the_first_step_is_left_out_of_the_mean_where_its_interval_was_not_measu
 
     assert rows["steps"].to_list() == [2] * 4
     assert rows["interval_ns"].to_list() == [MS, MS, 2 * MS, MS]
-    assert rows["bubble_ns"].to_list() == [50 * MS, 50 * MS, 5 * MS, 5 * MS]
+    assert rows["receiving_ns"].to_list() == [50 * MS, 50 * MS, 5 * MS, 5 * MS]
+
+
+def test_stages_of_ranks_and_of_pipelines_leave_out_the_same_first_steps() -> None:
+    run = job()
+
+    assert run.analyse("left_out_steps").rows() == [(rank, 1, "unmeasured") for rank in range(4)]
+    assert run.analyse("pipeline_stages")["left_out"].to_list() == [2, 2]
+    assert run.analyse("pipeline_stages")["recorded_bubble_ns"].to_list() == [50 * MS, 5 * MS]
+    assert run.analyse("stage_means")["receiving_ns"].to_list() == [50 * MS, 5 * MS]
 
 
 def test_chosen_steps_are_averaged_with_the_first() -> None:
     rows = job().select(steps="1").analyse("rank_means")
 
     assert rows["interval_ns"].to_list() == [0] * 4
-    assert rows["bubble_ns"].to_list() == [1050 * MS, 1050 * MS, 1005 * MS, 1005 * MS]
+    assert rows["receiving_ns"].to_list() == [1050 * MS, 1050 * MS, 1005 * MS, 1005 * MS]
 
 
 def test_stages_are_averaged_over_their_ranks_and_can_be_chosen() -> None:
@@ -69,7 +78,7 @@ def test_a_timeline_tells_the_parts_where_no_step_table_does() -> None:
     assert (late["computing_ns"], other["computing_ns"]) == (70 * MS, 60 * MS)
     assert (late["communication_not_overlapped_ns"], other["communication_not_overlapped_ns"]) == (20 * MS, 30 * MS)
     assert late["free_ns"] + late["computing_ns"] + 20 * MS == late["step_ns"]
-    assert rows["bubble_ns"].null_count() == rows.height
+    assert rows["receiving_ns"].null_count() == rows.height
     with pytest.raises(Unavailable, match="stages"):
         make_run().analyse("stage_means")
 

@@ -175,6 +175,8 @@ def test_stages_are_known_from_pairs_of_neighbours() -> None:
         ("exp", "expert-parallel group"),
         ("DATA_PARALLEL_GROUP_WITH_CP", "group"),
         ("MODEL_PARALLEL_GROUP", "group"),
+        ("dp_and_group", "data-parallel group"),
+        ("dp_cp", "group"),
         (None, "group"),
     ],
 )

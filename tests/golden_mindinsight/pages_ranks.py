@@ -24,7 +24,7 @@ TIMES = {
     "computing": "computing_and_free_ns",
     "alone": "communication_not_overlapped_ns",
     "stage_time": "stage_ns",
-    "receive": "bubble_ns",
+    "receive": "receiving_ns",
     "collective": "communication_not_overlapped_exclude_receive_ns",
 }
 

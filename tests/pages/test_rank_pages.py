@@ -28,7 +28,7 @@ def test_steps_are_shown_by_their_points_and_by_their_parts() -> None:
     points = tables["Mean step of each rank cut at its points"].rows
     parts = tables["Mean step of each rank by what the rank does"].rows
     assert points.columns == ["rank", "stage", "steps", "step_ns", "interval_ns", "forward_backward_ns", "tail_ns"]
-    assert "bubble_ns" in parts.columns
+    assert "receiving_ns" in parts.columns
     assert "interval_ns" not in parts.columns
     assert "Mean step of each pipeline stage by what the rank does" in tables
     assert not any(heading.startswith("Steps of each rank") for heading in tables)

@@ -92,6 +92,7 @@ from stepscope.analysis.job.rank_counters import rank_counters as rank_counters
 from stepscope.analysis.job.rank_host_calls import host_patterns as host_patterns
 from stepscope.analysis.job.rank_host_calls import rank_host_calls as rank_host_calls
 from stepscope.analysis.job.rank_kernels import rank_kernels as rank_kernels
+from stepscope.analysis.job.rank_steps import left_out_steps as left_out_steps
 from stepscope.analysis.job.rank_steps import rank_means as rank_means
 from stepscope.analysis.job.rank_steps import rank_steps as rank_steps
 from stepscope.analysis.job.rank_steps import stage_means as stage_means

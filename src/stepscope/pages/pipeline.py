@@ -52,9 +52,9 @@ def _schedule(run: Run, stages: pl.DataFrame) -> Iterator[str]:
     yield f"{what}."
     if batches is None:
         yield "How many micro-batches a {step} has is unknown, and so is how long stages have to wait at best."
-    if (known["largest_work_factor"] or 0) >= 1.1:
+    if known["uneven_stage"] is not None:
         yield (
-            f"Stages are uneven: stage {known['longest_stage']} works {known['largest_work_factor']:.2f} times as long "
+            f"Stages are uneven: stage {known['uneven_stage']} works {known['largest_work_factor']:.2f} times as long "
             "as the mean stage."
         )
     yield from (text for by, text in _BY.items() if (stages["bubble_by"] == by).any())
@@ -68,7 +68,7 @@ def _schedule(run: Run, stages: pl.DataFrame) -> Iterator[str]:
     if missing:
         yield f"Not all ranks were recorded of stage{'s' * (len(missing) > 1)} {', '.join(missing)}."
     if left_out := int(stages["left_out"].sum()):
-        yield f"{left_out} first {{steps}} of ranks are start-up, far longer than the others, and left out."
+        yield f"{left_out} first {{steps}} of ranks are left out: start-up, or not measured whole."
 
 
 def _pairs(run: Run, transfers: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all

@@ -22,7 +22,7 @@ _RANK = ("rank", "host", "device", "stage")
 _POINTS = ("interval_ns", "forward_backward_ns", "tail_ns")
 _PARTS = (
     *("computing_ns", "free_ns", "computing_and_free_ns", "communication_not_overlapped_ns"),
-    *("stage_ns", "bubble_ns", "communication_not_overlapped_exclude_receive_ns"),
+    *("stage_ns", "receiving_ns", "communication_not_overlapped_exclude_receive_ns"),
 )
 
 
@@ -79,7 +79,7 @@ def _plain(run: Run, rows: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signa
 
 def _meaning(means: pl.DataFrame) -> Iterator[str]:
     """What the columns of a pipeline mean, and how to read them."""
-    if means["bubble_ns"].count():
+    if means["receiving_ns"].count():
         yield (
             "Much receiving alone: the rank waits for another stage. Much collective alone: its stage is badly split. "
             "A long stage time: the stage is slow; within it, the rank that computes longest."

@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.advice.finding import Finding
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
-from stepscope.analysis.rank_lists import listed
+from stepscope.advice.rules.cluster_facts import accused
 from stepscope.limits import limit
 
 MESSAGES = {
@@ -51,8 +51,7 @@ def low_clock(
 ) -> Iterator[Finding]:
     """Report ranks whose AI cores compute at a lower clock rate than the recording states of the device, in the mean of
     the time in which they compute. Slow ranks are left out: the rule `slow-rank` says what they cost, and why."""
-    slow = set[int]() if slow_ranks is None else {rank for ranks in slow_ranks["ranks"] for rank in listed(ranks)}
-    others = frequencies.filter(~pl.col("rank").is_in(sorted(slow)))
+    others = frequencies.filter(~pl.col("rank").is_in(sorted(accused(slow_ranks))))
     known = others.drop_nulls("nominal_mhz").select("rank", "name", "nominal_mhz", "lowest_mhz")
     rows = known.join(rank_counters.select("rank", "name", "busy_mean"), on=["rank", "name"])
     below = 1 - pl.col("busy_mean") / pl.col("nominal_mhz")

@@ -88,13 +88,10 @@ MESSAGES = {
 
 @dataclass(frozen=True)
 class Limits:
-    """When waiting is worth a finding, and what it is put down to."""
+    """When waiting is worth a finding."""
 
     bubble_ratio: float = limit(
         0.1, "of the step, mean of the ranks", "MindSpore Insight's limit of receiving between stages"
-    )
-    uneven_factor: float = limit(
-        1.1, "times the mean stage, of the stage that computes longest", "chosen by us: less costs less than the limit"
     )
 
 
@@ -115,7 +112,7 @@ def pipeline_bubble(
     bubble, ideal = known["bubble_ratio"], known["ideal_ratio"]
     if bubble is None or bubble < limits.bubble_ratio or known["recorded_stages"] < known["stages"]:
         return
-    uneven = (known["largest_work_factor"] or 0.0) >= limits.uneven_factor
+    uneven = known["uneven_stage"] is not None
     more = bubble if ideal is None else bubble - ideal
     if ideal is not None and ideal >= limits.bubble_ratio and not (uneven and more >= ideal):
         message = FEW

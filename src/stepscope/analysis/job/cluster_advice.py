@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.job.rank_steps import STATED
+from stepscope.analysis.methods.parallel_layout import object_of
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
 from stepscope.tables import LINKS, RANKS
@@ -164,7 +164,7 @@ def _summed(links: pl.LazyFrame | None) -> dict[tuple[Any, ...], float]:
 
 
 _WORK, _ALONE = "computing_and_free_ns", "communication_not_overlapped_ns"
-_RECEIVE, _COLLECTIVE = "bubble_ns", "communication_not_overlapped_exclude_receive_ns"
+_RECEIVE, _COLLECTIVE = "receiving_ns", "communication_not_overlapped_exclude_receive_ns"
 
 
 def _shares(means: pl.DataFrame | None, ranks: pl.LazyFrame | None, limits: Limits) -> Iterator[dict[str, Any]]:
@@ -199,8 +199,7 @@ def _share_row(kind: str, share: float, limit_ratio: float, count: int) -> dict[
 def _is_model_parallel(ranks: pl.LazyFrame | None) -> bool:
     """Whether the recorded parallel mode splits the model."""
     for text in RANKS.or_empty(ranks).select("parallelism").collect()["parallelism"].drop_nulls().unique().sort():
-        sizes = json.loads(text)
-        if isinstance(sizes, dict) and sizes.get("parallel_mode") in _MODEL_MODES:
+        if object_of(text).get("parallel_mode") in _MODEL_MODES:
             return True
     return False
 

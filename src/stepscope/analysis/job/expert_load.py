@@ -7,8 +7,9 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.names import named
+from stepscope.analysis.methods.parallel_layout import named_kinds
 from stepscope.analysis.methods.parallel_sizes import EXPERT
-from stepscope.analysis.methods.parallelism import KINDS, named_kinds
+from stepscope.analysis.methods.parallelism import KINDS
 from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.analysis.registry import analysis, ranks_of, without_rows
 from stepscope.errors import Unavailable

@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.costs import quartiles
 from stepscope.analysis.methods.job_graph import JobGraph, job_graph
-from stepscope.analysis.methods.memberships import stages
+from stepscope.analysis.methods.memberships import stages_of
 from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.rank_lists import rank_list
 from stepscope.analysis.registry import analysis
@@ -100,7 +100,7 @@ def extra_work(
     sets = _sets(even.cells, extra_pieces, count, limits).filter(pl.col("extra_ns") >= limits.extra_ratio * mean_ns)
     who = [frozenset(found) for found in sets["ranks"].head(limits.most)]
     shared = shares(len(who), lambda mended: even.saved(frozenset[int]().union(*(who[place] for place in mended))))
-    numbers = stages(ranks.collect(), None if groups is None else groups.collect(), parallel_layout)
+    numbers = stages_of(ranks.collect(), None if groups is None else groups.collect(), parallel_layout)
     rows = []
     for row, values in zip(sets.head(limits.most).iter_rows(named=True), shared, strict=True):
         low, high = quartiles(values)

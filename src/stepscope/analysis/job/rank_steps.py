@@ -18,7 +18,7 @@ from stepscope.tables.base import Column
 POINTS = ("interval_ns", "forward_backward_ns", "tail_ns")
 """What the points of a step cut it into."""
 
-PIPELINE = ("stage_ns", "bubble_ns", "communication_not_overlapped_exclude_receive_ns")
+PIPELINE = ("stage_ns", "receiving_ns", "communication_not_overlapped_exclude_receive_ns")
 """Parts that only a job with a pipeline has."""
 
 PARTS = ("computing_ns", "free_ns", "computing_and_free_ns", "communication_not_overlapped_ns", *PIPELINE)
@@ -31,6 +31,9 @@ STEPS, STATED = "steps", "stated"
 
 AVERAGE = "average_"
 """What the names of stated means begin with in `rank_figures`."""
+
+_SOURCE_NAMES = {"receiving_ns": "bubble_ns"}
+"""Times that tables have under another name."""
 
 _TIMES = (
     Column("step_ns", "int64", "Length of the step's window.", title="{step} time"),
@@ -48,9 +51,9 @@ _TIMES = (
         title="computing and free",
     ),
     meaning("communication_not_overlapped_ns", "Communication that no computing hides."),
-    Column("stage_ns", "int64", "The step less `bubble_ns`: what the rank's own stage takes.", title="stage"),
+    Column("stage_ns", "int64", "The step less `receiving_ns`: what the rank's own stage takes.", title="stage"),
     Column(
-        "bubble_ns",
+        "receiving_ns",
         "int64",
         "Receiving from another stage: alone if a step table states it, else all receive calls; null if no rank of the "
         "job receives.",
@@ -59,7 +62,7 @@ _TIMES = (
     Column(
         "communication_not_overlapped_exclude_receive_ns",
         "int64",
-        "Exposed communication other than receiving; null as `bubble_ns`.",
+        "Exposed communication other than receiving; null as `receiving_ns`.",
         title="collective alone",
     ),
 )
@@ -75,7 +78,8 @@ COLUMNS = columns(
         "Where the parts come from: `stated` in the source's step table, or its `timeline`.",
         values=("stated", "timeline"),
     ),
-    keep="rank step step_ns interval_ns computing_ns computing_and_free_ns communication_not_overlapped_ns bubble_ns",
+    keep="rank step step_ns interval_ns computing_ns computing_and_free_ns communication_not_overlapped_ns "
+    "receiving_ns",
 )
 
 _SPLIT = Column(
@@ -92,7 +96,22 @@ MEANS = columns(
     _SPLIT,
     meaning("steps", "Number of steps in the mean; null if stated."),
     *_TIMES,
-    keep="rank stage step_ns interval_ns computing_ns computing_and_free_ns communication_not_overlapped_ns bubble_ns",
+    keep="rank stage step_ns interval_ns computing_ns computing_and_free_ns communication_not_overlapped_ns "
+    "receiving_ns",
+)
+
+LONG, UNMEASURED = "long", "unmeasured"
+
+LEFT_OUT = columns(
+    "rank step",
+    Column(
+        "reason",
+        "string",
+        "`long`: it is far longer than the others; `unmeasured`: its interval is not known.",
+        nullable=False,
+        values=(LONG, UNMEASURED),
+    ),
+    nulls="",
 )
 
 STAGES = columns(
@@ -100,7 +119,7 @@ STAGES = columns(
     Column("ranks", "string", "Its recorded ranks, e.g. `0, 1`."),
     _SPLIT,
     *_TIMES,
-    keep="stage ranks step_ns computing_ns computing_and_free_ns communication_not_overlapped_ns bubble_ns stage_ns",
+    keep="stage ranks step_ns computing_ns computing_and_free_ns communication_not_overlapped_ns receiving_ns stage_ns",
 )
 
 
@@ -131,7 +150,7 @@ def rank_steps(
     rows = cut.join(parts, on=["rank", "step"], how="full", coalesce=True, nulls_equal=True)
     points = [pl.coalesce(name, f"{name}_stated").alias(name) for name in POINTS]
     rows = rows.with_columns(*points, step_ns=pl.coalesce("step_ns", "window_ns"))
-    receives = bool((rows["bubble_ns"].fill_null(0) > 0).any())
+    receives = bool((rows["receiving_ns"].fill_null(0) > 0).any())
     rows = rows.with_columns(pl.when(receives).then(pl.col(name)) for name in PIPELINE)
     found = of_stages(placed(rows, ranks, groups, parallel_layout), stage)
     return found.select(names(COLUMNS)).sort("rank", "step", nulls_last=True)
@@ -159,7 +178,7 @@ def _parts(breakdown: pl.DataFrame | None, step_totals: pl.LazyFrame | None) -> 
         computing_and_free_ns=pl.coalesce("computing_and_free_ns", pl.col("computing_ns") + pl.col("free_ns")),
         communication_not_overlapped_ns="communication_not_overlapped_ns",
         stage_ns="stage_ns",
-        bubble_ns="bubble_ns",
+        receiving_ns="bubble_ns",
         communication_not_overlapped_exclude_receive_ns="communication_not_overlapped_exclude_receive_ns",
         **{f"{name}_stated": pl.col(name) for name in POINTS},
         parts_by=pl.lit("stated"),
@@ -173,7 +192,9 @@ def _parts(breakdown: pl.DataFrame | None, step_totals: pl.LazyFrame | None) -> 
         "window_ns",
         "computing_ns",
         "communication_not_overlapped_ns",
-        *PIPELINE,
+        "stage_ns",
+        "communication_not_overlapped_exclude_receive_ns",
+        receiving_ns="bubble_ns",
         free_ns=rest,
         computing_and_free_ns=pl.col("computing_ns") + rest,
         parts_by=pl.lit("timeline"),
@@ -184,26 +205,21 @@ def _parts(breakdown: pl.DataFrame | None, step_totals: pl.LazyFrame | None) -> 
 @analysis("job", MEANS, whole_job=True)
 def rank_means(
     rank_steps: pl.DataFrame,
-    outer_steps: pl.DataFrame | None = None,
-    time_by_rank: pl.DataFrame | None = None,
+    left_out_steps: pl.DataFrame | None = None,
     rank_figures: pl.LazyFrame | None = None,
     chosen: Choice = None,
     stage: Choice = None,
 ) -> pl.DataFrame:
     """Average the steps of each rank: one row per rank, and another one if the source states means of more steps.
 
-    The first step of a recording is left out if it is far longer than the others (`time_by_rank`), or if its interval
-    was not measured, as none was before it.
+    First steps that do not count are left out (`left_out_steps`).
 
     Args:
         chosen: Only these steps, e.g. `1-3`, the first as well; stated means are of all steps and left out.
         stage: Only ranks of these pipeline stages, e.g. `0` or `1-2`.
     """
     wanted = parse_selection(chosen, "steps")
-    if wanted is None:
-        kept = rank_steps.join(_left_out(rank_steps, outer_steps, time_by_rank), on=["rank", "step"], how="anti")
-    else:
-        kept = rank_steps.filter(wanted.expression("step"))
+    kept = rank_steps.filter(wanted.expression("step")) if wanted else without_first(rank_steps, left_out_steps)
     stated = _stated(None if wanted else rank_figures, kept)
     of_steps = kept.group_by("rank").agg(pl.len().cast(pl.Int64).alias("steps"), rounded(pl.col(TIMES).mean()))
     rows = pl.concat([of_steps.with_columns(split=pl.lit(STEPS)), stated], how="diagonal_relaxed")
@@ -212,23 +228,37 @@ def rank_means(
     return known.select(names(MEANS)).sort(pl.col("split") == STATED, "rank")
 
 
-def _left_out(rows: pl.DataFrame, outer_steps: pl.DataFrame | None, time_by_rank: pl.DataFrame | None) -> pl.DataFrame:
-    """Ranks with more than one step, and the first steps that do not count."""
-    several = pl.len().over("rank") > 1
-    first = pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32})
+@analysis("job", LEFT_OUT)
+def left_out_steps(
+    rank_steps: pl.DataFrame, outer_steps: pl.DataFrame | None = None, time_by_rank: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """List the first steps of recordings that means over steps leave out: one row per rank that has one.
+
+    It is far longer than the others (`time_by_rank`), or its interval was not measured, as no step was before it.
+    Ranks with one step keep it.
+    """
+    several = rank_steps.filter(pl.len().over("rank") > 1).select("rank", "step", "window", "interval_ns")
+    found = [several.clear().select("rank", "step", reason=pl.lit(LONG))]
+    if time_by_rank is not None:
+        longer = time_by_rank.select("rank", step="left_out_step").drop_nulls()
+        found.append(several.join(longer, on=["rank", "step"], how="semi").select("rank", "step", reason=pl.lit(LONG)))
     if outer_steps is not None:
         first = outer_steps.select("rank", step="first_step")
-    unmeasured = (pl.col("window") == "stated") & (pl.col("interval_ns") == 0)
-    found = rows.filter(several).filter(unmeasured).join(first, on=["rank", "step"], how="semi").select("rank", "step")
-    if time_by_rank is None:
-        return found
-    longer = time_by_rank.select("rank", step="left_out_step").drop_nulls()
-    return pl.concat([found, rows.filter(several).select("rank", "step").join(longer, on=["rank", "step"])])
+        unmeasured = several.filter((pl.col("window") == "stated") & (pl.col("interval_ns") == 0))
+        found.append(
+            unmeasured.join(first, on=["rank", "step"], how="semi").select("rank", "step", reason=pl.lit(UNMEASURED))
+        )
+    return pl.concat(found).unique("rank", keep="first", maintain_order=True).sort("rank")
+
+
+def without_first(rows: pl.DataFrame, left_out_steps: pl.DataFrame | None) -> pl.DataFrame:
+    """Rows (`rank`, `step`) without first steps that do not count."""
+    return rows if left_out_steps is None else rows.join(left_out_steps, on=["rank", "step"], how="anti")
 
 
 def _stated(rank_figures: pl.LazyFrame | None, rows: pl.DataFrame) -> pl.DataFrame:
     """Means that the source states of other steps than the recorded ones."""
-    wanted = {f"{AVERAGE}{name}": name for name in TIMES}
+    wanted = {f"{AVERAGE}{_SOURCE_NAMES.get(name, name)}": name for name in TIMES}
     figures = RANK_FIGURES.or_empty(rank_figures).filter(pl.col("name").is_in(list(wanted))).collect()
     schema = {"rank": pl.Int32, "split": pl.String, **dict.fromkeys(TIMES, pl.Int64)}
     found: dict[int, dict[str, object]] = {}

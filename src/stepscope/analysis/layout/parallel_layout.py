@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns
+from stepscope.analysis.methods.call_patterns import LIMITS, Limits
 from stepscope.analysis.methods.memberships import ranks_text
 from stepscope.analysis.methods.parallel_layout import (
     GIVEN,
@@ -55,6 +56,7 @@ def parallel_layout(
     collectives: pl.LazyFrame | None,
     steps: pl.LazyFrame | None,
     layout: str | None = None,
+    limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Where each rank is: host, device, and its position in each dimension of the parallel layout.
 
@@ -71,7 +73,7 @@ def parallel_layout(
     """
     known = ranks.collect()
     named = None if groups is None else groups.collect()
-    found = parallel_groups(known, named, given=layout, collectives=collectives, steps=steps)
+    found = parallel_groups(known, named, given=layout, collectives=collectives, steps=steps, limits=limits)
     has_place = pl.any_horizontal(pl.col("host", "device").is_not_null())
     by = pl.when(pl.col("rank_origin") == RANK_TABLE).then(pl.lit(RANK_TABLE)).otherwise(pl.lit(RECORDED))
     places = known.select("rank", "host", "device", "nic", place_by=pl.when(has_place).then(by))

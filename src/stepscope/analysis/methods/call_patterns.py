@@ -15,25 +15,31 @@ from itertools import pairwise
 
 import polars as pl
 
+from stepscope.limits import limit
 from stepscope.tables import STEPS
 from stepscope.tables.communication import POINT_TO_POINT
 
 Groups = list[tuple[int, ...]]
 
-SMALL_BYTES = 65_536
-"""Smaller calls (sums of losses, norms, counters) show no dimension; chosen by us."""
-
-OFTEN = 8
-"""Calls of each rank and step from which on a group may be of tensor parallelism: two layers, forward and backward."""
-
-MORE = 4
-"""How many times as many calls as the groups of data parallelism have those of tensor parallelism, at least."""
-
-EARLY, LATE = 0.3, 0.9
-"""Shares of the calls in the first half of the step: from the first on, calls go all through it; and of those after its
-first third from which on they come after the forward pass. Chosen by us."""
-
 SUMS = ("all_reduce", "all_gather", "reduce_scatter")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When calls show a dimension."""
+
+    small_bytes: int = limit(65_536, "bytes", "chosen by us: smaller calls are sums of losses, norms, counters")
+    often: float = limit(8.0, "calls of each rank and step, of tensor parallelism", "two layers, forward and backward")
+    more_factor: float = limit(4.0, "times the calls of data parallelism, of tensor parallelism", "chosen by us")
+    early_ratio: float = limit(
+        0.3, "of the calls in the first half of the step", "chosen by us: from then on, calls go all through it"
+    )
+    late_ratio: float = limit(
+        0.9, "of the calls after the first third of the step", "chosen by us: then they come after the forward pass"
+    )
+
+
+LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,7 @@ def patterns(
     groups: pl.DataFrame | None,
     world: int,
     known: frozenset[tuple[int, ...]] = frozenset(),
+    limits: Limits = LIMITS,
 ) -> dict[str, Groups]:
     """Groups by dimension (`tp`, `dp`, `ep`, `pp`), as far as the communication shows them beyond doubt.
 
@@ -85,7 +92,7 @@ def patterns(
         known: Members of groups whose dimension is known, in the order of ranks.
     """
     found: dict[str, Groups] = {}
-    families = [one for one in _families(collectives, steps, groups, world) if known.isdisjoint(one.groups)]
+    families = [one for one in _families(collectives, steps, groups, world, limits) if known.isdisjoint(one.groups)]
     experts = [one for one in families if one.exchanges > 0 and one.uneven and one.sums == 0]
     if len(experts) == 1:
         found["ep"] = experts[0].groups
@@ -95,32 +102,34 @@ def patterns(
         for other in families
         if one.exchanges == 0
         and one.is_adjacent
-        and one.sums >= max(OFTEN, MORE * other.sums)
-        and one.early >= EARLY
-        and _is_data(other)
+        and one.sums >= max(limits.often, limits.more_factor * other.sums)
+        and one.early >= limits.early_ratio
+        and _is_data(other, limits)
         and one.crosses(other)
     ]
     if len(tensor) == 1:
         found["tp"], found["dp"] = (one.groups for one in tensor[0])
-    elif not tensor and len(families) == 1 and families[0].size == world and _is_data(families[0]):
+    elif not tensor and len(families) == 1 and families[0].size == world and _is_data(families[0], limits):
         found["dp"] = families[0].groups
     if stages := _stages(collectives, groups, world):
         found["pp"] = stages
     return found
 
 
-def _is_data(family: _Family) -> bool:
+def _is_data(family: _Family, limits: Limits) -> bool:
     """Whether it sums gradients: after the forward pass, and nothing else."""
-    return family.sums > 0 and family.exchanges == 0 and not family.gathers and family.late >= LATE
+    return family.sums > 0 and family.exchanges == 0 and not family.gathers and family.late >= limits.late_ratio
 
 
 def _families(
-    collectives: pl.LazyFrame, steps: pl.LazyFrame | None, groups: pl.DataFrame | None, world: int
+    collectives: pl.LazyFrame, steps: pl.LazyFrame | None, groups: pl.DataFrame | None, world: int, limits: Limits
 ) -> list[_Family]:
     """The families that communicate in steps."""
     length = pl.col("window_end_ns") - pl.col("window_start_ns")
     windows = STEPS.or_empty(steps).filter(length > 0).select("rank", "step", "window_start_ns", length=length)
-    is_sum = pl.col("operation").is_in(SUMS) & (pl.col("size_bytes").fill_null(SMALL_BYTES) >= SMALL_BYTES)
+    is_sum = pl.col("operation").is_in(SUMS) & (
+        pl.col("size_bytes").fill_null(limits.small_bytes) >= limits.small_bytes
+    )
     is_exchange = pl.col("operation") == "all_to_all"
     place = (pl.col("start_ns") - pl.col("window_start_ns")) / pl.col("length")
     called = (

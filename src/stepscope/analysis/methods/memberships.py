@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from stepscope.analysis.methods.parallel_layout import GROUP, group_kind, named_groups, parallel_groups
+from stepscope.analysis.methods.parallel_layout import GROUP, group_kind, named_groups, object_of, parallel_groups
 from stepscope.analysis.methods.parallel_sizes import CONTEXT, DATA, DIMENSIONS, EXPERT, PIPELINE, TENSOR
+from stepscope.json_values import as_index
 
 __all__ = [
     "CONTEXT",
@@ -24,7 +25,8 @@ __all__ = [
     "group_kind",
     "memberships",
     "ranks_text",
-    "stages",
+    "stages_of",
+    "stated_stage",
 ]
 
 HOST, DEVICE_PAIR, STAGE, REPLICA = "host", "device pair", "pipeline stage", "replica"
@@ -40,8 +42,8 @@ def memberships(
 ) -> pl.DataFrame:
     """The units that each recorded rank belongs to.
 
-    A pipeline stage is made of the ranks at the same position in each pipeline-parallel group, a replica of those at
-    the same position in each data-parallel group. Parallel groups that were not recorded follow from the layout.
+    A pipeline stage is made of the ranks of that number (`stages_of`), a replica of those at the same position in each
+    data-parallel group. Parallel groups that were not recorded follow from the layout.
 
     Args:
         ranks: Table `ranks`: `rank`, and if known `host`, `device`, `device_kind`, `world_size`, `parallelism`.
@@ -61,24 +63,44 @@ def memberships(
     of_pipelines = {rank for name, _, _, rank in places if name == "pp"}
     for name, position, unit, rank in places:
         found[DIMENSIONS[name], unit, rank] = None
-        if name == "pp":
-            found[STAGE, str(position), rank] = None
-        elif name == "dp" and of_pipelines:  # otherwise each replica is a tensor-parallel group
+        if name == "dp" and of_pipelines:  # otherwise each replica is a tensor-parallel group
             found[REPLICA, str(position), rank] = None
+    found |= dict.fromkeys((STAGE, str(stage), rank) for rank, stage in stages_of(ranks, groups, layout).items())
     units = pl.DataFrame(list(found), schema=MEMBERSHIPS, orient="row").filter(pl.col("rank").is_in(there))
     shared = pl.len().over("unit_kind", "unit") > 1
     return units.filter(shared).unique(maintain_order=True).sort("unit_kind", "unit", "rank")
 
 
-def stages(
+def stages_of(
     ranks: pl.DataFrame, groups: pl.DataFrame | None = None, layout: pl.DataFrame | None = None
 ) -> dict[int, int]:
-    """The pipeline stage of each rank, recorded or not; nothing if the job has no pipeline or it is unknown.
+    """The pipeline stage of each rank, recorded or not, in order of ranks: as its recording states it, else by the
+    parallel layout; nothing if there is one stage, or it is unknown.
 
     Args:
-        ranks, groups, layout: As for `memberships`; of a `layout`, only recorded ranks.
+        ranks: Table `ranks`.
+        groups: Table `groups` of all ranks.
+        layout: The answer `parallel_layout`, which has recorded ranks only. Ranks that were not recorded have the
+            stages of recorded sizes and names of groups, unless it is another layout than those show.
     """
-    places = _positions(ranks, groups) if layout is None else _answered(layout)
+    found = _of_pipelines(_positions(ranks, groups))
+    if layout is not None:
+        shown = _of_pipelines(_answered(layout))
+        known = layout.filter(pl.col("pp_size").is_not_null())["rank"].to_list()
+        found = shown if any(found.get(rank) != shown.get(rank) for rank in known) else {**found, **shown}
+    if "parallelism" in ranks.columns:
+        texts = ranks.select("rank", "parallelism").drop_nulls()
+        stated = ((rank, stated_stage(object_of(text))) for rank, text in texts.iter_rows())
+        found |= {rank: stage for rank, stage in stated if stage is not None}
+    return dict(sorted(found.items())) if len(set(found.values())) > 1 else {}
+
+
+def stated_stage(parallelism: Mapping[str, object]) -> int | None:
+    """The pipeline stage that a rank's recording states."""
+    return as_index(parallelism.get("pipeline_stage"))
+
+
+def _of_pipelines(places: list[tuple[str, int, str, int]]) -> dict[int, int]:
     return {rank: position for name, position, _, rank in places if name == "pp"}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from stepscope.analysis.methods.memberships import stages
+from stepscope.analysis.methods.memberships import stages_of
 from stepscope.tables import GROUPS, PARALLEL_GRAPHS
 from stepscope.text_columns import filled_in
 
@@ -55,11 +55,14 @@ class StageGraph:
 
 
 def stage_of_ranks(
-    ranks: pl.LazyFrame, groups: pl.LazyFrame | None, parallel_graphs: pl.LazyFrame | None
+    ranks: pl.LazyFrame,
+    groups: pl.LazyFrame | None,
+    parallel_graphs: pl.LazyFrame | None,
+    layout: pl.DataFrame | None = None,
 ) -> dict[int, int]:
-    """The pipeline stage of each rank, recorded or not: by its graph, else by the recorded sizes or groups, else 0."""
+    """The pipeline stage of each rank, recorded or not: by its graph, else as `stages_of`, else 0."""
     known = ranks.collect()
-    listed = stages(known, GROUPS.or_empty(groups).collect())
+    listed = stages_of(known, GROUPS.or_empty(groups).collect(), layout)
     stated = PARALLEL_GRAPHS.or_empty(parallel_graphs).select("rank", "stage").drop_nulls().collect()
     found = {**dict.fromkeys(known["rank"].drop_nulls().to_list(), 0), **listed, **dict(stated.iter_rows())}
     return dict(sorted(found.items()))

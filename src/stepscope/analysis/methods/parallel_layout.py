@@ -11,7 +11,7 @@ from math import prod
 
 import polars as pl
 
-from stepscope.analysis.methods.call_patterns import connected, patterns
+from stepscope.analysis.methods.call_patterns import LIMITS, Limits, connected, patterns
 from stepscope.analysis.methods.parallel_sizes import (
     CONTEXT,
     DATA,
@@ -48,6 +48,9 @@ FILLERS = frozenset(
     ("model", "parallel", "group", "groups", "mesh", "pg", "process", "comm", "hccl", "nccl", "gloo", "new", "stream")
 )
 """Words in names of groups that say nothing of their purpose."""
+
+_JOINING = ("modulo", "and", "with", "without")
+"""Words between two purposes."""
 
 DENSE = tuple(name for name in DIMENSIONS if name != "ep")
 """Dimensions whose sizes are factors of the number of ranks."""
@@ -105,9 +108,20 @@ def group_kind(name: str | None) -> str:
         >>> [group_kind(name) for name in ("TENSOR_MODEL_PARALLEL_GROUP", "mesh_dp", "dp_cp", "default_pg")]
         ['tensor-parallel group', 'data-parallel group', 'group', 'group']
     """
+    kinds = named_kinds(name)
+    return next(iter(kinds)) if len(kinds) == 1 else GROUP
+
+
+def named_kinds(name: str | None) -> frozenset[str]:
+    """The kinds of parallel groups that a name says; empty if it says something else as well.
+
+    Examples:
+        >>> sorted(named_kinds("dp_cp")), named_kinds("default_pg")
+        (['context-parallel group', 'data-parallel group'], frozenset())
+    """
     words = [word for word in re.findall("[a-z]+", (name or "").lower()) if word not in FILLERS]
-    kinds = {GROUP_WORDS.get(word, GROUP) for word in words}
-    return kinds.pop() if len(kinds) == 1 else GROUP
+    kinds = {GROUP_WORDS.get(word) for word in words if word not in _JOINING}
+    return frozenset() if None in kinds else frozenset(kind for kind in kinds if kind)
 
 
 def parallel_groups(
@@ -117,6 +131,7 @@ def parallel_groups(
     given: str | None = None,
     collectives: pl.LazyFrame | None = None,
     steps: pl.LazyFrame | None = None,
+    limits: Limits = LIMITS,
 ) -> Layout:
     """Find the layout: recorded groups by their names, what the user gives, recorded sizes, the communication pattern.
 
@@ -125,6 +140,7 @@ def parallel_groups(
         groups: Table `groups` of all ranks: `group`, `name`, `members`.
         given: What the user gives, see `given_sizes`.
         collectives, steps: Those tables; without them, nothing follows from the pattern of communication.
+        limits: When that shows a dimension.
 
     Raises:
         StepscopeError: If what the user gives is not understood, or does not fit the number of ranks.
@@ -146,7 +162,7 @@ def parallel_groups(
     _fill(layout, world)
     if collectives is not None and not all(name in layout.groups for name in DENSE):
         known = frozenset(tuple(sorted(one)) for of_dimension in layout.groups.values() for one in of_dimension)
-        found = patterns(collectives, steps, groups, world or ranks["rank"].n_unique(), known)
+        found = patterns(collectives, steps, groups, world or ranks["rank"].n_unique(), known, limits)
         layout.take({name: of for name, of in found.items() if _fits(of, layout.groups)}, PATTERN)
         _fill(layout, world)
     return layout
@@ -272,7 +288,7 @@ def object_of(text: str | None) -> Mapping[str, object]:
     """The object of a JSON text; empty for anything else."""
     try:
         value = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

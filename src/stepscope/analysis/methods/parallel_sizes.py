@@ -23,7 +23,7 @@ SIZE_NAMES: Mapping[str, tuple[str, ...]] = {
     "cp": ("context_parallel_size", "context_parallel", "cp"),
     "ep": ("expert_model_parallel_size", "expert_parallel_size", "expert_parallel", "ep"),
     "dp": ("data_parallel_size", "data_parallel", "dp"),
-    "pp": ("pipeline_model_parallel_size", "pipeline_parallel_size", "pipeline_stage", "stage_num", "pp"),
+    "pp": ("pipeline_model_parallel_size", "pipeline_parallel_size", "stage_num", "pp"),
     "etp": ("expert_tensor_parallel_size", "etp"),
 }
 """Names of recorded parallel sizes; `etp` is that of tensor parallelism within experts."""

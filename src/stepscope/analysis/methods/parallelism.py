@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import polars as pl
 
 from stepscope.analysis.methods.memberships import memberships, ranks_text
-from stepscope.analysis.methods.parallel_layout import FILLERS, GROUP_WORDS
+from stepscope.analysis.methods.parallel_layout import named_kinds
 from stepscope.analysis.methods.parallel_sizes import CONTEXT, DATA, EXPERT, PIPELINE, TENSOR
 
 KINDS = {TENSOR: "tensor", PIPELINE: "pipeline", DATA: "data", CONTEXT: "context", EXPERT: "expert"}
@@ -24,20 +22,6 @@ MIXED = {
 }
 """What groups of two kinds are for, as Megatron names them: gradients are reduced over `dp_cp`, those of experts over
 `dp_modulo_exp`; tokens are sent over `tp_exp`."""
-
-_JOINING = ("modulo", "and", "with", "without")
-
-
-def named_kinds(name: str | None) -> frozenset[str]:
-    """The kinds of parallel groups that a name says; empty if it says something else as well.
-
-    Examples:
-        >>> sorted(named_kinds("dp_cp")), named_kinds("default_pg")
-        (['context-parallel group', 'data-parallel group'], frozenset())
-    """
-    words = [word for word in re.findall("[a-z]+", (name or "").lower()) if word not in FILLERS]
-    kinds = {GROUP_WORDS.get(word) for word in words if word not in _JOINING}
-    return frozenset() if None in kinds else frozenset(kind for kind in kinds if kind)
 
 
 def parallelism_of(groups: pl.DataFrame, ranks: pl.DataFrame, layout: pl.DataFrame | None) -> list[str]:

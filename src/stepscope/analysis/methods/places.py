@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.methods.memberships import stages
+from stepscope.analysis.methods.memberships import stages_of
 from stepscope.selection import Choice, parse_selection
 from stepscope.tables import GROUPS, RANKS
 from stepscope.tables.base import Column
@@ -32,7 +32,7 @@ def placed(
     """
     known = RANKS.or_empty(ranks).collect()
     listed = None if groups is None else GROUPS.or_empty(groups).select("name", "members").collect()
-    by_rank = stages(known, listed, layout) if known.height else {}
+    by_rank = stages_of(known, listed, layout) if known.height else {}
     of_stage = pl.DataFrame(
         {"rank": list(by_rank), "stage": list(by_rank.values())}, schema={"rank": pl.Int32, "stage": pl.Int32}
     )

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from stepscope.analysis.columns import columns
+from stepscope.analysis.job.rank_steps import without_first
 from stepscope.analysis.methods.pipeline_places import BACKWARD, FORWARD
-from stepscope.analysis.pipeline.stages import usual_steps
 from stepscope.analysis.registry import analysis
+from stepscope.limits import limit
 from stepscope.tables import COLLECTIVES, KERNELS
 from stepscope.tables.base import Column, schema_of
 
 OPERATIONS, TRANSFERS = "operations", "transfers"
 
-SMALL_RATIO = 0.01
-"""Transfers below this share of the largest one carry shapes or flags, not a micro-batch; chosen by us."""
+
+@dataclass(frozen=True)
+class Limits:
+    """Which transfers carry no micro-batch, and which stages are uneven."""
+
+    small_ratio: float = limit(0.01, "of the largest transfer", "chosen by us: below, it carries shapes or flags")
+    uneven_factor: float = limit(
+        1.1,
+        "times the mean stage, of the stage that computes longest",
+        "chosen by us: less costs less than what is worth a finding",
+    )
+
 
 COLUMNS = columns(
     Column("stages", "int32", "Number of stages.", nullable=False, importance=90),
@@ -42,6 +55,7 @@ COLUMNS = columns(
     Column("step_ns", "int64", "Mean length of a step.", importance=70),
     Column("largest_work_factor", "float64", "Work of the stage that works longest over that of the mean stage."),
     Column("longest_stage", "int32", "That stage; null with one recorded stage."),
+    Column("uneven_stage", "int32", "The same if stages are uneven (`uneven_factor`); else null."),
     Column("transfers", "int64", "Sends and receives between stages, pairs and single ones."),
     Column("unpaired", "int64", "Those without a pair."),
     Column(
@@ -50,7 +64,7 @@ COLUMNS = columns(
         "Calls that send and receive at once, which are in no pair: how many transfers they are is unknown.",
     ),
     nulls="micro_batches model_chunks micro_batches_by ideal_ratio bubble_ratio bubble_ns step_ns largest_work_factor "
-    "longest_stage",
+    "longest_stage uneven_stage",
 )
 
 
@@ -62,6 +76,8 @@ def pipeline_schedule(
     pipeline_transfers: pl.DataFrame | None = None,
     kernels: pl.LazyFrame | None = None,
     collectives: pl.LazyFrame | None = None,
+    left_out_steps: pl.DataFrame | None = None,
+    limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Sum up the pipeline of a job: one row.
 
@@ -73,14 +89,14 @@ def pipeline_schedule(
     count, chunks, by = _stated(kernels)
     exchanges = _exchanges(collectives)
     if by is None and pipeline_transfers is not None and not exchanges:
-        count, chunks, by = _counted(pipeline_transfers, stages)
+        count, chunks, by = _counted(pipeline_transfers, stages, limits)
     work = pipeline_stages
     longest = None
     if work is not None and work["work_factor"].count() > 1:
         longest = (
             work.drop_nulls("work_factor").sort("work_factor", "stage", descending=[True, False]).row(0, named=True)
         )
-    kept = None if pipeline_bubbles is None else usual_steps(pipeline_bubbles).drop_nulls("bubble_ns")
+    kept = None if pipeline_bubbles is None else without_first(pipeline_bubbles, left_out_steps).drop_nulls("bubble_ns")
     waited, lasted = (
         (None, None) if kept is None or kept.is_empty() else kept.select("bubble_ns", "window_ns").mean().row(0)
     )
@@ -97,6 +113,7 @@ def pipeline_schedule(
         "step_ns": None if lasted is None else round(lasted),
         "largest_work_factor": longest and longest["work_factor"],
         "longest_stage": longest and longest["stage"],
+        "uneven_stage": longest["stage"] if longest and longest["work_factor"] >= limits.uneven_factor else None,
         "transfers": 0 if pipeline_transfers is None else pipeline_transfers.height,
         "unpaired": 0
         if pipeline_transfers is None
@@ -125,10 +142,10 @@ def _exchanges(collectives: pl.LazyFrame | None) -> int:
     return int(calls.select(pl.len()).collect().item())
 
 
-def _counted(transfers: pl.DataFrame, stages: int) -> tuple[int | None, int | None, str | None]:
+def _counted(transfers: pl.DataFrame, stages: int, limits: Limits) -> tuple[int | None, int | None, str | None]:
     """Micro-batches and chunks by the number of transfers."""
     whole = transfers.filter(pl.all_horizontal(pl.col("rank_a", "rank_b", "step").is_not_null()))
-    large = pl.col("size_bytes").is_null() | (pl.col("size_bytes") >= SMALL_RATIO * pl.col("size_bytes").max())
+    large = pl.col("size_bytes").is_null() | (pl.col("size_bytes") >= limits.small_ratio * pl.col("size_bytes").max())
     pairs = whole.filter(large).group_by("step", "rank_a", "rank_b", "stage_a", "stage_b").agg(count=pl.len())
     apart = pl.col("stage_b") - pl.col("stage_a")
     ways = {FORWARD: pairs.filter(apart == 1), BACKWARD: pairs.filter(apart == -1)}

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
+from stepscope.analysis.job.rank_steps import without_first
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.analysis.registry import analysis
-from stepscope.limits import limit
 from stepscope.tables import KERNELS
 from stepscope.tables.base import Column
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Which steps are start-up."""
-
-    length_factor: float = limit(
-        2.0, "times the rank's median step", "as `time_by_rank`: a first step above is start-up"
-    )
-
 
 _STAGE = Column("stage", "int32", "Pipeline stage, from 0.", nullable=False, importance=99)
 _RANKS = Column("ranks", "string", "Its recorded ranks.", nullable=False, importance=80)
@@ -68,7 +56,7 @@ COLUMNS = columns(
     Column("peak_bytes", "int64", "Highest memory in use on any of its ranks.", title="peak memory", importance=72),
     Column("capacity_bytes", "int64", "Memory of their devices."),
     Column("steps", "int64", "Number of steps averaged."),
-    Column("left_out", "int64", "First steps that are left out since they are start-up, of all its ranks."),
+    Column("left_out", "int64", "First steps that are left out (`left_out_steps`), of all its ranks."),
     nulls="window_ns work_ns work_factor bubble_ns bubble_ratio bubble_by recorded_bubble_ns operators step_flops "
     "flops_per_s peak_bytes capacity_bytes",
 )
@@ -91,13 +79,13 @@ def pipeline_stages(
     model_flops: pl.DataFrame | None = None,
     memory_peak: pl.DataFrame | None = None,
     kernels: pl.LazyFrame | None = None,
-    limits: Limits = Limits(),
+    left_out_steps: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Average over the ranks and steps of each stage: one row per stage with recorded ranks, in order.
 
-    A rank's first step that is far longer than its median step is start-up and left out.
+    First steps that do not count are left out (`left_out_steps`).
     """
-    kept = usual_steps(pipeline_bubbles, limits)
+    kept = without_first(pipeline_bubbles, left_out_steps)
     by_rank = kept.group_by("stage", "rank").agg(
         *(pl.col(name).mean() for name in [*_MEANS, "recorded_bubble_ns"]),
         pl.col("bubble_by").drop_nulls().unique().sort().str.join(_BETWEEN),
@@ -117,14 +105,6 @@ def pipeline_stages(
         missing=pl.col("everyone") - pl.col("there"), left_out=(pl.col("rows") - pl.col("used")).cast(pl.Int64)
     )
     return _compared(rows, []).select(names(COLUMNS)).sort("stage")
-
-
-def usual_steps(bubbles: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
-    """Rows of `pipeline_bubbles` without first steps that are start-up."""
-    length = pl.col("window_ns")
-    first = pl.col("step") == pl.col("step").min().over("rank")
-    far = first & (length > limits.length_factor * length.median().over("rank")) & (pl.len().over("rank") > 2)
-    return bubbles.filter(~far.fill_null(value=False))
 
 
 def _averages() -> list[pl.Expr]:

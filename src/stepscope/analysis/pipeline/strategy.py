@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
@@ -20,6 +18,7 @@ from stepscope.analysis.methods.parallel_graphs import (
     stage_of_ranks,
     transfers,
 )
+from stepscope.analysis.methods.parallel_layout import object_of
 from stepscope.analysis.rank_lists import rank_list
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
@@ -100,13 +99,14 @@ def strategy_stages(
     groups: pl.LazyFrame | None = None,
     parallel_graphs: pl.LazyFrame | None = None,
     parallel_nodes: pl.LazyFrame | None = None,
+    parallel_layout: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Count what is in the graph of each pipeline stage: one row per stage, in order.
 
     Raises:
         Unavailable: If neither graphs nor parallel sizes were recorded.
     """
-    stage_of = stage_of_ranks(ranks, groups, parallel_graphs)
+    stage_of = stage_of_ranks(ranks, groups, parallel_graphs, parallel_layout)
     modes = _modes(ranks, parallel_graphs)
     graphs = {one.stage: one for one in stage_graphs(PARALLEL_NODES.or_empty(parallel_nodes), stage_of)}
     if not graphs and len(set(stage_of.values())) < 2 and not any(modes.values()):
@@ -133,7 +133,7 @@ def _modes(ranks: pl.LazyFrame, parallel_graphs: pl.LazyFrame | None) -> dict[in
     """The parallel mode of each rank: of its graph, else of its recording."""
     found: dict[int, str | None] = {}
     for rank, text in ranks.select("rank", "parallelism").collect().iter_rows():
-        stated = json.loads(text or "{}").get("parallel_mode")
+        stated = object_of(text).get("parallel_mode")
         found[rank] = stated if isinstance(stated, str) else None
     graphs = PARALLEL_GRAPHS.or_empty(parallel_graphs).select("rank", "parallel_mode").drop_nulls().collect()
     return {**found, **dict(graphs.iter_rows())}
@@ -163,11 +163,12 @@ def strategy_nodes(
     ranks: pl.LazyFrame,
     groups: pl.LazyFrame | None = None,
     parallel_graphs: pl.LazyFrame | None = None,
+    parallel_layout: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """List the nodes of each stage's graph with their strategy, as its lowest recorded rank has them: one row per stage
     and node, in the order of the file."""
     parts = []
-    for graph in stage_graphs(parallel_nodes, stage_of_ranks(ranks, groups, parallel_graphs)):
+    for graph in stage_graphs(parallel_nodes, stage_of_ranks(ranks, groups, parallel_graphs, parallel_layout)):
         known = set(graph.nodes["node"])
         taken = graph.nodes["inputs"].to_list()
         divided = [is_divided(text) for text in graph.nodes["strategy"].to_list()]
@@ -192,12 +193,13 @@ def strategy_edges(
     ranks: pl.LazyFrame,
     groups: pl.LazyFrame | None = None,
     parallel_graphs: pl.LazyFrame | None = None,
+    parallel_layout: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """List the edges of the graphs: those between stages first, then those within each stage, in the order of the file.
 
     A send and a receive are joined if they alone share group and tag; others are listed with one side.
     """
-    graphs = list(stage_graphs(parallel_nodes, stage_of_ranks(ranks, groups, parallel_graphs)))
+    graphs = list(stage_graphs(parallel_nodes, stage_of_ranks(ranks, groups, parallel_graphs, parallel_layout)))
     if not graphs:
         return pl.DataFrame(schema=schema_of(EDGES))
     nodes = pl.concat([graph.nodes.with_columns(stage=pl.lit(graph.stage, pl.Int32)) for graph in graphs])

@@ -27,6 +27,7 @@ def alike_ranks(
     collectives: pl.LazyFrame | None,
     kernels: pl.LazyFrame | None = None,
     ranks: pl.LazyFrame | None = None,
+    groups: pl.LazyFrame | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Sort ranks by what they do: one row per rank, in order.
@@ -45,7 +46,7 @@ def alike_ranks(
     found = programs(median_counts(pl.concat([computed.drop("length"), calls])), limits)
     every = rows.select("rank").unique().join(found, on="rank", how="left")
     found = every.with_columns(pl.col("program").fill_null(pl.col("rank").min())).sort("rank")
-    stages = None if ranks is None else _stages(KERNELS.or_empty(kernels), ranks)
+    stages = None if ranks is None else _stages(KERNELS.or_empty(kernels), ranks, groups)
     if stages is not None and not stages.is_empty():
         apart = found.join(stages, on="rank", how="left", maintain_order="left")
         found = apart.select("rank", program=pl.col("rank").min().over("program", "stage"))
@@ -55,12 +56,12 @@ def alike_ranks(
     return shared_kernels(found, counts).select(names(COLUMNS)).sort("rank")
 
 
-def _stages(kernels: pl.LazyFrame, ranks: pl.LazyFrame) -> pl.DataFrame:
+def _stages(kernels: pl.LazyFrame, ranks: pl.LazyFrame, groups: pl.LazyFrame | None) -> pl.DataFrame:
     """The stages of ranks whose operations state their micro-batch."""
     by_operations = kernels.filter(pl.col("micro_batch").is_not_null()).select("rank").unique().collect()
     if by_operations.is_empty():
         return by_operations
-    return places(ranks).join(by_operations, on="rank", how="semi").select("rank", "stage")
+    return places(ranks, groups).join(by_operations, on="rank", how="semi").select("rank", "stage")
 
 
 def median_counts(does: pl.DataFrame) -> pl.DataFrame:

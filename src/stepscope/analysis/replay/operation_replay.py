@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.methods.memberships import stages_of, stated_stage
+from stepscope.analysis.methods.parallel_layout import object_of
 from stepscope.analysis.methods.simulation import Groups, Simulation
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.methods.step_windows import known_steps
@@ -20,7 +21,8 @@ from stepscope.analysis.replay.operation_graph import (
     OPERATIONS,
     operation_edges,
 )
-from stepscope.tables import COLLECTIVES, KERNELS, SLICES
+from stepscope.json_values import as_index
+from stepscope.tables import COLLECTIVES, GROUPS, KERNELS, SLICES
 from stepscope.tables.communication import POINT_TO_POINT
 from stepscope.text_columns import filled_in
 
@@ -194,18 +196,13 @@ def ideal_durations(operations: pl.DataFrame) -> pl.Series:
     return operations.select(ideal_ns=rounded(ideal))["ideal_ns"]
 
 
-def places(ranks: pl.LazyFrame) -> pl.DataFrame:
-    """Where each rank is in the job: `rank`, `replica` (its data-parallel rank), `stage`; null if not recorded."""
-    rows = ranks.select("rank", "parallelism").collect().sort("rank")
-    found = [(rank, *_place(text)) for rank, text in rows.rows()]
+def places(ranks: pl.LazyFrame, groups: pl.LazyFrame | None = None) -> pl.DataFrame:
+    """Where each rank is in the job: `rank`, `replica` (its data-parallel rank), `stage`; null if unknown. A job whose
+    ranks state that there is one stage has stage 0."""
+    known = ranks.select("rank", "world_size", "parallelism").collect().sort("rank")
+    stages = stages_of(known, GROUPS.or_empty(groups).collect())
+    stated = [(rank, object_of(text)) for rank, text in known.select("rank", "parallelism").iter_rows()]
+    found = [
+        (rank, as_index(one.get("data_parallel_rank")), stages.get(rank, stated_stage(one))) for rank, one in stated
+    ]
     return pl.DataFrame(found, schema={"rank": pl.Int32, "replica": pl.Int32, "stage": pl.Int32}, orient="row")
-
-
-def _place(text: str | None) -> tuple[int | None, int | None]:
-    try:
-        stated = json.loads(text or "{}")
-    except ValueError:
-        return None, None
-    known = [stated.get(key) if isinstance(stated, dict) else None for key in ("data_parallel_rank", "pipeline_stage")]
-    replica, stage = (value if type(value) is int and 0 <= value < 1 << 31 else None for value in known)
-    return replica, stage

@@ -92,6 +92,7 @@ def slowdown_causes(
     ranks: pl.LazyFrame,
     collectives: pl.LazyFrame | None = None,
     slices: pl.LazyFrame | None = None,
+    groups: pl.LazyFrame | None = None,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Replay the job with each cause of uneven work taken away (see `uneven_work`), and share out what that saves: one
@@ -103,7 +104,7 @@ def slowdown_causes(
     operations = operations_of(kernels, collectives, slices, steps)
     if operations.is_empty():
         raise Unavailable(NO_MICRO_BATCHES)
-    job = _Job(operation_replay(operations, steps), places(ranks), limits)
+    job = _Job(operation_replay(operations, steps), places(ranks, groups), limits)
     found = with_schema(pl.DataFrame(job.rows(), infer_schema_length=None), schema_of(COLUMNS))
     order = pl.col("cause").replace_strict(list(CAUSES), range(len(CAUSES)), return_dtype=pl.Int64)
     return found.sort(-pl.col("saving_ns"), order)

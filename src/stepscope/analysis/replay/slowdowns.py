@@ -103,6 +103,7 @@ def step_slowdowns(
     ranks: pl.LazyFrame,
     collectives: pl.LazyFrame | None = None,
     slices: pl.LazyFrame | None = None,
+    groups: pl.LazyFrame | None = None,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Replay each step with ideal operations, and find what makes it slower: one row per step and kind, rank or stage.
@@ -115,7 +116,7 @@ def step_slowdowns(
         raise Unavailable(NO_MICRO_BATCHES)
     graph = operation_replay(operations, steps)
     scenarios = _Scenarios(graph)
-    at = graph.operations.select("rank").join(places(ranks), on="rank", how="left", maintain_order="left")
+    at = graph.operations.select("rank").join(places(ranks, groups), on="rank", how="left", maintain_order="left")
     kinds = scenarios.kinds
     parts = [scenarios.job()]
     parts.extend(scenarios.rows("operation", name, kinds == name) for name in kinds.unique().sort())
