@@ -69,10 +69,18 @@ def test_a_directory_of_others_is_refused(tmp_path: Path, resume: bool, problem:
 
 def test_what_was_collected_is_gone_on_with_only_if_asked(landing: Landing, tmp_path: Path) -> None:
     landing.close()
+    (tmp_path / "run" / "1").mkdir()
 
     with pytest.raises(StepscopeError, match="Pass --resume"):
         Landing(tmp_path / "run", resume=False)
     Landing(tmp_path / "run", resume=True).close()
+
+
+def test_after_an_attempt_of_which_nothing_arrived_another_one_may_begin(landing: Landing, tmp_path: Path) -> None:
+    landing.write_mapping([("10.0.0.1", 1)])
+    landing.close()
+
+    Landing(tmp_path / "run", resume=False).close()
 
 
 def test_room_is_reserved_for_all_hosts_together(landing: Landing) -> None:

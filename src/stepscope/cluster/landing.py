@@ -24,6 +24,8 @@ from stepscope.errors import StepscopeError
 OWN = ".stepscope-collect"
 """Our own folder in the directory; a leading dot keeps readers out."""
 MAPPING = "host_ips_mapping.txt"
+_BESIDE = (OWN, MAPPING)
+"""What an attempt leaves of which nothing arrived; another one may start where it did."""
 _LARGEST_BYTES = 1 << 30
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -76,7 +78,7 @@ class Landing:
     def _prepare(self, resume: bool) -> None:
         directory = self.directory
         made_here = (directory / OWN / "about.json").is_file()
-        if made_here and not resume:
+        if made_here and not resume and any(each.name not in _BESIDE for each in directory.iterdir()):
             raise StepscopeError(f"{directory}: holds what was collected before. Pass --resume to go on with it")
         if not made_here and directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
             what = "was not made by `stepscope collect`" if resume else "is there already, and nothing is overwritten"

@@ -122,6 +122,7 @@ PAGE = Page(
         Section(
             "cluster_advice",
             "Advice by the formulas of MindSpore Insight",
+            hidden=("summed_ratio",),
             derived=_advice,
             sentences=_about_advice,
         ),

@@ -25,7 +25,8 @@ MIXED = {
 
 
 def parallelism_of(groups: pl.DataFrame, ranks: pl.DataFrame, layout: pl.DataFrame | None) -> list[str]:
-    """What each group is for: by its name, else if its members are those of one kind of parallel group; else `other`.
+    """What each group is for: by its name, else, unless a group with a name has the same
+    members, if they are those of one kind of parallel group; else `other`.
 
     Args:
         groups: `name` and `members`.
@@ -36,11 +37,21 @@ def parallelism_of(groups: pl.DataFrame, ranks: pl.DataFrame, layout: pl.DataFra
     kinds: dict[str, set[str]] = {}
     for kind, unit in units.select("unit_kind", "unit").unique().iter_rows():
         kinds.setdefault(unit, set()).add(kind)
+    rows = list(groups.select("name", "members").iter_rows())
+    named = [_named(name) for name, _ in rows]
+    # a group of all ranks has the members of a named one where there is one such group, and other purposes
+    for (_, members), kind in zip(rows, named, strict=True):
+        if kind and members:
+            kinds[ranks_text(members)] = set()
     found = []
-    for name, members in groups.select("name", "members").iter_rows():
-        said = named_kinds(name)
-        named = KINDS.get(next(iter(said)) if len(said) == 1 else MIXED.get(said, ""))
+    for (_, members), kind in zip(rows, named, strict=True):
         by_members = kinds.get(ranks_text(members), set()) if members else set()
         alone = KINDS[next(iter(by_members))] if len(by_members) == 1 else OTHER
-        found.append(named or alone)
+        found.append(kind or alone)
     return found
+
+
+def _named(name: str | None) -> str | None:
+    """What a group is for by its name; None if that does not say."""
+    said = named_kinds(name)
+    return KINDS.get(next(iter(said)) if len(said) == 1 else MIXED.get(said, ""))
