@@ -5,6 +5,7 @@ Ray is an extra and is imported when a cluster is first used.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import secrets
@@ -132,10 +133,10 @@ class RayCluster:
                     _start(ray, folder, self._count)
                 else:
                     _join(ray, self.address)
-            except StepscopeError:
-                raise
-            except Exception as error:  # Ray's own errors have no common class
+            except BaseException as error:  # Ray's own errors have no common class; and the user may interrupt it
                 _ended(ray, folder)
+                if not isinstance(error, Exception):
+                    raise
                 problem = " ".join(str(error).split()) or type(error).__name__
                 what = f"no connection to the Ray cluster{self._where()}" if self.address else "Ray does not start here"
                 raise StepscopeError(f"{what}: {problem}") from error
@@ -340,7 +341,11 @@ def _short_folder() -> str:
     """A new directory for the files of a cluster: names of its sockets must not be longer than about 100 bytes."""
     most = 32
     usual = tempfile.gettempdir()
-    return tempfile.mkdtemp(prefix="ss-ray-", dir=usual if len(usual) <= most else "/tmp")
+    folder = tempfile.mkdtemp(prefix="ss-ray-", dir=usual if len(usual) <= most else "/tmp")
+    atexit.register(
+        shutil.rmtree, folder, ignore_errors=True
+    )  # after what Ray registers later, which ends its processes
+    return folder
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import psutil
@@ -21,7 +22,7 @@ from polars.testing import assert_frame_equal
 from stepscope import StepscopeError, Unavailable, open_run, ray_workers
 from stepscope.analysis import ANALYSES
 from stepscope.ingest import inputs
-from stepscope.ray_workers import RayWorker
+from stepscope.ray_workers import RayCluster, RayWorker
 from stepscope.run import Processes, Ray, Threads, engine_of
 from stepscope.run.engine import named
 
@@ -143,6 +144,24 @@ def test_a_cluster_of_our_own_leaves_no_files_and_no_processes(cache: Path) -> N
     assert (ran.stdout, ran.stderr) == ("", "")
     assert {*Path(tempfile.gettempdir()).glob("ss-ray-*")} <= folders
     assert not [one for one in psutil.process_iter(["environ"]) if _is_of(one, str(cache))]
+
+
+def test_a_start_that_is_interrupted_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    ended: list[str] = []
+    ray = SimpleNamespace(is_initialized=lambda: False, shutdown=lambda: ended.append("ray"))
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setattr(ray_workers, "_start", interrupted)
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: str(tmp_path / "cluster"))
+    (tmp_path / "cluster").mkdir()
+
+    with pytest.raises(KeyboardInterrupt):
+        RayCluster().worker("stepscope.run.worker:serving")
+
+    assert ended == ["ray"]
+    assert not (tmp_path / "cluster").exists()
 
 
 def _is_of(process: psutil.Process, cache: str) -> bool:
