@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 from rank_tables import MS, calls, job, links
 
 from builders import make_run
 from stepscope.errors import Unavailable
+from stepscope.run import Run
+from stepscope.tables import COLLECTIVES, LINKS
 
 BOTH = {(0, 1): (20_000_000, MS), (0, 0): (8_000_000, MS)}
 
@@ -42,6 +45,48 @@ def test_the_parts_of_a_timelines_calls_add_up() -> None:
     assert run.analyse("rank_calls").select("operation", "size_bytes", "calls").unique().rows() == [
         ("all_reduce", 1 << 20, 1.0)
     ]
+
+
+def marked(*rows: tuple[int | None, int, int | None]) -> Run:
+    """A rank's calls: step, length and how long of it they wait (null if unknown)."""
+    calls = pl.DataFrame(rows, schema=["step", "duration_ns", "wait_ns"], orient="row")
+    calls = calls.with_row_index("collective").with_columns(
+        sequence="collective",
+        start_ns=pl.col("collective").cast(pl.Int64) * 1000,
+        transmit_ns=pl.col("duration_ns") - pl.col("wait_ns"),
+        operation=pl.lit("all_reduce"),
+        name=pl.lit("all_reduce"),
+        group=pl.lit("g"),
+        group_size=pl.lit(2),
+        on_device=pl.lit(value=True),
+    )
+    return Run.from_frames({0: {"collectives": COLLECTIVES.conform(calls)}})
+
+
+@pytest.mark.parametrize("name", ["rank_communication", "rank_calls"])
+def test_calls_before_the_first_mark_are_no_step(name: str) -> None:
+    run = marked((None, 100, 10), (1, 200, 20), (2, 200, 20))
+
+    assert run.analyse(name).select("steps", "calls", "total_ns", "wait_ns").rows() == [(2, 1, 200, 20)]
+    assert sorted(run.analyse(name, by_step=True)["step"]) == [1, 2]
+    alone = marked((None, 100, 10)).analyse(name)
+    assert alone.select("step", "steps", "total_ns").rows() == [(None, 1, 100)]
+
+
+@pytest.mark.parametrize("name", ["rank_communication", "rank_calls"])
+def test_the_parts_of_a_mean_add_up_where_the_waiting_of_a_step_is_unknown(name: str) -> None:
+    rows = marked((1, 10, 4), (2, 4, None)).analyse(name)
+
+    assert rows.select("total_ns", "wait_ns", "transmit_ns", "unsplit_ns").rows() == [(7, 2, 3, 2)]
+
+
+@pytest.mark.parametrize(("name", "call"), [("link_totals", None), ("call_links", "op")])
+def test_what_went_over_links_before_the_first_mark_is_no_step(name: str, call: str | None) -> None:
+    rows = {"source": [0] * 3, "destination": [1] * 3, "size_bytes": [6, 20, 40], "duration_ns": [6, 20, 40]}
+    run = job(links={0: LINKS.frame(step=[None, 1, 2], name=[call] * 3, **rows)})
+
+    assert run.analyse(name).select("steps", "size_bytes").rows() == [(2, 30)]
+    assert sorted(run.analyse(name, by_step=True)["step"]) == [1, 2]
 
 
 def test_bandwidth_is_bytes_over_time_and_compared_with_links_between_ranks() -> None:

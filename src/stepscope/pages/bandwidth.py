@@ -15,6 +15,7 @@ PAGE = Page(
     ],
     more="Bandwidth is of the time in which all ranks are in the call, without waiting for the last one. Bus bandwidth "
     "is comparable with the speed of links whatever the number of ranks n: algorithm bandwidth times 2(n-1)/n for "
-    "all-reduce, (n-1)/n for all-gather, reduce-scatter, all-to-all, gather and scatter, 1 for broadcast and reduce.",
+    "all-reduce, (n-1)/n for all-gather, reduce-scatter and all-to-all. Ranks may leave a broadcast, reduce, gather or "
+    "scatter before others enter it, so these have no rate.",
     scope="job",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.communication.arrival import MUTUAL
 from stepscope.analysis.communication.comparable_calls import group_names
 from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.statistics import rounded
@@ -21,12 +22,16 @@ COLUMNS = columns(
     meaning("size_bytes", "Size of the whole buffer that is reduced, gathered or scattered; null if not recorded."),
     Column("ranks", "int32", "Ranks in the group; null if unknown.", importance=60),
     Column("calls", "int64", "Calls that all of these ranks were seen in.", importance=59),
-    Column("shortest_ns", "int64", "Shortest transmission.", importance=40),
-    meaning("transmit_ns", "Median transmission: from the last arrival to the first end."),
+    Column("shortest_ns", "int64", "Shortest transmission; null as `transmit_ns`.", importance=40),
+    meaning(
+        "transmit_ns",
+        "Median transmission: from the last arrival to the first end; null for operations that ranks may leave before "
+        "all have entered.",
+    ),
     Column(
         "algorithm_bytes_per_s",
         "float64",
-        "`size_bytes` over `transmit_ns`.",
+        "`size_bytes` over `transmit_ns`; null as either.",
         title="algorithm bandwidth",
         importance=63,
     ),
@@ -45,12 +50,12 @@ COLUMNS = columns(
 
 
 def bus_factor(operation: pl.Expr, ranks: pl.Expr) -> pl.Expr:
-    """What bus bandwidth is of algorithm bandwidth, as nccl-tests defines it; null for other operations."""
+    """What bus bandwidth is of algorithm bandwidth, as nccl-tests defines it; null for operations of one root
+    and unknown ones, which ranks may leave before all have entered."""
     share = (ranks - 1) / ranks
     factors = {
         "all_reduce": 2 * share,
-        **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"), share),
-        **dict.fromkeys(("broadcast", "reduce"), pl.lit(1.0)),
+        **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all"), share),
     }
     return pl.coalesce(*(pl.when(operation == name).then(factor) for name, factor in factors.items()))
 
@@ -61,26 +66,32 @@ def bus_bandwidth(arrival: pl.DataFrame, groups: pl.LazyFrame | None, ranks: pl.
     operation and size, the longest transmission in total first.
 
     Waiting for the last rank is left out (see the skew). Calls that not all ranks of their group were seen in are not
-    used, as the last to arrive is unknown.
+    used, as the last to arrive is unknown. Ranks may leave a call of one root (e.g. a broadcast) before others
+    enter, so of these only the skew is known. Host marks do not count on ranks with calls on the device.
 
     Raises:
         Unavailable: If no call was seen on all of its ranks.
     """
     formats = RANKS.or_empty(ranks).select("rank", "format").collect()
     whole = pl.col("members") >= pl.col("group_size").fill_null(pl.col("members"))
-    used = ~pl.col("point_to_point") & (pl.col("members") > 1) & whole & (pl.col("operation") != "barrier")
+    with_device = arrival.filter("on_device")["rank"].unique()
+    moves = pl.col("on_device") | ~pl.col("rank").is_in(with_device.implode())
+    used = moves & ~pl.col("point_to_point") & (pl.col("members") > 1) & whole & (pl.col("operation") != "barrier")
     calls = (
         arrival.filter(used)
         .join(formats, on="rank", how="left")
         .group_by(*CALL, "operation", maintain_order=True)
         .agg(
             size_bytes=_whole_size().max(),
+            seen=pl.len(),
             ranks=pl.col("members").max(),
-            transmit_ns=pl.col("end_ns").min() - pl.col("start_ns").max(),
+            transmit_ns=pl.when(pl.col("operation").is_in(MUTUAL).first()).then(
+                pl.col("end_ns").min() - pl.col("start_ns").max()
+            ),
             skew_ns=pl.col("start_ns").max() - pl.col("start_ns").min(),
             end_skew_ns=pl.col("end_ns").max() - pl.col("end_ns").min(),
         )
-        .filter(pl.col("transmit_ns") > 0)
+        .filter((pl.col("seen") == pl.col("ranks")) & (pl.col("transmit_ns").fill_null(1) > 0))
     )
     if calls.is_empty():
         raise Unavailable("no collective was seen on all ranks of its group: open the recordings of all ranks together")
@@ -111,11 +122,14 @@ def bus_bandwidth(arrival: pl.DataFrame, groups: pl.LazyFrame | None, ranks: pl.
 def _whole_size() -> pl.Expr:
     """The size of a call's whole buffer; null if what is recorded may be a part of it.
 
-    Gloo's annotations know the input, which of a gather is one member's part. Ascend states the count of elements that
-    a rank passes; what that is of differs by operation.
+    Gloo's annotations know the input, which of a gather is one member's part; of a scatter, recorders differ. Ascend
+    states the count of elements that a rank passes; what that is of differs by operation.
     """
     size, parted = pl.col("size_bytes"), pl.col("operation").is_in(["all_gather", "gather"])
     unsure = pl.col("operation").is_in(["all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"])
     is_part = pl.col("format").str.starts_with(_PART).fill_null(False)
     on_host = ~pl.col("on_device") & parted
-    return pl.when(~(is_part & unsure)).then(pl.when(on_host).then(size * pl.col("members")).otherwise(size))
+    scattered = ~pl.col("on_device") & (pl.col("operation") == "scatter")
+    return pl.when(~(is_part & unsure) & ~scattered).then(
+        pl.when(on_host).then(size * pl.col("members")).otherwise(size)
+    )

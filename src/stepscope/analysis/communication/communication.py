@@ -20,7 +20,14 @@ from stepscope.tables.base import Column
         meaning("wait_ns", "Total waiting time over ranks; null if unknown."),
         meaning("transmit_ns", "Total transmission time over ranks; null if unknown."),
         meaning("wait_ratio", "`wait_ns` over `wait_ns + transmit_ns`."),
-        meaning("bandwidth_bytes_per_s", "Payload over median transmission (algorithm bandwidth)."),
+        Column(
+            "bandwidth_bytes_per_s",
+            "float64",
+            "A rank's payload, as recorded, over the median of all ranks' transmissions; algorithm bandwidth is in "
+            "`bus_bandwidth`.",
+            title="payload rate",
+            importance=55,
+        ),
         nulls="group group_name size_bytes wait_ns transmit_ns wait_ratio bandwidth_bytes_per_s",
     ),
 )

@@ -6,13 +6,14 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.statistics import rounded, sum_known
+from stepscope.analysis.methods.step_windows import without_unmarked
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.selection import Choice, parse_selection
 from stepscope.tables.base import Column
 
-_STEP = meaning("step", "Number of the step; null for the mean of the steps.")
-_STEPS = meaning("steps", "Number of steps in the mean; 1 for a step.")
+_STEP = meaning("step", "Number of the step; null for the mean of the steps, and where no step is known.")
+_STEPS = meaning("steps", "Number of steps in the mean; 1 for a step, and where no step is known.")
 _ENDS = (
     Column("source", "int32", "Rank that sends.", importance=95),
     Column("destination", "int32", "Rank that receives.", importance=94),
@@ -98,7 +99,8 @@ def link_totals(
     Raises:
         Unavailable: If no links were recorded.
     """
-    every = links.filter(pl.col("name").is_null()).group_by("rank", "step", *_LINK).agg(*_sums()).collect()
+    totals = links.filter(pl.col("name").is_null()).group_by("rank", "step", *_LINK).agg(*_sums())
+    every = without_unmarked(totals.collect(engine="streaming"))
     if every.is_empty():
         raise Unavailable(NO_LINKS)
     steps = every.group_by("rank").agg(of_steps=pl.col("step").n_unique().cast(pl.Int64))
@@ -106,12 +108,13 @@ def link_totals(
     reported = every.with_columns(most=most).sort("most", "rank", descending=[True, False])
     reporter = reported.unique(_LINK, keep="first", maintain_order=True).select("rank", *_LINK)
     once = every.join(reporter, on=["rank", *_LINK], how="semi", nulls_equal=True)
-    rows = _averaged(once, steps, _LINK, by_step=by_step)
+    # means of floats depend on the order of rows
+    rows = _averaged(once, steps, _LINK, by_step=by_step).sort("step", *_LINK, nulls_last=True)
     over = ["transport", "step"]
     apart = pl.col("source") != pl.col("destination")
     mean = pl.col("bandwidth_bytes_per_s").filter(apart).mean().over(over)
     rows = rows.with_columns(of_mean_ratio=pl.when(apart & (mean > 0)).then(pl.col("bandwidth_bytes_per_s") / mean))
-    return _chosen(rows, source, destination, transport).select(names(COLUMNS)).sort("step", *_LINK, nulls_last=True)
+    return _chosen(rows, source, destination, transport).select(names(COLUMNS))
 
 
 @analysis("job", MATRIX, whole_job=True)
@@ -165,8 +168,8 @@ def call_links(
         transport: Only links of this transport, in any case of letters.
     """
     keys = ["rank", "name", "operation", *_LINK]
-    every = links.drop_nulls("name").group_by(*keys, "step").agg(*_sums()).collect()
-    rows = _averaged(every, None, keys, by_step=by_step)
+    every = links.drop_nulls("name").group_by(*keys, "step").agg(*_sums()).collect(engine="streaming")
+    rows = _averaged(without_unmarked(every), None, keys, by_step=by_step)
     return (
         _chosen(rows, source, destination, transport)
         .select(names(CALLS))

@@ -8,14 +8,15 @@ from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.communication.comparable_calls import group_names
 from stepscope.analysis.methods.places import PLACE, of_stages, placed
 from stepscope.analysis.methods.statistics import rounded, sum_known
+from stepscope.analysis.methods.step_windows import without_unmarked
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.selection import Choice
 from stepscope.tables import COMMUNICATION_TOTALS
 from stepscope.tables.base import Column
 
-_STEP = meaning("step", "Number of the step; null for the mean of the steps.")
-_STEPS = meaning("steps", "Number of steps in the mean; 1 for a step.")
+_STEP = meaning("step", "Number of the step; null for the mean of the steps, and where no step is known.")
+_STEPS = meaning("steps", "Number of steps in the mean; 1 for a step, and where no step is known.")
 _TIMES = (
     Column("total_ns", "int64", "Time in its calls: waiting, transmission and what is not split."),
     meaning("wait_ns", "Waiting for other ranks; null if unknown of all calls."),
@@ -168,11 +169,14 @@ def _of_calls(calls: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 def _averaged(rows: pl.DataFrame, keys: list[str], *, by_step: bool) -> pl.DataFrame:
     """Rows of steps, or their mean; an operator's is of the steps that have it.
 
+    All sums are divided by the same number of steps, so that the parts of a mean add up.
+
     Raises:
         Unavailable: If there are none.
     """
     if rows.is_empty():
         raise Unavailable("no communication was recorded")
+    rows = without_unmarked(rows)
     if by_step:
         mean = rows.with_columns(pl.col("calls").cast(pl.Float64), steps=pl.lit(1, pl.Int64))
     else:
@@ -180,7 +184,7 @@ def _averaged(rows: pl.DataFrame, keys: list[str], *, by_step: bool) -> pl.DataF
             pl.lit(None, pl.Int32).alias("step"),
             pl.len().cast(pl.Int64).alias("steps"),
             pl.col("calls").mean(),
-            *(rounded(pl.col(name).mean()) for name in SUMS),
+            *(rounded(sum_known(name) / pl.len()) for name in SUMS),
         )
     known = pl.col("wait_ns") + pl.col("transmit_ns")
     return mean.with_columns(wait_ratio=pl.when(known > 0).then(pl.col("wait_ns") / known))

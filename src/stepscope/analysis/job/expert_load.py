@@ -10,6 +10,7 @@ from stepscope.analysis.methods.names import named
 from stepscope.analysis.methods.parallel_layout import named_kinds
 from stepscope.analysis.methods.parallel_sizes import EXPERT
 from stepscope.analysis.methods.parallelism import KINDS
+from stepscope.analysis.methods.split_calls import listed, split_calls
 from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.analysis.registry import analysis, ranks_of, without_rows
 from stepscope.errors import Unavailable
@@ -203,15 +204,12 @@ def _received(arrival: pl.DataFrame | None, splits: pl.LazyFrame) -> pl.DataFram
     schema = {"group": pl.String, "rank": pl.Int32, "received": pl.Int64}
     if arrival is None:
         return pl.DataFrame(schema=schema)
-    sides = {
-        side: pl.col(f"{side}_splits").str.extract_all(r"\d+").list.eval(pl.element().cast(pl.Int64)).list.sum()
-        for side in ("input", "output")
-    }
-    sums = splits.drop_nulls(["input_splits", "output_splits"]).select("rank", "collective", **sides).collect()
+    sides = {side: listed(f"{side}_splits").list.sum() for side in ("input", "output")}
     calls = arrival.filter((pl.col("operation") == "all_to_all") & pl.col("group").is_not_null())
     call = ["group", "sequence"]
+    known = split_calls(calls, splits.drop_nulls(["input_splits", "output_splits"]))
     spread = {side: (pl.col(side).max() - pl.col(side).min()).over(call) for side in sides}
-    found = calls.select("rank", "collective", *call).join(sums, on=["rank", "collective"])
+    found = known.select("rank", *call, **sides).collect()
     return (
         found.with_columns(received=pl.when(spread["input"] > spread["output"]).then("input").otherwise("output"))
         .group_by("group", "rank")

@@ -63,6 +63,11 @@ def count_steps() -> pl.Expr:
     return pl.when(pl.col("step").count() > 0).then(pl.col("step").drop_nulls().n_unique().cast(pl.Int64))
 
 
+def without_unmarked(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows without those outside of all steps (e.g. before the first mark) of ranks that have rows of steps."""
+    return rows.filter(pl.col("step").is_not_null() | (pl.col("step").count().over("rank") == 0))
+
+
 def known_steps(steps: pl.LazyFrame) -> pl.LazyFrame:
     """Steps without those in which nothing was recorded although other steps have data: they are unknown, not idle."""
     return steps.filter(pl.col("recorded").fill_null(True))
