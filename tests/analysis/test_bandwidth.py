@@ -154,11 +154,21 @@ def test_pairs_are_summed_up_a_few_calls_at_a_time(monkeypatch: pytest.MonkeyPat
     for tables in frames.values():
         rows = pl.DataFrame({"collective": [0, 1, 2], "input_splits": ["[1, 2]"] * 3})
         tables["collective_splits"] = COLLECTIVE_SPLITS.conform(rows)
-    monkeypatch.setattr(sys.modules[uneven_splits.__module__], "BATCH_PAIRS", 3)
+    module = sys.modules[uneven_splits.__module__]
+    of_calls, sizes = getattr(module, "_of_calls"), []  # noqa: B009 - of another module
+
+    def counted(sent: pl.DataFrame) -> pl.DataFrame:
+        sizes.append(sent.height)
+        found: pl.DataFrame = of_calls(sent)
+        return found
+
+    monkeypatch.setattr(module, "BATCH_PAIRS", 3)
+    monkeypatch.setattr(module, "_of_calls", counted)
     run = Run.from_frames(frames)
 
     assert run.analyse("split_pairs")["elements"].to_list() == [3, 6, 3, 6]
     assert run.analyse("uneven_splits").select("sequence", "elements").rows() == [(0, 6), (1, 6), (2, 6)]
+    assert sizes == [4, 4, 4]
 
 
 def test_what_each_rank_sends_to_each_other_one() -> None:

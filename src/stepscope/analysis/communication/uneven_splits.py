@@ -109,7 +109,8 @@ def _sent(splits: pl.LazyFrame, arrival: pl.DataFrame, groups: pl.LazyFrame | No
     if calls.is_empty():
         raise Unavailable(NO_SPLITS)
     calls = calls.with_columns(call=pl.struct(call).rle_id())
-    calls = calls.with_columns(batch=pl.col("length").cum_sum().max().over("call") // BATCH_PAIRS)
+    calls = calls.with_columns(pairs=pl.col("length").cum_sum())  # of all calls up to here
+    calls = calls.with_columns(batch=pl.col("pairs").max().over("call") // BATCH_PAIRS)
     members = GROUPS.or_empty(groups).select("group", "members").drop_nulls().collect().unique("group", keep="first")
     places = (
         members.with_columns(place=pl.int_ranges(0, pl.col("members").list.len()))
@@ -117,7 +118,7 @@ def _sent(splits: pl.LazyFrame, arrival: pl.DataFrame, groups: pl.LazyFrame | No
         .rename({"members": "receiver"})
     )
     for batch in calls.partition_by("batch", maintain_order=True):
-        each = batch.drop("alone", "batch").with_columns(
+        each = batch.drop("alone", "batch", "pairs").with_columns(
             elements=listed("input_splits"), place=pl.int_ranges(0, pl.col("length"))
         )
         joined = (
@@ -130,15 +131,16 @@ def _sent(splits: pl.LazyFrame, arrival: pl.DataFrame, groups: pl.LazyFrame | No
 
 def _of_calls(sent: pl.DataFrame) -> pl.DataFrame:
     """One row for each call, without names of groups."""
-    largest = sent.sort(-pl.col("elements"), "rank", "receiver")
-    of_call = largest.group_by("call").agg(
+    sent = sent.sort("call", "rank", "receiver")
+    most = pl.col("elements").arg_max()
+    of_call = sent.group_by("call").agg(
         pl.col("group", "sequence", "operation", "size").first(),
         pl.col("step").min(),
         ranks=pl.col("rank").n_unique().cast(pl.Int32),
         elements=pl.col("elements").sum(),
         pair_factor=_factor("elements"),
-        pair_rank=pl.col("rank").first(),
-        pair_receiver=pl.col("receiver").first(),
+        pair_rank=pl.col("rank").get(most),
+        pair_receiver=pl.col("receiver").get(most),
     )
     by_sender = _most(sent, "rank", "sent")
     by_receiver = _most(sent, "receiver", "received", least=True)
