@@ -17,7 +17,7 @@ from tests.cli.calling import EXAMPLE, document, printed
     [
         ("steps", {"step_trace", "step_statistics", "step_reduces", "step_reduce_statistics"}),
         ("ops", {"operator_types", "operator_instances"}),
-        ("flops", {"operator_flops", "model_flops", "flop_tree"}),
+        ("flops", {"operator_flops", "model_flops", "operator_utilization", "flop_tree"}),
     ],
 )
 def test_json_has_every_table_or_the_reason_why_it_is_not_there(capfd, command: str, tables: set[str]) -> None:
