@@ -146,6 +146,44 @@ def test_the_dumps_of_a_healthy_job_accuse_nobody(tmp_path: Path, capsys: pytest
     assert "No rank is known to wait" in printed(capsys, "analyze", tmp_path / "moving")
 
 
+@pytest.mark.parametrize("written_s", [-5.0, 5.0])
+def test_a_dump_from_before_the_call_accuses_nobody(written_s: float, tmp_path: Path) -> None:
+    """The others made the call when the dump of rank 2 was over, or about then."""
+    job(tmp_path, {}, [*DONE, waits()])
+    write_dump(tmp_path, 2, dump(DONE), waited_s=written_s)
+
+    assert found(tmp_path) == [("no dump", None, "0, 1, 3", "all_reduce", 4, None)]
+    (finding,) = advise(open_run(tmp_path), strict=True)
+    assert finding.ranks == [2] and finding.severity == "medium"
+    rows = open_run(tmp_path).analyse("unfinished_calls")
+    assert rows.filter(rows["rank"] == 2)["role"].to_list() == ["unknown" if written_s < 0 else "missing"]
+    job(tmp_path / "slow", {2: DONE}, [*DONE, waits()], waited_s=9)
+    assert found(tmp_path / "slow") == []
+
+
+def test_a_rank_that_died_is_unknown_though_it_threw_others_out_of_the_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Gloo states neither how many ranks there are nor that a call failed."""
+    for rank, last in {0: call(), 2: call(), 3: waits()}.items():
+        write_dump(tmp_path / "long", rank, dump([*DONE, last], {}))
+        write_dump(tmp_path / "short", rank, dump([*DONE, last], {}), waited_s=9)
+
+    assert found(tmp_path / "long") == [("no dump", None, "3", "all_reduce", 4, None)]
+    assert open_run(tmp_path / "long").analyse("hangs")["unknown_ranks"].to_list() == ["1"]
+    assert found(tmp_path / "short") == []
+    assert "no dump with calls of rank 1:" in printed(capsys, "hangs", tmp_path / "short")
+
+
+def test_a_missing_rank_of_gloo_may_wait_in_a_call_that_is_not_recorded(tmp_path: Path) -> None:
+    job(tmp_path / "gloo", {0: DONE, 1: DONE}, [*DONE, waits("barrier")], groups={})
+    job(tmp_path / "nccl", {0: DONE, 1: DONE}, [*DONE, waits("barrier")])
+
+    for name, unknown in {"gloo": 1, "nccl": None}.items():
+        (finding,) = advise(open_run(tmp_path / name), strict=True)
+        assert (finding.ranks, finding.parameters["unknown"]) == ([0, 1], unknown)
+
+
 def test_a_transfer_that_does_not_end_accuses_no_rank(tmp_path: Path) -> None:
     job(tmp_path, {}, [*DONE, waits()], waited_s=660)
 

@@ -31,8 +31,8 @@ def _notes(run: Run, found: pl.DataFrame) -> Iterable[str]:  # noqa: ARG001 - on
     if not run.has("groups"):
         yield _GLOO
     known = {rank.rank for rank in run.ranks if rank.has("recorded_calls")}
-    every = set(range(run.world_size or 0)) | {rank.rank for rank in run.ranks}
-    if silent := sorted(every - known):
+    every = range(max(run.world_size or 0, max(known, default=-1) + 1))
+    if silent := sorted({*every, *(rank.rank for rank in run.ranks)} - known):
         yield f"There is no dump with calls of {named_numbers('rank', silent)}: what they did is unknown."
 
 

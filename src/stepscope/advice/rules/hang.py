@@ -26,9 +26,11 @@ MESSAGES = {
         summary=Text("{ranks:Ranks} never made the call ", "{ranks:ranks} 没有发起 ") + _CALL + _WAIT,
         cause=Text(
             "The last call that rank {rank} made is {own_operation}[ {own_sequence}] of {own_group}[, in {place}]"
-            "[; it {left:one has left|has not left} that call]. What it does since then was not recorded.",
+            "[; it {left:one has left|has not left} that call]. What it does since then was not recorded"
+            "[{unknown:one , and it may wait in a send or receive, as gloo records none|}].",
             "rank {rank} 的最后一次调用是 {own_group} 的 {own_operation}[ {own_sequence}][，位于 {place}]"
-            "[（{left:one 已|尚未}离开该调用）]。此后它在做什么没有记录。",
+            "[（{left:one 已|尚未}离开该调用）]。此后它在做什么没有记录"
+            "[{unknown:one ，也可能在点对点收发中等待：gloo 不记录这类调用|}]。",
         )
         + _ALSO,
         action=Text(
@@ -114,8 +116,8 @@ MESSAGES = {
         + _CALL
         + _WAIT,
         cause=Text(
-            "There is no dump of {ranks:ranks} here that shows it; all other members are in the call.",
-            "这里没有能说明 {ranks:ranks} 的转储；其他成员都在该调用中。",
+            "There is no dump of {ranks:ranks} here that shows it; all other members made the call.",
+            "这里没有能说明 {ranks:ranks} 的转储；其他成员都已发起该调用。",
         )
         + _ALSO,
         action=Text(
@@ -124,9 +126,9 @@ MESSAGES = {
         ),
     ),
     "unfinished": Message(
-        summary=Text("All ranks of the group are in ", "通信组的所有 rank 都在 ")
+        summary=Text("All ranks of the group entered ", "通信组的所有 rank 都已进入 ")
         + _CALL
-        + Text("[ since {since}], and it does not end", " 中[（自 {since} 起）]，该调用没有结束")
+        + Text("[ since {since}], and it does not end", "[（自 {since} 起）]，该调用没有结束")
         + Text("[ ({waited_ns:duration})].", "[（已 {waited_ns:duration}）]。"),
         cause=Text(
             "They called the same, with the same sizes and types, so the transfer itself does not end"

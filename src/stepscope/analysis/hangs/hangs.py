@@ -23,7 +23,7 @@ KINDS = (*DIFFERENT, MISSING, CROSSED, NO_DUMP, UNFINISHED)
 class Limits:
     """When a call that is not finished counts as a hang."""
 
-    least_wait_ns: int = limit(10**9, "ns", "chosen by us: a call that a dump of a running job catches waits less")
+    least_wait_ns: int = limit(10**10, "ns", "chosen by us: longer than a busy host takes to write a dump")
     in_call_ns: int = limit(10**10, "ns", "chosen by us: with all members in it, a call rarely takes as long")
     copied_ns: int = limit(
         6 * 10**11, "ns after the timeout", "chosen by us: a file that is newer was copied, so its time means nothing"
@@ -79,7 +79,8 @@ def hangs(unfinished_calls: pl.DataFrame, limits: Limits = Limits()) -> pl.DataF
     """Find the calls that hang, and the ranks that cause it: one row per call, causes before what they hold up.
 
     A rank is a cause only if its dump shows that it did not make the call, or called something else. A call that was
-    made shortly before the dump is under way, not hanging.
+    made shortly before the dump is under way, not hanging, and a dump that was written before the call or shortly after
+    it does not show whether its rank made it.
     """
     by_call: dict[int, list[Row]] = defaultdict(list)
     for row in unfinished_calls.drop("stack").iter_rows(named=True):
@@ -123,8 +124,11 @@ def _judged(rows: Sequence[Row], limits: Limits) -> _Call | None:
     about = {**rows[0], "timeout_ns": min(timeouts, default=None)}
     lengths = [_waited(row, limits) for row in waiting or entered]
     waited = max((one for one in lengths if one is not None), default=None)
-    unknown = tuple(sorted([*of_role["no dump"], *of_role["unknown"]]))
-    call = _Call(rows[0]["call"], "", (), waits, unknown, about, min(sinces, default=None), waited)
+    since_ns = min(sinces, default=None)
+    old = [row["rank"] for row in rows if row["role"] in ("missing", "unknown") and _is_old(row, since_ns, limits)]
+    missing = tuple(sorted({*of_role["missing"]} - {*old}))
+    unknown = tuple(sorted({*of_role["no dump"], *of_role["unknown"], *old}))
+    call = _Call(rows[0]["call"], "", (), waits, unknown, about, since_ns, waited)
     if different is not None:
         culprits = [rank for role in DIFFERENT for rank in of_role[role]]
         behind = [row["rank"] for row in rows if row["role"] == "left" and row["next_is_done"] is False]
@@ -133,13 +137,16 @@ def _judged(rows: Sequence[Row], limits: Limits) -> _Call | None:
     finished = [row for row in entered if row["role"] == "left" and row not in given_up]
     if not waiting and not given_up:
         return None
-    if about["operation"] in ALL_ENTER and finished:
-        return None  # all have entered it: dumps of a running job, written one after the other
     known_short = waited is not None and waited < limits.least_wait_ns
-    if of_role["missing"]:
-        return None if known_short else replace(call, kind=MISSING, ranks=tuple(sorted(of_role["missing"])))
     long = waited is not None and waited >= limits.in_call_ns
-    if of_role["no dump"]:
+    if about["operation"] in ALL_ENTER and finished:
+        # all have entered it: dumps of a running job, written one after the other; but a rank that dies throws others
+        # out, which gloo (it records no members) does not tell apart
+        thrown_out = long and of_role["no dump"] and not about["members_known"]
+        return replace(call, kind=NO_DUMP, unknown=tuple(sorted({*unknown, *missing}))) if thrown_out else None
+    if missing:
+        return None if known_short else replace(call, kind=MISSING, ranks=missing)
+    if of_role["no dump"] or old:
         return None if known_short else replace(call, kind=NO_DUMP)
     return replace(call, kind=UNFINISHED) if long and waiting else None
 
@@ -151,6 +158,13 @@ def _waited(row: Row, limits: Limits) -> int | None:
     waited: int = row["written_ns"] - row["since_ns"]
     latest = (row["timeout_ns"] or 0) + limits.copied_ns
     return waited if 0 <= waited <= latest else None
+
+
+def _is_old(row: Row, since_ns: int | None, limits: Limits) -> bool:
+    """Whether a dump is too old to show whether its rank made a call that others made at a moment."""
+    if since_ns is None or row["written_ns"] is None:
+        return False
+    return bool(row["written_ns"] < since_ns + limits.least_wait_ns)
 
 
 def _is_given_up(row: Row, limits: Limits) -> bool:

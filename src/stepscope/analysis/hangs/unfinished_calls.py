@@ -32,7 +32,7 @@ COLUMNS = columns(
     Column("members_known", "bool", "Whether the members of the group were recorded.", nullable=False, importance=3),
     "rank",
     Column("role", "string", "What the rank did about the call.", nullable=False, values=ROLES),
-    Column("own_operation", "string", "What it called; of a missing rank, its last call before the dump."),
+    Column("own_operation", "string", "What it called; of a missing rank, or one whose dump is older, its last call."),
     Column("own_group_name", "string", "Group of that call.", importance=20),
     Column("own_sequence", "int64", "Sequence number of that call.", importance=21),
     Column("own_is_done", "bool", "Whether it has left that call.", importance=22),
@@ -113,11 +113,11 @@ class _Known:
 
     def members(self, group: str) -> tuple[list[int], bool]:
         """The members of a group, and whether they were recorded; otherwise those that have calls of it, which of the
-        default group are all ranks."""
+        default group are all ranks up to the highest with a dump."""
         if group in self.stated:
             return self.stated[group], True
         if self.names[group] == DEFAULT_GROUP:
-            return sorted({*self.ranks, *range(self.world_size or 0)}), self.world_size is not None
+            return list(range(max(self.world_size or 0, max(self.ranks) + 1))), self.world_size is not None
         return sorted(self.groups[group]), False
 
     def candidates(self, group: str) -> list[int]:
@@ -246,10 +246,13 @@ def _completed(found: list[dict[str, Any]], figures: pl.LazyFrame | None, stacks
     own = lines.list.eval(pl.element().filter(~pl.element().str.contains(_LIBRARY))).list.first()
     place = pl.coalesce(own, lines.list.first()).str.replace(_FRAME, "$3 ($1:$2)")
     placed = texts.select("rank", "stack_number", stack="text", place=place).collect()
+    made_ns = pl.col("since_ns").filter(~pl.col("role").is_in(["missing", "no dump", "unknown"])).min().over("call")
+    is_older = (pl.col("role") == "missing") & (pl.col("written_ns") < made_ns)
     order = pl.col("role").replace_strict({role: at for at, role in enumerate(ROLES)}, return_dtype=pl.Int32)
     return (
         rows.join(written.collect(), on="rank", how="left")
         .join(placed, on=["rank", "stack_number"], how="left")
+        .with_columns(role=pl.when(is_older).then(pl.lit("unknown")).otherwise("role"))
         .sort("call", order, "rank")
         .select(names(COLUMNS))
     )
