@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from stepscope import open_run
 from stepscope.advice import advise
 from tests.cli.calling import EXAMPLE, document, printed
-from tests.sources.flight_dumps import Call, call, dump, receive, send, waits, write_dump, write_job
+from tests.sources.flight_dumps import BASE_NS, Call, call, dump, receive, send, waits, write_dump, write_job
 
 DONE = [call()] * 3
 
@@ -182,6 +183,10 @@ def test_a_missing_rank_of_gloo_may_wait_in_a_call_that_is_not_recorded(tmp_path
     for name, unknown in {"gloo": 1, "nccl": None}.items():
         (finding,) = advise(open_run(tmp_path / name), strict=True)
         assert (finding.ranks, finding.parameters["unknown"]) == ([0, 1], unknown)
+    for name, told in {"gloo": ("no dump", None), "nccl": ("missing", "0")}.items():
+        written = BASE_NS + 5 * 10**9
+        os.utime(tmp_path / name / "nccl_trace_rank_1", ns=(written, written))
+        assert [row[:2] for row in found(tmp_path / name)] == [told]
 
 
 def test_a_transfer_that_does_not_end_accuses_no_rank(tmp_path: Path) -> None:

@@ -126,6 +126,8 @@ def _judged(rows: Sequence[Row], limits: Limits) -> _Call | None:
     waited = max((one for one in lengths if one is not None), default=None)
     since_ns = min(sinces, default=None)
     old = [row["rank"] for row in rows if row["role"] in ("missing", "unknown") and _is_old(row, since_ns, limits)]
+    if old and not rows[0]["members_known"]:
+        old += of_role["missing"]  # gloo records no sends and receives: these may wait for the others in one
     missing = tuple(sorted({*of_role["missing"]} - {*old}))
     unknown = tuple(sorted({*of_role["no dump"], *of_role["unknown"], *old}))
     call = _Call(rows[0]["call"], "", (), waits, unknown, about, since_ns, waited)
