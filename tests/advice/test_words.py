@@ -35,6 +35,7 @@ NAMES = {
         "DataLoader",
         "GeneratorDataset",
         "CUDA",
+        "gloo",
         "graph",
         "C",
         "msadvisor",
