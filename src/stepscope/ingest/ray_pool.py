@@ -13,7 +13,7 @@ import msgspec
 from stepscope.errors import StepscopeError
 from stepscope.ingest.pool import Outcome, died, outcome_of
 from stepscope.ingest.read import ReadTask
-from stepscope.ingest.worker import ANSWERS, NotLoaded, ReadOrder, Stored
+from stepscope.ingest.worker import ANSWERS, Answer, NotLoaded, ReadOrder, Stored
 from stepscope.processes import message_of
 from stepscope.ray_workers import RayCluster, RayWorker, WorkerLost
 from stepscope.sources.registry import all_sources
@@ -92,8 +92,8 @@ def _read(task: ReadTask, store: Store, worker: RayWorker) -> Outcome | NotLoade
             answer = _answer(order, worker)
     except WorkerLost as error:
         return died(task, str(error))
-    found = outcome_of(ANSWERS.decode(answer), task, store)
-    if isinstance(ANSWERS.decode(answer), Stored) and isinstance(found, Exception):
+    found = outcome_of(answer, task, store)
+    if isinstance(answer, Stored) and isinstance(found, Exception):
         raise StepscopeError(
             f"node {worker.node} wrote to another store than the one here at {store.directory}. Set STEPSCOPE_CACHE to "
             "a directory on storage that all nodes of the cluster share"
@@ -101,7 +101,7 @@ def _read(task: ReadTask, store: Store, worker: RayWorker) -> Outcome | NotLoade
     return found
 
 
-def _answer(order: ReadOrder, worker: RayWorker) -> bytes:
+def _answer(order: ReadOrder, worker: RayWorker) -> Answer:
     missing = worker.missing([os.fspath(path) for path in (order.store, *order.item.files)])
     if missing:
         what = "the store" if missing[0] == os.fspath(order.store) else "an input"
@@ -111,7 +111,6 @@ def _answer(order: ReadOrder, worker: RayWorker) -> bytes:
         )
     answer = worker.ask(message_of(order))
     try:
-        ANSWERS.decode(answer)
+        return ANSWERS.decode(answer)
     except msgspec.MsgspecError as error:
         raise WorkerLost("sent something else") from error
-    return answer

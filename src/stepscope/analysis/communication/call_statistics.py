@@ -7,6 +7,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.communication.comparable_calls import group_names
+from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.distributions import (
     OVER_RANKS,
     STATISTICS,
@@ -45,7 +46,7 @@ SPREAD = columns(
     keep="name max_ns max_rank min_ns min_rank last_rank late_ns step",
 )
 
-_CALL = ["group", "sequence"]
+_CALL = list(CALL)
 
 
 @analysis("rank", BY_RANK, together=True)

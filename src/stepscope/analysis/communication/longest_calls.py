@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.communication.comparable_calls import group_names
+from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.intervals import covered, union
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.registry import analysis
@@ -53,7 +54,7 @@ COLUMNS = columns(
     keep="rank name duration_ns reason last_rank wait_ns first_rank step",
 )
 
-_CALL = ["group", "sequence"]
+_CALL = list(CALL)
 
 
 @analysis("job", COLUMNS, whole_job=True)

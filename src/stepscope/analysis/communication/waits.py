@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.communication.comparable_calls import group_names
+from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.analysis.registry import analysis
@@ -47,7 +48,7 @@ CHAIN_COLUMNS = columns(
     keep="ranks waited_ns for_rank root_rank group_name",
 )
 
-_CALL = ["group", "sequence"]
+_CALL = list(CALL)
 
 
 @analysis("job", COLUMNS, whole_job=True)

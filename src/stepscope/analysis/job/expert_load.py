@@ -6,6 +6,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.names import named
 from stepscope.analysis.methods.parallel_layout import named_kinds
 from stepscope.analysis.methods.parallel_sizes import EXPERT
@@ -206,10 +207,9 @@ def _received(arrival: pl.DataFrame | None, splits: pl.LazyFrame) -> pl.DataFram
         return pl.DataFrame(schema=schema)
     sides = {side: listed(f"{side}_splits").list.sum() for side in ("input", "output")}
     calls = arrival.filter((pl.col("operation") == "all_to_all") & pl.col("group").is_not_null())
-    call = ["group", "sequence"]
     known = split_calls(calls, splits.drop_nulls(["input_splits", "output_splits"]))
-    spread = {side: (pl.col(side).max() - pl.col(side).min()).over(call) for side in sides}
-    found = known.select("rank", *call, **sides).collect()
+    spread = {side: (pl.col(side).max() - pl.col(side).min()).over(CALL) for side in sides}
+    found = known.select("rank", *CALL, **sides).collect()
     return (
         found.with_columns(received=pl.when(spread["input"] > spread["output"]).then("input").otherwise("output"))
         .group_by("group", "rank")
