@@ -111,6 +111,52 @@ def test_ranges_and_points_of_mstx_are_read_with_their_names(tmp_path: Path) -> 
     ]
 
 
+def _mark_calls(path: Path) -> None:
+    """Add marked calls: two with tasks on the device, one without, and a mark of another domain."""
+    call = '{{"streamId":"2","count":"{}","dataType":"fp16","groupName":"{}","opName":"HcclAllReduce"}}'
+    texts = {9001: call.format(512, "10.0.0.1%eth0_60000_0_1"), 9002: "communication", 9003: "default"}
+    texts |= {9004: "MSTX_RANGE", 9005: '{"opName": "cut'}
+    with closing(sqlite3.connect(path)) as database, database:
+        (columns,) = zip(*((row[1],) for row in database.execute("PRAGMA table_info(TASK)")), strict=True)
+        database.execute("CREATE TABLE MSTX_EVENTS (startNs, endNs, message, domainId, globalTid, connectionId)")
+        database.executemany("INSERT INTO STRING_IDS VALUES (?, ?)", texts.items())
+        marks = [(9001, 9002, 71), (9001, 9002, 72), (9001, 9002, 73), (9005, 9002, 74), (9001, 9003, 75)]
+        rows = [(EPOCH_NS + 100, EPOCH_NS + 200, text, domain, 7, mark) for text, domain, mark in marks]
+        database.executemany("INSERT INTO MSTX_EVENTS VALUES (?, ?, ?, ?, ?, ?)", rows)
+        tasks = [(71, 6000, 6500), (72, 7000, 7001), (72, 7400, 7401), (75, 8000, 8100)]
+        for number, (mark, start, end) in enumerate(tasks):
+            values = {"startNs": EPOCH_NS + start, "endNs": EPOCH_NS + end, "globalTaskId": 9100 + number}
+            values |= {"taskType": 9004, "connectionId": mark}
+            cells = [values.get(name, 0) for name in columns]
+            database.execute(f"INSERT INTO TASK VALUES ({', '.join('?' * len(cells))})", cells)
+
+
+def test_marks_of_communication_are_calls_where_the_device_recorded_none(tmp_path: Path) -> None:
+    path = write_database(rank_directory(tmp_path), leave_out=("COMMUNICATION_OP",))
+    _mark_calls(path)
+
+    tables = read_db(path.parent)
+
+    calls = tables["collectives"].select("operation", "name", "size_bytes", "start_ns", "duration_ns")
+    assert calls.rows() == [
+        ("all_reduce", "HcclAllReduce", 1024, EPOCH_NS + 6000, 500),
+        ("all_reduce", "HcclAllReduce", 1024, EPOCH_NS + 7000, 401),
+    ]
+    assert tables["collectives"]["group"].n_unique() == 1
+    problems = "; ".join(tables["issues"]["problem"])
+    assert "gives the communication calls, by the framework's marks" in problems
+    assert "marks 1 communication calls that no task of the device belongs to" in problems
+    assert "table COMMUNICATION_OP" not in problems
+
+
+def test_marks_of_communication_are_no_calls_beside_those_of_the_device(tmp_path: Path) -> None:
+    path = write_database(rank_directory(tmp_path))
+    recorded = read_db(path.parent)["collectives"]
+    _mark_calls(path)
+
+    assert read_db(path.parent)["collectives"].equals(recorded)
+
+
 def test_a_copy_has_its_direction(tmp_path: Path) -> None:
     path = write_database(rank_directory(tmp_path))
     with closing(sqlite3.connect(path)) as database, database:

@@ -13,6 +13,7 @@ from stepscope.sources.ascend.database import DATABASE_ERRORS, REMEDY, Database,
 from stepscope.sources.ascend.db_checks import check_events, is_usable, report_unfinished
 from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.framework_files import cpu_executions, take_framework, write_data_preparation
+from stepscope.sources.ascend.marked_calls import read_marked_calls
 from stepscope.sources.ascend.rank_files import ExportFiles, sort_files
 from stepscope.sources.ascend.rank_info import read_rank_info
 from stepscope.sources.ascend.steps import clean_ranges, step_ranges
@@ -98,6 +99,8 @@ def _take_events(recording: ExportedRank, database: Database, has_marks: bool) -
     kernels = db_device.read_compute(database, tasks, timeline)
     timeline.add("tasks", db_device.read_other_tasks(database, tasks, kernels, recording.groups))
     recording.communication = db_device.read_calls(database)
+    if recording.communication.is_empty():
+        recording.communication = read_marked_calls(database, tasks)
     timeline.add("communication", recording.communication)
     recording.allocations = db_extras.read_allocations(database)
     recording.memory_curve = db_extras.read_memory_curve(database)

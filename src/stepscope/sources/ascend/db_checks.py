@@ -52,7 +52,7 @@ def check_events(database: Database, recording: ExportedRank, *, has_marks: bool
     recorded = identity.activities or "CPU NPU"
     if "NPU" in recorded:
         wanted += _DEVICE
-        if _communicates(recording):
+        if _communicates(recording) and recording.communication.is_empty():
             wanted.append("COMMUNICATION_OP")
     if "CPU" in recorded and identity.framework == "pytorch":
         wanted += _HOST

@@ -204,24 +204,24 @@ def _write_parts(database: Database, tasks: pl.DataFrame, parts: pl.DataFrame, g
         )
         for column, (table, known) in _ENUMERATIONS.items()
     }
-    timed = tasks.join(parts.with_columns(_group(parts), **names), on="task", how="inner", maintain_order="left")
+    timed = tasks.join(with_group(parts).with_columns(**names), on="task", how="inner", maintain_order="left")
     rows = timed.with_columns(name=pl.coalesce("kind", "task_type"))
     database.sink.write(COMMUNICATION_TASKS, communication_tasks(rows, groups))
 
 
-def _group(rows: pl.DataFrame) -> pl.Expr:
-    """The key of each row's communicator."""
+def with_group(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add `group`, the key of each row's communicator."""
     communicators = rows["communicator"].drop_nulls().unique().to_list()
     keys = {text: text if text.isdecimal() else group_key(text) for text in communicators}
-    return pl.col("communicator").replace_strict(keys, default=None, return_dtype=pl.String).alias("group")
+    group = pl.col("communicator").replace_strict(keys, default=None, return_dtype=pl.String)
+    return rows.with_columns(group=group)
 
 
 def read_calls(database: Database) -> pl.DataFrame:
     """Communication calls as rows of `COMMUNICATION`."""
     rows = joined(database.named_ranges("COMMUNICATION_OP", _CALL, _CALL_TYPES))
     elements = database.enumeration("ENUM_HCCL_DATA_TYPE")
-    rows = rows.with_columns(
-        _group(rows),
+    rows = with_group(rows).with_columns(
         pl.col("relayed", "retried") != 0,
         element_type=pl.col("element").replace_strict(elements, default=None, return_dtype=pl.String),
         correlation=CONNECTION,
