@@ -44,6 +44,24 @@ def test_uneven_stages_are_why_even_with_many_micro_batches() -> None:
     assert (found.parameters["longest"], round(found.parameters["factor"], 2)) == (1, 1.23)
 
 
+def test_few_micro_batches_of_uneven_stages_are_told_with_the_heavier_stage() -> None:
+    found = bubble(replace(FEW, factor={2: 1.2}, step_ns=340 * MS).run())
+
+    assert found is not None
+    assert found.message == "few"
+    assert (found.parameters["heavier"], round(found.parameters["times"], 2)) == (2, 1.14)
+    told = bubble(FEW.run())
+    assert told is not None and told.parameters["heavier"] is None
+
+
+def test_two_stages_of_unknown_model_chunks_do_not_wait_longer_than_their_schedule() -> None:
+    """Three transfers each way are three micro-batches, or one in two model chunks."""
+    found = bubble(replace(FEW, stages=2, micro_batches=3, step_ns=130 * MS).run())
+
+    assert found is not None
+    assert (found.message, found.parameters["most"]) == ("unknown", 3)
+
+
 def test_a_stage_that_was_not_recorded_leaves_nothing_to_say() -> None:
     assert bubble(FEW.run(lambda rows: rows.pop(2))) is None
 

@@ -318,3 +318,20 @@ def test_chains_that_pass_on_what_they_got_are_pipelines_and_rings_are_not() -> 
     assert places(pipelines, "pp") == [0, 0, 1, 1, 2, 2]
     assert sizes(pipelines)["pp"] == (3, "communication")
     assert sizes(rings)["pp"] == (None, None)
+
+
+def test_sides_that_are_named_by_their_place_in_the_group_show_pipelines() -> None:
+    """What else is ambiguous leaves the pipeline known."""
+    chains = [[0, 2, 4], [1, 3, 5]]
+    frames = transfers(chains)
+    for chain in chains:
+        for rank in chain:
+            place = pl.col("peer").replace_strict({one: at for at, one in enumerate(chain)}, return_dtype=pl.Int32)
+            frames[rank] = frames[rank].with_columns(place, group=pl.lit(f"2 {chain}"))
+    run = job(6, None, {"1": [[0, 1], [2, 3], [4, 5]], "2": chains}, collectives=frames, steps=steps(6))
+
+    assert {name: size for name, (size, _) in sizes(run).items()} == {
+        **dict.fromkeys(("tp", "cp", "ep", "dp")),
+        "pp": 3,
+    }
+    assert places(run, "pp") == [0, 0, 1, 1, 2, 2]

@@ -76,7 +76,7 @@ def test_calls_in_the_order_of_no_schedule_say_nothing() -> None:
 
 def test_marks_count_if_there_are_as_many_as_micro_batches() -> None:
     def run(leave_out: int) -> Run:
-        made = Pipeline(stages=2, micro_batches=3, steps=2).run()
+        made = Pipeline(stages=2, micro_batches=4, steps=2).run()
         frames = {}
         for one in made.ranks:
             tables = {
@@ -96,5 +96,5 @@ def test_marks_count_if_there_are_as_many_as_micro_batches() -> None:
     found = run(0).analyse("pipeline_blocks")
 
     assert found["known_by"].unique().to_list() == ["marks"]
-    assert found.filter(rank=0, step=1, direction="forward")["micro_batch"].to_list() == [0, 1, 2]
+    assert found.filter(rank=0, step=1, direction="forward")["micro_batch"].to_list() == [0, 1, 2, 3]
     assert run(1).analyse("pipeline_blocks")["known_by"].unique().to_list() == ["1F1B"]

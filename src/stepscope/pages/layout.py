@@ -73,6 +73,12 @@ _STATED = {
 }
 
 
+_OF_WORLD = {
+    "recorded sizes": "recorded parallel sizes need {} ranks",
+    "group names": "groups, by their names, need {} ranks or a multiple",
+}
+
+
 def _sentence(
     kind: str, dimension: str | None, by: str, stated: int | None, found: int | None, members: str | None
 ) -> str:
@@ -84,7 +90,9 @@ def _sentence(
         "recorded groups are used; the order of ranks may be another (order=...).",
         "uneven": f"Contradiction: recorded {name} groups overlap or differ in size, e.g. ranks {members}. "
         f"They are not used for {name}.",
-        "world": f"Contradiction: recorded parallel sizes need {stated} ranks, but the job has {found}. They are not "
+        "shared": f"Contradiction: a recorded {name} group and one of another dimension both have ranks {members}. "
+        "Names of groups are not used.",
+        "world": f"Contradiction: {_OF_WORLD[by].format(stated)}, but the job has {found}. They are not "
         "used. Are all files from one job?",
         "ranks": f"Contradiction: ranks {members} recorded other parallel sizes than most, whose sizes are used. Are "
         "their files from another job?",

@@ -36,22 +36,32 @@ _PAIRS = (
 )
 
 
+_COUNTED = {
+    "operations": "",
+    "marks": " (by marks of forward and backward)",
+    "transfers": " (as many as each stage sends to the next)",
+}
+
+
 def _schedule(run: Run, stages: pl.DataFrame) -> Iterator[str]:
     """The pipeline in sentences: how many micro-batches, and how much waiting that costs at best."""
     known = run.analyse("pipeline_schedule").row(0, named=True)
     batches = known["micro_batches"]
-    what = f"{known['stages']} stages"
+    what, why = f"{known['stages']} stages", ""
     if batches is not None:
-        by = "" if known["micro_batches_by"] == "operations" else " (as many as each stage sends to the next)"
+        by = _COUNTED[known["micro_batches_by"]]
         what += f", {batches} micro-batch{'es' * (batches != 1)} a {{step}}{by}"
         what += f", {known['model_chunks']} model chunks a rank" if (known["model_chunks"] or 1) > 1 else ""
+    elif known["most_micro_batches"] is not None:
+        what += f", at most {known['most_micro_batches']} micro-batches a {{step}}"
+        why = " (they are fewer if each rank has several model chunks)"
     if known["bubble_ratio"] is not None:
         what += f": ranks wait {known['bubble_ratio']:.1%} of {{a_step}} for other stages"
     if known["ideal_ratio"] is not None:
         what += f". Even stages that do nothing else would wait {known['ideal_ratio']:.1%}"
     yield f"{what}."
     if batches is None:
-        yield "How many micro-batches a {step} has is unknown, and so is how long stages have to wait at best."
+        yield f"How many micro-batches a {{step}} has is unknown{why}, and so is how long stages have to wait at best."
     if known["uneven_stage"] is not None:
         yield (
             f"Stages are uneven: stage {known['uneven_stage']} works {known['largest_work_factor']:.2f} times as long "

@@ -27,6 +27,13 @@ _IDEAL = Text(
     "[ in {chunks} model chunks on each rank], even stages wait for {ideal:percent}.",
     "{stages_number} 个阶段、{micro_batches} 个微批[，每个 rank {chunks} 个模型块]时，均衡的阶段等待 {ideal:percent}。",
 )
+_ALSO = Text(
+    "[ Stages are uneven, too: stage {heavier} computes {times:number .2f} times as long as the mean stage.]",
+    "[此外各阶段不均衡：阶段 {heavier} 的计算时间是各阶段平均的 {times:number .2f} 倍。]",
+)
+_ALSO_BALANCE = Text(
+    "[ Move layers from stage {heavier} to others as well.]", "[并把阶段 {heavier} 的一些层移到其他阶段。]"
+)
 _MORE = Text(
     "Use more micro-batches, as far as memory and the batch allow, or give each rank several model chunks (interleaved "
     "schedule, with more transfers): with twice as many of either, even stages wait for {twice:percent}.",
@@ -47,8 +54,8 @@ _NOTHING = Text("it is unknown how much can be saved", "能节省多少未知")
 MESSAGES = {
     FEW: Message(
         summary=_WAIT + Text(": the pipeline has few micro-batches.", "：流水线的微批太少。"),
-        cause=_IDEAL + _WORK,
-        action=_MORE,
+        cause=_IDEAL + _WORK + _ALSO,
+        action=_MORE + _ALSO_BALANCE,
         basis=Text(
             "up to what twice as many micro-batches of half the size save, if these compute as fast: half of what even "
             "stages wait",
@@ -75,8 +82,9 @@ MESSAGES = {
     UNKNOWN: Message(
         summary=_WAIT + Text(".", "。"),
         cause=Text(
-            "How many micro-batches {per:each} they have is unknown, and so is how long they have to wait.",
-            "{per:each}有多少微批未知，因此必须等待多久也未知。",
+            "How many micro-batches {per:each} they have is unknown[ (at most {most})], and so is how long they have "
+            "to wait.",
+            "{per:each}有多少微批未知[（至多 {most} 个）]，因此必须等待多久也未知。",
         )
         + _WORK,
         action=Text("Check the number of micro-batches. ", "检查微批的数量。") + _ELSE,
@@ -162,6 +170,9 @@ def _facts(known: dict[str, Any], stages: pl.DataFrame) -> dict[str, Any]:
         "ideal": known["ideal_ratio"],
         "stages_number": p,
         "micro_batches": m,
+        "most": known["most_micro_batches"],
+        "heavier": known["uneven_stage"],
+        "times": None if known["uneven_stage"] is None else known["largest_work_factor"],
         "chunks": v if v > 1 else None,
         "twice": None if m is None else (p - 1) / (2 * m * v + p - 1),
         "stages": work,

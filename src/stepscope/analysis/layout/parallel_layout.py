@@ -6,17 +6,9 @@ import polars as pl
 
 from stepscope.analysis.columns import columns
 from stepscope.analysis.methods.call_patterns import LIMITS, Limits
+from stepscope.analysis.methods.layout_conflicts import GIVEN, NAMES, PATTERN, SIZES
 from stepscope.analysis.methods.memberships import ranks_text
-from stepscope.analysis.methods.parallel_layout import (
-    GIVEN,
-    NAMES,
-    PATTERN,
-    RANK_TABLE,
-    RECORDED,
-    SIZES,
-    Layout,
-    parallel_groups,
-)
+from stepscope.analysis.methods.parallel_layout import RANK_TABLE, RECORDED, Layout, parallel_groups
 from stepscope.analysis.methods.parallel_sizes import DIMENSIONS
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column, schema_of
@@ -136,10 +128,11 @@ CONFLICTS = columns(
         "kind",
         "string",
         "What contradicts: recorded groups have another `size` or other `members` than stated, groups of one name "
-        "are `uneven` (they overlap or differ in size), sizes need another number of ranks (`world`), some `ranks` "
+        "are `uneven` (they overlap or differ in size) or of two dimensions and `shared` (they have several ranks in "
+        "common), sizes need another number of ranks (`world`), some `ranks` "
         "recorded other sizes than most, a recorded group lies across (`crossed`) what is given, or a given size takes "
         "the place of a recorded one (`replaced`).",
-        values=("size", "members", "uneven", "world", "ranks", "crossed", "replaced"),
+        values=("size", "members", "uneven", "shared", "world", "ranks", "crossed", "replaced"),
     ),
     Column("dimension", "string", "The dimension; null if it is about all.", values=tuple(DIMENSIONS)),
     Column("by", "string", "What is contradicted.", values=BY),

@@ -15,8 +15,9 @@ from itertools import pairwise
 
 import polars as pl
 
+from stepscope.analysis.methods.transfers import with_other
 from stepscope.limits import limit
-from stepscope.tables import STEPS
+from stepscope.tables import GROUPS, STEPS
 from stepscope.tables.communication import POINT_TO_POINT
 
 Groups = list[tuple[int, ...]]
@@ -195,9 +196,10 @@ def _stages(collectives: pl.LazyFrame, groups: pl.DataFrame | None, world: int) 
     ways = {rank: list(words) for rank, words in begins.iter_rows()}
     members = _members(groups)
     pairs = calls.select("rank", "group", "peer").unique().sort("rank", "group", "peer").collect()
+    pairs = with_other(pairs, GROUPS.or_empty(None if groups is None else groups.lazy()).collect())
     ends = {
         tuple(sorted(both))
-        for rank, group, peer in pairs.iter_rows()
+        for rank, group, peer in pairs.select("rank", "group", "other").iter_rows()
         if len(both := {*members.get(group, ())} if len(members.get(group, ())) == 2 else {rank, peer} - {None}) == 2
     }
     chains = connected(ends)

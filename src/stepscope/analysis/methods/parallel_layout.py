@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
 import polars as pl
 
-from stepscope.analysis.methods.call_patterns import LIMITS, Limits, connected, patterns
+from stepscope.analysis.methods.call_patterns import LIMITS, Limits, patterns
+from stepscope.analysis.methods.group_names import DATA_PARTS, named
+from stepscope.analysis.methods.layout_conflicts import (
+    CROSSED,
+    GIVEN,
+    MEMBERS,
+    NAMES,
+    PATTERN,
+    RANKS,
+    REPLACED,
+    SIZE,
+    SIZES,
+    WORLD,
+    Conflict,
+)
+from stepscope.analysis.methods.named_dimensions import named_dimensions
 from stepscope.analysis.methods.parallel_sizes import (
-    CONTEXT,
-    DATA,
     DIMENSIONS,
-    EXPERT,
     ORDERS,
-    PIPELINE,
-    TENSOR,
     Groups,
     Sizes,
     given_sizes,
@@ -29,58 +38,11 @@ from stepscope.analysis.methods.parallel_sizes import (
 GROUP = "group"
 """Kind of a group whose purpose is unknown."""
 
-GIVEN, NAMES, SIZES, PATTERN = "given", "group names", "recorded sizes", "communication"
-"""What shows a dimension. Names of recorded groups go before what is given, which goes before the rest."""
-
 RECORDED, RANK_TABLE = "recorded", "rank table"
 """What shows the host and the device of a rank; the second is a `rank_origin` as well."""
 
-GROUP_WORDS = {
-    **dict.fromkeys(("tp", "tensor", "mp"), TENSOR),
-    **dict.fromkeys(("pp", "pipeline", "pipe"), PIPELINE),
-    **dict.fromkeys(("dp", "data", "ddp", "fsdp", "zero"), DATA),
-    **dict.fromkeys(("cp", "context", "sp", "sequence"), CONTEXT),
-    **dict.fromkeys(("ep", "expert", "exp", "moe"), EXPERT),
-}
-"""Words in names of groups, as Megatron, DeepSpeed, MindSpeed, MindSpore and PyTorch's device meshes write them."""
-
-FILLERS = frozenset(
-    ("model", "parallel", "group", "groups", "mesh", "pg", "process", "comm", "hccl", "nccl", "gloo", "new", "stream")
-)
-"""Words in names of groups that say nothing of their purpose."""
-
-_JOINING = ("modulo", "and", "with", "without")
-"""Words between two purposes."""
-
 DENSE = tuple(name for name in DIMENSIONS if name != "ep")
 """Dimensions whose sizes are factors of the number of ranks."""
-
-SIZE, MEMBERS, UNEVEN, WORLD, RANKS, CROSSED = "size", "members", "uneven", "world", "ranks", "crossed"
-REPLACED = "replaced"
-"""Kinds of contradictions; see `Conflict`."""
-
-
-@dataclass(frozen=True)
-class Conflict:
-    """A contradiction, and what it means for the layout.
-
-    Args:
-        kind: `size`: what is stated has another size than the recorded groups; `members`: other members; `uneven`:
-            recorded groups of one name overlap or differ in size; `world`: sizes need another number of ranks; `ranks`:
-            some ranks recorded other sizes than most; `crossed`: a recorded group lies across the given layout;
-            `replaced`: the given size is another than the recorded one.
-        dimension: Short name; None if it is about all.
-        by: What is contradicted: given or recorded sizes, or names of groups.
-        stated, found: Sizes or numbers of ranks, as far as the kind has them.
-        ranks: Ranks that show it, e.g. the members of one group.
-    """
-
-    kind: str
-    dimension: str | None
-    by: str
-    stated: int | None = None
-    found: int | None = None
-    ranks: tuple[int, ...] = ()
 
 
 @dataclass
@@ -119,9 +81,9 @@ def named_kinds(name: str | None) -> frozenset[str]:
         >>> sorted(named_kinds("dp_cp")), named_kinds("default_pg")
         (['context-parallel group', 'data-parallel group'], frozenset())
     """
-    words = [word for word in re.findall("[a-z]+", (name or "").lower()) if word not in FILLERS]
-    kinds = {GROUP_WORDS.get(word) for word in words if word not in _JOINING}
-    return frozenset() if None in kinds else frozenset(kind for kind in kinds if kind)
+    said = named(name)
+    parts = {"dp" if part in DATA_PARTS else part for part in said.parts} | ({"ep"} if said.of_experts else set())
+    return frozenset(DIMENSIONS[part] for part in parts)
 
 
 def parallel_groups(
@@ -146,14 +108,13 @@ def parallel_groups(
         StepscopeError: If what the user gives is not understood, or does not fit the number of ranks.
     """
     world = _world(ranks)
-    named = named_groups(groups)
     layout = Layout()
-    layout.take(_sound(named, layout.conflicts), NAMES)
+    layout.take(named_dimensions(groups, world, layout.conflicts), NAMES)
     if given is not None:
         sizes = given_sizes(given, world)
         stated = sizes.groups(prod(sizes.sizes.get(name, 1) for name in DENSE) if world is None else world)
         layout.conflicts += _against(layout.groups, stated, GIVEN)
-        layout.conflicts += _crossing(named.get(GROUP, []), stated)
+        layout.conflicts += _crossing(_unnamed(groups), stated)
         layout.take(stated, GIVEN)
     if world is not None:
         recorded = _recorded(ranks, world, layout)
@@ -187,31 +148,18 @@ def named_groups(groups: pl.DataFrame | None) -> dict[str, Groups]:
     return {kind: sorted(lists[kind]) for kind in sorted(lists)}
 
 
+def _unnamed(groups: pl.DataFrame | None) -> Groups:
+    """Members of the recorded groups of two or more ranks whose names say nothing of what they span."""
+    if groups is None:
+        return []
+    rows = groups.select("name", "members").drop_nulls("members").iter_rows()
+    return sorted({tuple(members) for name, members in rows if len(members) > 1 and not named(name).parts})
+
+
 def _world(ranks: pl.DataFrame) -> int | None:
     """The recorded number of ranks."""
     world = ranks["world_size"].drop_nulls().max() if "world_size" in ranks.columns else None
     return world if isinstance(world, int) else None
-
-
-def _sound(named: Mapping[str, Groups], conflicts: list[Conflict]) -> dict[str, Groups]:
-    """The named groups of each dimension, of those whose groups share no rank and are of one size."""
-    found = {}
-    for name, kind in DIMENSIONS.items():
-        lists = named.get(kind, [])
-        if kind == PIPELINE:
-            lists = pipelines(lists)
-        ranks = Counter(rank for members in lists for rank in members)
-        odd = [rank for rank, count in sorted(ranks.items()) if count > 1]
-        sizes = Counter(map(len, lists))
-        if odd:
-            conflicts.append(Conflict(UNEVEN, name, NAMES, ranks=tuple(odd)))
-        elif len(sizes) > 1:
-            (usual, _), *_ = sizes.most_common()
-            other = next(members for members in lists if len(members) != usual)
-            conflicts.append(Conflict(UNEVEN, name, NAMES, usual, len(other), other))
-        elif lists:
-            found[name] = lists
-    return found
 
 
 def _against(recorded: Mapping[str, Groups], stated: Mapping[str, Groups], by: str) -> Iterator[Conflict]:
@@ -291,16 +239,3 @@ def object_of(text: str | None) -> Mapping[str, object]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def pipelines(lists: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Whole pipelines: groups of two neighbouring stages that share ranks are put together, in the order of ranks.
-
-    Examples:
-        >>> pipelines([(2, 0), (2, 4), (1, 3), (3, 5)]), pipelines([(4, 0), (5, 1)])
-        ([(0, 2, 4), (1, 3, 5)], [(4, 0), (5, 1)])
-    """
-    ranks = [rank for members in lists for rank in members]
-    if len(ranks) == len(set(ranks)):
-        return list(lists)
-    return connected(lists)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.methods.group_names import DATA_PARTS, named
 from stepscope.analysis.methods.memberships import memberships, ranks_text
-from stepscope.analysis.methods.parallel_layout import named_kinds
-from stepscope.analysis.methods.parallel_sizes import CONTEXT, DATA, EXPERT, PIPELINE, TENSOR
+from stepscope.analysis.methods.parallel_sizes import CONTEXT, DATA, DIMENSIONS, EXPERT, PIPELINE, TENSOR
 
 KINDS = {TENSOR: "tensor", PIPELINE: "pipeline", DATA: "data", CONTEXT: "context", EXPERT: "expert"}
 """Kinds of units and the parallelism that they stand for."""
@@ -14,14 +14,6 @@ KINDS = {TENSOR: "tensor", PIPELINE: "pipeline", DATA: "data", CONTEXT: "context
 OTHER = "other"
 
 PARALLELISMS = (*KINDS.values(), OTHER)
-
-MIXED = {
-    frozenset((DATA, CONTEXT)): DATA,
-    frozenset((DATA, EXPERT)): DATA,
-    frozenset((TENSOR, EXPERT)): EXPERT,
-}
-"""What groups of two kinds are for, as Megatron names them: gradients are reduced over `dp_cp`, those of experts over
-`dp_modulo_exp`; tokens are sent over `tp_exp`."""
 
 
 def parallelism_of(groups: pl.DataFrame, ranks: pl.DataFrame, layout: pl.DataFrame | None) -> list[str]:
@@ -52,6 +44,12 @@ def parallelism_of(groups: pl.DataFrame, ranks: pl.DataFrame, layout: pl.DataFra
 
 
 def _named(name: str | None) -> str | None:
-    """What a group is for by its name; None if that does not say."""
-    said = named_kinds(name)
-    return KINDS.get(next(iter(said)) if len(said) == 1 else MIXED.get(said, ""))
+    """What a group is for by its name; None if that does not say. Gradients are reduced over data and context
+    parallelism, those of experts over the ranks that have the same ones; tokens are sent over tensor parallelism and
+    experts."""
+    said = named(name)
+    if said.together:
+        return KINDS[EXPERT]
+    if said.parts & DATA_PARTS and said.parts <= DATA_PARTS | {"cp"}:
+        return KINDS[DATA]
+    return KINDS[DIMENSIONS[next(iter(said.parts))]] if len(said.parts) == 1 else None

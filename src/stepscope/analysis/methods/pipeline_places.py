@@ -1,4 +1,4 @@
-"""How transfers between pipeline stages lie to each other."""
+"""How transfers between pipeline stages lie to each other, and in which steps marked passes are."""
 
 from __future__ import annotations
 
@@ -21,3 +21,12 @@ def direction() -> pl.Expr:
         .when(step == -1)
         .then(pl.lit(BACKWARD))
     )
+
+
+def marked_passes(phases: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
+    """Ranges of forward and backward (`phase_ranges`) with their `direction` and `step`; those in no step are left
+    out."""
+    windows = steps.select("rank", "step", start_ns="window_start_ns", until="window_end_ns").collect()
+    both = phases.filter(pl.col("phase").is_in([FORWARD, BACKWARD])).sort("start_ns")
+    placed = both.join_asof(windows.sort("start_ns"), on="start_ns", by="rank", check_sortedness=False)
+    return placed.filter(pl.col("start_ns") < pl.col("until")).rename({"phase": "direction"})

@@ -23,16 +23,7 @@ def as_pairs(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     """
     transfer = pl.col("operation").is_in(["send", "recv"]) & pl.col("group").is_not_null()
     named = pl.col("peer").is_not_null().all().over("group")
-    known = groups.drop_nulls("members").unique("group", keep="first", maintain_order=True).select("group", "members")
-    rows = calls.with_row_index("row").filter(transfer).filter(named)
-    rows = rows.join(known, on="group", how="left", maintain_order="left").with_columns(
-        members=pl.coalesce("members", pl.col("rank").unique().sort().over("group", mapping_strategy="join"))
-    )
-    is_place = ((pl.col("peer") == pl.col("rank")) | ~pl.col("members").list.contains(pl.col("peer"))).any()
-    in_range = (pl.col("peer") < pl.col("members").list.len()).all()
-    by_place = (is_place & in_range).over("group")
-    other = pl.when(by_place).then(pl.col("members").list.get(pl.col("peer"), null_on_oob=True)).otherwise("peer")
-    rows = rows.with_columns(other=other)
+    rows = with_other(calls.with_row_index("row").filter(transfer).filter(named), groups)
     sends = pl.col("operation") == "send"
     ends = pl.when(sends).then(filled_in("{}>{}", "rank", "other")).otherwise(filled_in("{}>{}", "other", "rank"))
     paired = rows.with_columns(pair=filled_in("{} {}", "group", ends)).sort("start_ns", "row")
@@ -43,6 +34,24 @@ def as_pairs(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(group=pl.coalesce("pair", "group"), sequence=pl.coalesce("position", "sequence")).drop(
         "row", "pair", "position"
     )
+
+
+def with_other(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
+    """Calls with the rank of the other side (`other`), and the `members` of their group.
+
+    Args:
+        calls: `rank`, `group`, `peer`: all calls of each group.
+        groups: The table of that name.
+    """
+    known = groups.drop_nulls("members").unique("group", keep="first", maintain_order=True).select("group", "members")
+    rows = calls.join(known, on="group", how="left", maintain_order="left").with_columns(
+        members=pl.coalesce("members", pl.col("rank").unique().sort().over("group", mapping_strategy="join"))
+    )
+    is_place = ((pl.col("peer") == pl.col("rank")) | ~pl.col("members").list.contains(pl.col("peer"))).any()
+    in_range = (pl.col("peer") < pl.col("members").list.len()).all()
+    by_place = (is_place & in_range).over("group")
+    other = pl.when(by_place).then(pl.col("members").list.get(pl.col("peer"), null_on_oob=True)).otherwise("peer")
+    return rows.with_columns(other=other)
 
 
 def in_groups(calls: pl.DataFrame) -> pl.DataFrame:

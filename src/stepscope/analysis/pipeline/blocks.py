@@ -6,7 +6,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.intervals import END
-from stepscope.analysis.methods.pipeline_places import BACKWARD, FORWARD
+from stepscope.analysis.methods.pipeline_places import BACKWARD, FORWARD, marked_passes
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.tables import KERNELS, STEPS
@@ -99,11 +99,7 @@ def _operations(kernels: pl.LazyFrame | None, clocks: pl.DataFrame | None) -> pl
 
 def _marks(phases: pl.DataFrame, steps: pl.LazyFrame, clocks: pl.DataFrame | None, count: int) -> pl.DataFrame:
     """Marked ranges, if a step has as many of both directions as micro-batches on all ranks that have any."""
-    windows = steps.select("rank", "step", start_ns="window_start_ns", until="window_end_ns").collect()
-    both = phases.filter(pl.col("phase").is_in([FORWARD, BACKWARD])).sort("start_ns")
-    placed = both.join_asof(windows.sort("start_ns"), on="start_ns", by="rank", check_sortedness=False)
-    rows = placed.filter(pl.col("start_ns") < pl.col("until")).rename({"phase": "direction"})
-    numbered = rows.with_columns(
+    numbered = marked_passes(phases, steps).with_columns(
         micro_batch=pl.int_range(pl.len(), dtype=pl.Int32).over("rank", "step", "direction", order_by="start_ns"),
         passes=pl.len().over("rank", "step", "direction"),
         ways=pl.col("direction").n_unique().over("rank", "step"),

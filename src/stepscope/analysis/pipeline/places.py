@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
+from stepscope.analysis.methods.layout_conflicts import GIVEN, PATTERN
 from stepscope.analysis.methods.memberships import stages_of
-from stepscope.analysis.methods.parallel_layout import GIVEN, PATTERN
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.tables import GROUPS

@@ -8,13 +8,13 @@ import polars as pl
 
 from stepscope.analysis.columns import columns
 from stepscope.analysis.job.rank_steps import without_first
-from stepscope.analysis.methods.pipeline_places import BACKWARD, FORWARD
+from stepscope.analysis.methods.pipeline_places import BACKWARD, FORWARD, marked_passes
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
-from stepscope.tables import COLLECTIVES, KERNELS
+from stepscope.tables import COLLECTIVES, KERNELS, STEPS
 from stepscope.tables.base import Column, schema_of
 
-OPERATIONS, TRANSFERS = "operations", "transfers"
+OPERATIONS, TRANSFERS, MARKS = "operations", "transfers", "marks"
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,20 @@ COLUMNS = columns(
     Column(
         "micro_batches", "int32", "Micro-batches of a step; null if unknown, or not the same in all.", importance=88
     ),
+    Column(
+        "most_micro_batches",
+        "int32",
+        "Micro-batches at most, where they are unknown: transfers between two stages leave open how many model chunks "
+        "each rank has. Null if they are known, or nothing is.",
+        title="at most",
+    ),
     Column("model_chunks", "int32", "Virtual stages of each rank (interleaving); null if unknown.", importance=80),
     Column(
         "micro_batches_by",
         "string",
-        "`operations`: the recording states them; `transfers`: as many as each stage sends to the next.",
-        values=(OPERATIONS, TRANSFERS),
+        "`operations`: the recording states them; `transfers`: as many as each stage sends to the next; `marks`: of "
+        "several numbers that fit the transfers of two stages, the one that ranges of forward and backward show.",
+        values=(OPERATIONS, TRANSFERS, MARKS),
         importance=60,
     ),
     Column(
@@ -63,8 +71,8 @@ COLUMNS = columns(
         "int64",
         "Calls that send and receive at once, which are in no pair: how many transfers they are is unknown.",
     ),
-    nulls="micro_batches model_chunks micro_batches_by ideal_ratio bubble_ratio bubble_ns step_ns largest_work_factor "
-    "longest_stage uneven_stage",
+    nulls="micro_batches most_micro_batches model_chunks micro_batches_by ideal_ratio bubble_ratio bubble_ns step_ns "
+    "largest_work_factor longest_stage uneven_stage",
 )
 
 
@@ -77,19 +85,28 @@ def pipeline_schedule(
     kernels: pl.LazyFrame | None = None,
     collectives: pl.LazyFrame | None = None,
     left_out_steps: pl.DataFrame | None = None,
+    phase_ranges: pl.DataFrame | None = None,
+    steps: pl.LazyFrame | None = None,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Sum up the pipeline of a job: one row.
 
     Micro-batches are those that the recording states, else counted: on each pair of ranks of neighbouring stages, in
     each step, as many transfers go forward as backward. Transfers from the last stage to the first one show how many
-    model chunks each rank has.
+    model chunks each rank has. Of two stages, these look like what goes back: m micro-batches in v chunks are
+    m (2 v - 1) transfers each way.
     """
     stages = pipeline_places["stages"][0]
     count, chunks, by = _stated(kernels)
+    most = None
     exchanges = _exchanges(collectives)
     if by is None and pipeline_transfers is not None and not exchanges:
-        count, chunks, by = _counted(pipeline_transfers, stages, limits)
+        count, chunks = _counted(pipeline_transfers, stages, limits)
+        by = None if count is None else TRANSFERS
+        if stages == 2 and count is not None and _has_odd_divisor(count):
+            most = count
+            count, chunks = _of_passes(most, phase_ranges, STEPS.or_empty(steps))
+            by, most = (None, most) if count is None else (MARKS, None)
     work = pipeline_stages
     longest = None
     if work is not None and work["work_factor"].count() > 1:
@@ -105,6 +122,7 @@ def pipeline_schedule(
         "stages": stages,
         "recorded_stages": pipeline_places.filter("recorded")["stage"].n_unique(),
         "micro_batches": count,
+        "most_micro_batches": most,
         "model_chunks": chunks,
         "micro_batches_by": by,
         "ideal_ratio": None if passes is None else (stages - 1) / (passes + stages - 1),
@@ -142,8 +160,26 @@ def _exchanges(collectives: pl.LazyFrame | None) -> int:
     return int(calls.select(pl.len()).collect().item())
 
 
-def _counted(transfers: pl.DataFrame, stages: int, limits: Limits) -> tuple[int | None, int | None, str | None]:
-    """Micro-batches and chunks by the number of transfers."""
+def _has_odd_divisor(count: int) -> bool:
+    """Whether it is a multiple of an odd number above 1: only then can transfers be of several model chunks."""
+    return count & (count - 1) != 0
+
+
+def _of_passes(transfers: int, phases: pl.DataFrame | None, steps: pl.LazyFrame) -> tuple[int | None, int | None]:
+    """Micro-batches m and chunks v of two stages: m (2 v - 1) `transfers`, and m v passes, if these are marked."""
+    if phases is None:
+        return None, None
+    marked = marked_passes(phases, steps).group_by("rank", "step", "direction").len("passes")
+    ways = marked.group_by("rank", "step").len()["len"]
+    if marked["passes"].n_unique() != 1 or set(ways) != {2}:
+        return None, None
+    passes = int(marked["passes"][0])
+    count = 2 * passes - transfers
+    return (None, None) if count < 1 or passes % count else (count, passes // count)
+
+
+def _counted(transfers: pl.DataFrame, stages: int, limits: Limits) -> tuple[int | None, int | None]:
+    """Micro-batches and chunks by the number of transfers; of two stages, if each rank has one chunk."""
     whole = transfers.filter(pl.all_horizontal(pl.col("rank_a", "rank_b", "step").is_not_null()))
     large = pl.col("size_bytes").is_null() | (pl.col("size_bytes") >= limits.small_ratio * pl.col("size_bytes").max())
     pairs = whole.filter(large).group_by("step", "rank_a", "rank_b", "stage_a", "stage_b").agg(count=pl.len())
@@ -151,14 +187,13 @@ def _counted(transfers: pl.DataFrame, stages: int, limits: Limits) -> tuple[int 
     ways = {FORWARD: pairs.filter(apart == 1), BACKWARD: pairs.filter(apart == -1)}
     counts = {way: rows["count"].unique().to_list() for way, rows in ways.items()}
     if any(len(found) != 1 for found in counts.values()) or counts[FORWARD] != counts[BACKWARD]:
-        return None, None, None
+        return None, None
     passes = int(counts[FORWARD][0])
-    # With two stages, what goes from the last one to the first looks like what goes back.
     around = pairs.filter(apart == 1 - stages) if stages > 2 else pairs.clear()
     more = around["count"].unique().to_list()
     if len(more) > 1:
-        return None, None, None
+        return None, None
     count = passes - (int(more[0]) if more else 0)
     if count < 1 or passes % count:
-        return None, None, None
-    return count, passes // count, TRANSFERS
+        return None, None
+    return count, passes // count
