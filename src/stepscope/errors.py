@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from copy import copy
 
@@ -31,6 +32,10 @@ class UnreadableInput(StepscopeError):
         super().__init__(f"{self.path}: {problem}. {remedy}")
         self.problem = problem
         self.remedy = remedy
+
+
+class NoRows(StepscopeError):
+    """A choice of rows that no row meets; the text says what there is."""
 
 
 class UnknownColumn(StepscopeError):
@@ -90,3 +95,26 @@ def close_matches(name: str, known: Iterable[str]) -> str:
     there = sorted(known)
     close = difflib.get_close_matches(name, there, n=3)
     return f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(there)}"
+
+
+def there_are(name: str, known: Sequence[str], most: int = 8) -> str:
+    """A sentence about what there is instead of a text that was asked for, near matches first.
+
+    Examples:
+        >>> there_are("hcs", ["SDMA", "HCCS"])
+        'There are HCCS, SDMA'
+    """
+    lower = {text.lower(): text for text in reversed(known)}
+    parts = {part: text for low, text in lower.items() for part in re.findall(r"\w+", low)}
+    asked = name.strip().lower()
+    near = [lower[low] for low in difflib.get_close_matches(asked, lower, n=3)]
+    near += [parts[part] for part in difflib.get_close_matches(asked, parts, n=3)]
+    first = list(dict.fromkeys([*near, *known]))
+    more = f" and {len(first) - most} more" if len(first) > most else ""
+    return f"There are {', '.join(_abridged(text) for text in first[:most])}{more}"
+
+
+def _abridged(text: str, longest: int = 60) -> str:
+    """A text of which the middle is left out if it is long: the end tells names of kernels apart."""
+    half = longest // 2 - 1
+    return text if len(text) <= longest else f"{text[:half]}...{text[-half:]}"

@@ -7,8 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stepscope.errors import StepscopeError
+from stepscope.errors import NoRows, StepscopeError
 from stepscope.pages.listing import Listing, listed
+from tests.cli.calling import EXAMPLE, document, printed
 
 MS = 1_000_000
 
@@ -35,7 +36,33 @@ def test_nothing_asked_is_everything() -> None:
 
 def test_a_search_looks_at_all_texts_in_any_case() -> None:
     assert names(search="MATMUL") == ["MatMul-op1", "matmul-op3"]
-    assert names(search="op.") == []
+    with pytest.raises(
+        NoRows, match=r"--search op\.: no row contains it\. There are matmul-op3, Conv2D-op2, MatMul-op1"
+    ):
+        names(search="op.")
+
+
+@pytest.mark.parametrize(
+    ("where", "there"),
+    [
+        ("total_ms > 5", "total_ms is 1 to 3"),
+        (
+            "name = 'Conv2d-op2' AND share > 0",
+            "name: there are Conv2D-op2, MatMul-op1, matmul-op3. share is 0.2 to 0.5",
+        ),
+    ],
+)
+def test_a_filter_that_no_row_meets_says_what_there_is(where: str, there: str) -> None:
+    with pytest.raises(NoRows) as told:
+        names(where=where)
+
+    assert str(told.value) == f"--filter {where}: no row meets it. {there}"
+
+
+def test_a_column_may_have_the_name_of_a_word_of_sql() -> None:
+    frame = FRAME.rename({"name": "group"})
+
+    assert listed(frame, Listing(where="group = 'Conv2D-op2' AND total_ms < 5")).found == 1
 
 
 @pytest.mark.parametrize(
@@ -131,3 +158,22 @@ def test_a_function_that_would_read_a_file_is_none_that_a_filter_has(tmp_path: P
 def test_an_endless_filter_is_refused() -> None:
     with pytest.raises(StepscopeError, match="at most 2000"):
         listed(FRAME, Listing(where="NOT " * 1000 + "total > 1"))
+
+
+@pytest.mark.parametrize(
+    "name", ["bandwidth", "Bandwidth", "bandwidth_bytes", "bandwidth_GB_per_s", "of the mean", "of_the_mean"]
+)
+def test_a_column_is_named_as_its_heading_or_with_its_unit(name: str) -> None:
+    frame = pl.DataFrame({"link": ["a", "b"], "bandwidth_bytes_per_s": [2.0, 1.0], "of_mean_ratio": [0.2, 0.1]})
+
+    part = listed(frame, Listing(sort=name), {"of_mean_ratio": "of the mean"})
+
+    assert part.rows["link"].to_list() == ["b", "a"]
+
+
+def test_a_heading_of_a_page_sorts_its_table_and_its_json(capfd) -> None:
+    for title in ("step time", "step_time", "-Step Time"):
+        words = ["steps", EXAMPLE, "--rank", "0", "--table", "step_trace", f"--sort={title}"]
+        lengths = [row["step_ns"] for row in document(capfd, *words)["tables"]["step_trace"]]
+        assert lengths == sorted(lengths, reverse=title.startswith("-"))
+        assert printed(capfd, *words) and printed(capfd, *words, "--csv")

@@ -33,6 +33,9 @@ DIGITS = 12
 """Significant digits of fractions in an answer, chosen by us: more than any measurement has. The last of a float's 16
 depend on the order in which Polars adds and on how rows are cut into blocks, so they would differ between calls."""
 
+_ONE_RANK = ("rank", "rank_a", "rank_b", "source", "destination")
+"""Columns that name one rank, if they are numbers."""
+
 _CUT = (1e-9, 1e15)
 """Fractions of this size are cut; powers of ten are exact for them."""
 
@@ -135,10 +138,11 @@ class Analysis:
     def of_ranks(self, answer: pl.DataFrame, ranks: Sequence[int]) -> pl.DataFrame:
         """The rows of an answer about the whole job that are about some ranks.
 
-        Rows may name one rank (`rank`), the two ends of a link (`rank_a`, `rank_b`) or several (`ranks`, if that is a
-        text); rows that name none are about all.
+        Rows may name one rank (`rank`), the two ends of a link (`rank_a`, `rank_b`, or `source`, `destination` if
+        these are numbers) or several (`ranks`, if that is a text); rows that name none are about all.
         """
-        named = [pl.col(name).is_in(ranks) for name in ("rank", "rank_a", "rank_b") if name in self.schema]
+        one = [name for name in _ONE_RANK if self.schema.get(name, pl.String) != pl.String]
+        named = [pl.col(name).is_in(ranks) for name in one]
         if self.schema.get("ranks") == pl.String:
             named.append(listed_ranks().list.set_intersection(pl.lit(ranks, pl.List(pl.Int32))).list.len() > 0)
         return answer.filter(pl.any_horizontal(named)) if named else answer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from stepscope.cli import options as shared
 from stepscope.cli.formatted import described, formatted, signed
-from stepscope.errors import StepscopeError, UnknownColumn
+from stepscope.errors import NoRows, StepscopeError, UnknownColumn
 from stepscope.pages.base import CHOOSING, KINDS, LISTING, Option, Page
 from stepscope.pages.layout import LAYOUT
 
@@ -116,10 +116,11 @@ def _print(answered: Answered, form: shared.Format, *, wide: bool) -> None:
         else:
             print_frame(one_table(answered), form)
         note_warnings(answered.run.warnings)
-    except UnknownColumn as error:
+    except (UnknownColumn, NoRows) as error:
         if answered.request.table is not None or not answered.not_asked:
             raise
-        raise UnknownColumn(f"{error}. Columns of others: --table {' or '.join(answered.not_asked)}") from None
+        what = "Columns of others" if isinstance(error, UnknownColumn) else "Other tables"
+        raise type(error)(f"{error}. {what}: --table {' or '.join(answered.not_asked)}") from None
 
 
 def _print_tables(answered: Answered, *, wide: bool) -> None:
@@ -142,6 +143,8 @@ def _print_tables(answered: Answered, *, wide: bool) -> None:
             out.say(sentence)
         if section.sentences:
             out.say("")
+    for sentence in answered.notes:
+        out.say(sentence, "dim")
     for sentence in unanswered(answered.unavailable):
         out.say(sentence, "dim", indent=2)
     show_warnings(out, answered.run)

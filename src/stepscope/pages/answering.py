@@ -15,10 +15,12 @@ from polars import selectors
 from stepscope.advice import finding
 from stepscope.advice.finding import Per
 from stepscope.errors import Unavailable
-from stepscope.pages.base import Page, Section
-from stepscope.pages.listing import Listing, listed
+from stepscope.pages.base import STAGE, Page, Section
+from stepscope.pages.choosing import Choosing, ranks_of
+from stepscope.pages.listing import Listing, Part, listed
 from stepscope.pages.reasons import explain
-from stepscope.pages.shown_table import filled
+from stepscope.pages.shown_table import columns_of, filled
+from stepscope.present import listed as in_words
 from stepscope.run import Run
 from stepscope.selection import Choice
 
@@ -52,12 +54,14 @@ class Answered:
     Args:
         run: The ranks that it is about, with all their steps.
         found: The sections that were asked, each with its answer or the reason why there is none.
+        notes: Sentences about what the choice of rows does not apply to.
     """
 
     page: Page
     request: Request
     run: Run
     found: Sequence[tuple[Section, pl.DataFrame | str]]
+    notes: Sequence[str] = ()
 
     @property
     def tables(self) -> dict[str, pl.DataFrame]:
@@ -81,18 +85,37 @@ def answer(run: Run, page: Page, request: Request | None = None) -> Answered:
     """Answer the questions of a page.
 
     Raises:
-        StepscopeError: If the request names a rank, step or table that there is not.
+        StepscopeError: If the request names a rank, step or table that there is not, or an option chooses nothing.
     """
     request = request or Request()
     sections = _asked(page, request)
     chosen = request.ranks
     if page.scope == "rank" and chosen is None:
         chosen = run.ranks[0].rank
+    else:
+        chosen = ranks_of(run, chosen, request.options.get(STAGE.name))
     ranks = run if chosen is None else run.select(ranks=chosen)
     steps = ranks if request.steps is None else ranks.select(steps=request.steps)
     values = {"ranks": request.ranks, "step": request.steps, "steps": request.steps, **_given(page, request.options)}
-    found = [(each, _answer(ranks if each.every_step else steps, each, values)) for each in sections]
-    return Answered(page, request, ranks, found)
+    choosing = Choosing(page, values)
+
+    def asked(section: Section, values: Mapping[str, Any] = values) -> pl.DataFrame | str:
+        return _answer(ranks if section.every_step else steps, section, values)
+
+    found = [(section, choosing.rows(section, asked(section))) for section in sections]
+    choosing.check(found, lambda section: asked(section, choosing.without(values)))
+    notes = [*choosing.notes(found), *_about_one_table(page, request, sections)]
+    return Answered(page, request, ranks, found, notes)
+
+
+def _about_one_table(page: Page, request: Request, asked: Sequence[Section]) -> list[str]:
+    """That other tables are left out, as an option chooses rows of one."""
+    others = [section.key for section in page.sections if section.is_asked(request.options) and section not in asked]
+    if request.table is not None or request.main_only or not others:
+        return []
+    return [
+        f"This is only {asked[0].key}, as rows are chosen of one table; of others: --table {in_words(others, 'or')}."
+    ]
 
 
 def _asked(page: Page, request: Request) -> Sequence[Section]:
@@ -134,9 +157,12 @@ def document(answered: Answered) -> dict[str, Any]:
     about = {"rank": run.ranks[0].rank} if answered.page.scope == "rank" else {"ranks": [r.rank for r in run.ranks]}
     listing = answered.request.listing
     parts = {
-        section.key: listed(answer, listing) for section, answer in answered.found if isinstance(answer, pl.DataFrame)
+        section.key: _listed(run, section, answer, listing)
+        for section, answer in answered.found
+        if isinstance(answer, pl.DataFrame)
     }
     notes = [note for section, answer in answered.found for note in notes_of(run, section, answer)]
+    notes += answered.notes
     return {
         "run": run.name,
         **about,
@@ -165,7 +191,14 @@ def per_of(run: Run) -> Per:
 
 def one_table(answered: Answered) -> pl.DataFrame:
     """The first table; `rank` is one of its columns."""
-    return listed(next(iter(answered.tables.values())), answered.request.listing).rows
+    tables = ((section, answer) for section, answer in answered.found if isinstance(answer, pl.DataFrame))
+    return _listed(answered.run, *next(tables), answered.request.listing).rows
+
+
+def _listed(run: Run, section: Section, answer: pl.DataFrame, listing: Listing) -> Part:
+    """The rows of an answer that were looked for; columns may be named by their headings."""
+    columns = columns_of(section.question, answer, per_of(run)) if listing.sort or listing.where else []
+    return listed(answer, listing, {column.name: column.title for column in columns})
 
 
 def plain_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:

@@ -40,6 +40,7 @@ class Option:
         flag: Its name on a command line; by default `--` and the name.
         scale: A given value is multiplied by this before an analysis gets it.
         joined: A text that may be given several times: what stands between the texts when they become one.
+        columns: Of an option that chooses rows: columns by which it does so, in every table that has one of them.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Option:
     flag: str = ""
     scale: float | None = None
     joined: str = ""
+    columns: Sequence[str] = ()
 
     @property
     def on_command_line(self) -> str:
@@ -87,12 +89,15 @@ class Option:
 RANK = Option("rank", "integer", "Rank to show. Default: the lowest.", "R")
 STEP = Option("step", "integer", "Show only this step (numbered as in the recording).", "N")
 RANKS = Option("ranks", "text", "Show only these ranks, e.g. 0,3-5.", "LIST")
+STAGE = Option("stage", "text", "Show only ranks of these pipeline stages, from 0, e.g. 0,2-3.", "LIST")
 STEPS = Option("steps", "text", "Show only these steps, e.g. 10-12.", "LIST")
 SEARCH = Option("search", "text", "Show rows that contain TEXT (case-insensitive).", "TEXT")
 FILTER = Option(
     "where", "text", 'Show rows that meet this SQL condition, e.g. "total_ms > 5".', "EXPR", flag="--filter"
 )
-SORT = Option("sort", "text", "Sort by this column, e.g. total; use -total for the largest first.", "COL")
+SORT = Option(
+    "sort", "text", "Sort by this column, by its name or heading, e.g. total; use -total for the largest first.", "COL"
+)
 TOP = Option("top", "integer", "Rows per table. Default: 20 on a screen, all in JSON and CSV.", "N", minimum=1)
 PAGE_NUMBER = Option("page", "integer", "Page number (with --top rows per page).", "N", default=1, minimum=1)
 

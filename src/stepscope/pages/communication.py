@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from stepscope.pages.base import Page, Section
+from stepscope.pages.base import STAGE, Page, Section
 from stepscope.pages.job import calls
 from stepscope.pages.layout import LAYOUT
 from stepscope.pages.links import BY_STEP, FILTERS, LINK_OPTIONS, of_mean
-from stepscope.pages.ranks import STAGE
 
 PAGE = Page(
     "communication",

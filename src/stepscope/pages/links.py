@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Option, Page, Section
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
     from stepscope.run import Run
 
 LINK_OPTIONS = (
-    Option("source", "text", "Show only links from these ranks, e.g. 0,2-3.", "LIST"),
-    Option("destination", "text", "Show only links to these ranks.", "LIST"),
-    Option("transport", "text", "Show only links of this transport, e.g. HCCS.", "NAME"),
+    Option("source", "text", "Show only links from these ranks, e.g. 0,2-3.", "LIST", columns=("source",)),
+    Option("destination", "text", "Show only links to these ranks.", "LIST", columns=("destination",)),
+    Option("transport", "text", "Show only links of this transport, e.g. HCCS.", "NAME", columns=("transport",)),
 )
 FILTERS = {option.name: option.name for option in LINK_OPTIONS}
 
@@ -37,7 +38,7 @@ def _matrix(run: Run, rows: pl.DataFrame) -> Derived:  # noqa: ARG001 - one sign
     import polars as pl
 
     pairs = rows.explode("destinations", "sizes_bytes", "durations_ns").filter(pl.col("durations_ns") > 0)
-    ranks = sorted({*pairs["source"], *pairs["destinations"]})
+    ranks = _ranks(pairs)
     if len(ranks) > MOST:
         return Derived(pl.DataFrame(schema={"source": pl.Int32}))
     rates = pairs.with_columns(rate=pl.col("sizes_bytes") / pl.col("durations_ns") * 1e9)
@@ -51,13 +52,25 @@ def _matrix(run: Run, rows: pl.DataFrame) -> Derived:  # noqa: ARG001 - one sign
     return Derived(pl.DataFrame({**table, **columns}, schema=schema), ", bytes over time", columns=declared)
 
 
+def _ranks(pairs: pl.DataFrame) -> list[int]:
+    return sorted({*pairs["source"], *pairs["destinations"]})
+
+
+def _too_many(rows: pl.DataFrame) -> Iterator[str]:
+    count = len(_ranks(rows.explode("destinations")))
+    if count > MOST:
+        yield f"Bandwidth between {count} ranks is too wide for a screen: choose up to {MOST} with --ranks, or --json."
+
+
 PAGE = Page(
     "links",
     "Show the links between ranks: bytes, time and bandwidth by link and transport, and which are slow.",
     [
         Section("link_totals", "Links", derived=of_mean, takes={"by_step": "by_step", **FILTERS}),
-        Section("link_matrix", "Bandwidth between ranks", derived=_matrix, rows=MOST),
-        Section("transport_totals", "Transports"),
+        Section(
+            "link_matrix", "Bandwidth between ranks", derived=_matrix, takes=FILTERS, rows=MOST, sentences=_too_many
+        ),
+        Section("transport_totals", "Transports", takes=FILTERS),
         Section("slow_links", "Slow links", rows=8),
     ],
     options=[*LINK_OPTIONS, BY_STEP],

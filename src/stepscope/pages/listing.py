@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.errors import StepscopeError, UnknownColumn
-from stepscope.present import plural
+from stepscope.errors import NoRows, StepscopeError, UnknownColumn, there_are
+from stepscope.present import plural, title
 
 LONGEST_FILTER = 2_000
 """Characters of a filter: the parser is recursive, and nobody types more."""
 
-UNITS = {"_ns": {"_us": 1e3, "_ms": 1e6, "_s": 1e9}, "_bytes": {"_kB": 1e3, "_MB": 1e6, "_GB": 1e9}}
+_SIZES = {"kB": 1e3, "MB": 1e6, "GB": 1e9}
+
+UNITS = {
+    "_ns": {"_us": 1e3, "_ms": 1e6, "_s": 1e9},
+    "_bytes": {f"_{unit}": factor for unit, factor in _SIZES.items()},
+    "_bytes_per_s": {f"_{unit}_per_s": factor for unit, factor in _SIZES.items()},
+}
 """Units in column names, the units that may be used instead, and their factors."""
 
-SUFFIXES = ("_ns", "_bytes", "_ratio", "_per_s")
+SUFFIXES = ("_ns", "_bytes", "_ratio", "_per_s", "_bytes_per_s")
+
+COMPARED = 10_000
+"""Texts of a column that are compared with one that was not found."""
+
+_SIGNS = re.compile(r"[\W_]+")
+
+_LITERAL = re.compile(r"'([^']*)'")
+_WORD = re.compile(r"'[^']*'|\"[^\"]*\"|\w+")
 
 _SUBQUERY = re.compile(r"\(\s*(select|from|with|values|table)\b|^\s*(select|with|from)\b|--|/\*", re.IGNORECASE)
 """What could name other tables or files: a condition may use only the columns of the table."""
@@ -37,7 +52,8 @@ class Listing:
         top: Rows per page; None for all.
         page: Page number, from 1.
 
-    A column may be given by its name (`total_ns`), without the unit (`total`), or in another unit (`total_ms`).
+    A column may be given by its name (`total_ns`), without the unit (`total`), in another unit (`total_ms`), or as its
+    heading says (`step time`, `step_time`).
     """
 
     search: str | None = None
@@ -61,23 +77,29 @@ class Part:
     page: int = 1
 
 
-def listed(frame: pl.DataFrame, listing: Listing) -> Part:
+def listed(frame: pl.DataFrame, listing: Listing, titles: Mapping[str, str] | None = None) -> Part:
     """Search, filter, sort and page a table, in this order.
 
+    Args:
+        frame: The table.
+        listing: What to show of it.
+        titles: Column to its heading, where that is not its name.
+
     Raises:
+        NoRows: If none of its rows is looked for.
         StepscopeError: If there is no such column or page, or the filter is not a condition over the columns.
     """
     if listing.search:
         frame = _searched(frame, listing.search)
     if listing.where is not None:
-        frame = _filtered(frame, listing.where)
+        frame = _filtered(frame, listing.where, titles or {})
     if listing.sort:
-        frame = _sorted(frame, listing.sort)
+        frame = _sorted(frame, listing.sort, titles or {})
     return paged(frame, listing.top, listing.page)
 
 
-def column(frame: pl.DataFrame, name: str) -> pl.Expr:
-    """A column by its name, with or without its unit, or in another unit.
+def column(frame: pl.DataFrame, name: str, titles: Mapping[str, str] | None = None) -> pl.Expr:
+    """A column by its name, with or without its unit, in another unit, or by its heading.
 
     Raises:
         UnknownColumn: If there is none; the text lists the columns of the table.
@@ -93,29 +115,69 @@ def column(frame: pl.DataFrame, name: str) -> pl.Expr:
             stem = name[: -len(suffix)]
             if name.lower().endswith(suffix.lower()) and stem + unit in names:
                 return pl.col(stem + unit) / factor
+    headings = [
+        (_plain(text), each) for each in frame.columns for text in (each, (titles or {}).get(each), title(each))
+    ]
+    if known := [each for text, each in headings if text == _plain(name)]:
+        return pl.col(known[0])
     likely = difflib.get_close_matches(name, frame.columns, 1)
     meant = f"Did you mean {likely[0]}? " if likely else ""
     raise UnknownColumn(f"there is no column {name!r}. {meant}Columns: {', '.join(frame.columns)}")
 
 
+def _plain(text: str | None) -> str:
+    """A name or heading without what people write in different ways: case, spaces, underscores, signs."""
+    return _SIGNS.sub("", (text or "").lower())
+
+
 def _searched(frame: pl.DataFrame, text: str) -> pl.DataFrame:
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     wanted = text.lower()
-    return frame.filter(pl.any_horizontal(pl.col(texts).str.to_lowercase().str.contains(wanted, literal=True)))
+    found = frame.filter(pl.any_horizontal(pl.col(texts).str.to_lowercase().str.contains(wanted, literal=True)))
+    if found.is_empty() and not frame.is_empty():
+        known = _texts(frame, texts)
+        there = there_are(text, known) if known else "This table has no texts; choose rows with --filter"
+        raise NoRows(f"--search {text}: no row contains it. {there}")
+    return found
 
 
-def _filtered(frame: pl.DataFrame, where: str) -> pl.DataFrame:
-    condition = _condition(where)
+def _texts(frame: pl.DataFrame, names: list[str]) -> list[str]:
+    """Texts of some columns, each once, in order; of very many the first."""
+    every = (frame[name].drop_nulls().unique(maintain_order=True).head(COMPARED) for name in names)
+    return list(dict.fromkeys(text for column in every for text in column if text))
+
+
+def _filtered(frame: pl.DataFrame, where: str, titles: Mapping[str, str]) -> pl.DataFrame:
+    condition = _condition(where, frame.columns)
     called = [name for name in dict.fromkeys(condition.meta.root_names()) if name not in frame.columns]
-    wider = frame.with_columns(column(frame, name).alias(name) for name in called)
+    wider = frame.with_columns(column(frame, name, titles).alias(name) for name in called)
     try:
-        return wider.filter(condition).drop(called)
+        found = wider.filter(condition).drop(called)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:  # the latter: a bug in Polars
         raise _no_condition(where, error) from error
+    if found.is_empty() and not frame.is_empty():
+        there = ". ".join(_there(wider[name], where) for name in dict.fromkeys(condition.meta.root_names()))
+        raise NoRows(f"--filter {where}: no row meets it" + (f". {there}" if there else ""))
+    return found
 
 
-def _condition(where: str) -> pl.Expr:
-    """The filter as an expression over columns only.
+def _there(values: pl.Series, where: str) -> str:
+    """What there is in a column of a filter."""
+    known = values.drop_nulls()
+    if known.is_empty():
+        return f"{values.name} is unknown in all rows"
+    if known.dtype.is_numeric():
+        least, most = (float(value) for value in (known.min(), known.max()))  # type: ignore[arg-type]
+        return f"{values.name} is {least:g}" if least == most else f"{values.name} is {least:g} to {most:g}"
+    if known.dtype != pl.String:
+        return f"{values.name} is {', '.join(str(value) for value in known.unique().sort())}"
+    literal = next(iter(_LITERAL.findall(where)), "")
+    there = there_are(literal.strip("%"), _texts(known.to_frame(), [values.name]))
+    return f"{values.name}: {there.replace('There', 'there', 1)}"
+
+
+def _condition(where: str, columns: Sequence[str]) -> pl.Expr:
+    """The filter as an expression over columns only, of which some have names that are words of SQL, e.g. `group`.
 
     Raises:
         StepscopeError: If it is anything else.
@@ -125,12 +187,22 @@ def _condition(where: str) -> pl.Expr:
     if _SUBQUERY.search(where):
         raise StepscopeError(f"filter {where!r}: only a condition over the columns is allowed, no query or comment")
     try:
-        condition = pl.sql_expr(where)
+        condition = _parsed(where, columns)
     except pl.exceptions.PolarsError as error:
         raise _no_condition(where, error) from error
     if any(word in condition.meta.serialize(format="json") for word in _INSIDE):
         raise StepscopeError(f"filter {where!r}: only a condition over the columns is allowed, no query in it")
     return condition
+
+
+def _parsed(where: str, columns: Sequence[str]) -> pl.Expr:
+    try:
+        return pl.sql_expr(where)
+    except pl.exceptions.PolarsError:
+        quoted = _WORD.sub(lambda word: f'"{word[0]}"' if word[0] in columns else word[0], where)
+        if quoted == where:
+            raise
+        return pl.sql_expr(quoted)
 
 
 def _no_condition(where: str, error: BaseException) -> StepscopeError:
@@ -140,9 +212,9 @@ def _no_condition(where: str, error: BaseException) -> StepscopeError:
     )
 
 
-def _sorted(frame: pl.DataFrame, sort: str) -> pl.DataFrame:
+def _sorted(frame: pl.DataFrame, sort: str, titles: Mapping[str, str]) -> pl.DataFrame:
     names = [name.strip() for name in sort.split(",")]
-    by = [column(frame, name.removeprefix("-")) for name in names]
+    by = [column(frame, name.removeprefix("-"), titles) for name in names]
     return frame.sort(by, descending=[name.startswith("-") for name in names], nulls_last=True, maintain_order=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stepscope.pages.base import Derived, Option, Page, Section, View
+from stepscope.pages.base import STAGE, Derived, Page, Section, View
 from stepscope.pages.job import SLOW_RANKS_HIDDEN
 from stepscope.pages.layout import LAYOUT
 from stepscope.pages.links import BY_STEP
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from stepscope.run import Run
-
-STAGE = Option("stage", "text", "Show only ranks of these pipeline stages, from 0, e.g. 0,2-3.", "LIST")
 
 _RANK = ("rank", "host", "device", "stage")
 _POINTS = ("interval_ns", "forward_backward_ns", "tail_ns")

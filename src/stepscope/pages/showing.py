@@ -75,7 +75,7 @@ class _Showing:
     def section(self) -> ShownSection:
         derived = self.of.derived(self.answered.run, self.answer) if self.of.derived else Derived(self.answer)
         listing = self.answered.request.listing
-        found = listed(derived.rows, replace(listing, top=None, page=1)).rows
+        found = listed(derived.rows, replace(listing, top=None, page=1), self._titles(derived)).rows
         split = [(view, view.rows_of(found)) for view in self._views(found)]
         longest = max(rows.height for _, rows in split)
         tables = []
@@ -88,6 +88,10 @@ class _Showing:
             tables = [table for table in tables if not table.rows.is_empty()]
         notes = notes_of(self.answered.run, self.of, self.answer)
         return ShownSection(tables, [*(filled(sentence, self.per) for sentence in sentences), *notes])
+
+    def _titles(self, derived: Derived) -> dict[str, str]:
+        found = columns_of(self.of.question, derived.rows, self.per, derived.columns)
+        return {column.name: column.title for column in found}
 
     def _span(self) -> dict[str, int | None]:
         """Start and end of the recording."""

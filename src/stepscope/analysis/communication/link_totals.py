@@ -117,10 +117,19 @@ def link_totals(
     return _chosen(rows, source, destination, transport).select(names(COLUMNS))
 
 
-@analysis("job", MATRIX, whole_job=True)
-def link_matrix(link_totals: pl.DataFrame) -> pl.DataFrame:
-    """Lay out what went from each rank to each other in the mean step, over all transports: one row per sender."""
-    sums = link_totals.group_by("source", "destination").agg(pl.col("size_bytes", "duration_ns").sum())
+@analysis("job", MATRIX)
+def link_matrix(
+    link_totals: pl.DataFrame, source: Choice = None, destination: Choice = None, transport: str | None = None
+) -> pl.DataFrame:
+    """Lay out what went from each rank to each other in the mean step, over all transports: one row per sender.
+
+    Args:
+        source: Only links from these ranks, e.g. `0,2-3`.
+        destination: Only links to these ranks.
+        transport: Only links of this transport, in any case of letters.
+    """
+    chosen = _chosen(link_totals, source, destination, transport)
+    sums = chosen.group_by("source", "destination").agg(pl.col("size_bytes", "duration_ns").sum())
     return (
         sums.sort("source", "destination")
         .group_by("source", maintain_order=True)
@@ -129,12 +138,21 @@ def link_matrix(link_totals: pl.DataFrame) -> pl.DataFrame:
 
 
 @analysis("job", TRANSPORTS)
-def transport_totals(link_totals: pl.DataFrame) -> pl.DataFrame:
-    """Sum up the links between different ranks by transport, fastest first."""
+def transport_totals(
+    link_totals: pl.DataFrame, source: Choice = None, destination: Choice = None, transport: str | None = None
+) -> pl.DataFrame:
+    """Sum up the links between different ranks by transport, fastest first.
+
+    Args:
+        source: Only links from these ranks, e.g. `0,2-3`.
+        destination: Only links to these ranks.
+        transport: Only links of this transport, in any case of letters.
+    """
     rate = pl.col("bandwidth_bytes_per_s")
     length = pl.col("duration_ns").sum()
     return (
-        link_totals.filter(pl.col("source") != pl.col("destination"))
+        _chosen(link_totals, source, destination, transport)
+        .filter(pl.col("source") != pl.col("destination"))
         .sort("transport", "source", "destination", nulls_last=True)
         .group_by("transport", maintain_order=True)
         .agg(

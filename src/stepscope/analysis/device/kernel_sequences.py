@@ -9,7 +9,7 @@ from stepscope.analysis.device.operator_launches import NO_OPERATORS, SEQUENCE
 from stepscope.analysis.methods.kernel_lists import as_text, callers, numbered_kernels, sequences
 from stepscope.analysis.methods.launch_owners import outermost, owners, parents
 from stepscope.analysis.registry import analysis, ranks_of, without_rows
-from stepscope.errors import Unavailable, close_matches
+from stepscope.errors import Unavailable, there_are
 from stepscope.sources.ancestors import climb
 from stepscope.tables.base import Column
 
@@ -88,4 +88,4 @@ def _under(rank: object, owned: pl.DataFrame, roots: pl.DataFrame, slices: pl.La
 def _unknown(operator: str, operators: pl.LazyFrame, rank: int) -> str:
     """Why there is no answer about an operator that a rank does not have."""
     names = operators.filter(pl.col("rank") == rank).select(pl.col("name").unique().sort()).collect()["name"]
-    return f"no operator is called {operator}. {close_matches(operator, names.to_list())}"
+    return f"no operator is called {operator}. {there_are(operator, names.to_list())}"
