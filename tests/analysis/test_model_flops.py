@@ -8,8 +8,10 @@ from phases import STEP, US, kernels, operators, steps
 
 from stepscope.analysis.flops.model_flops import cube_peak, peak_of
 from stepscope.errors import Unavailable
+from stepscope.pages.answering import answer, document
+from stepscope.pages.ranks import PAGE as RANKS_PAGE
 from stepscope.run import Run
-from stepscope.tables import FLOP_SCOPES, KERNEL_COUNTERS, OPERATOR_TOTALS, RANK_FIGURES, RANKS
+from stepscope.tables import FLOP_SCOPES, KERNEL_COUNTERS, OPERATOR_TOTALS, RANK_FIGURES, RANKS, STEPS
 
 MM = "[[100, 200], [200, 300]]"
 MM_FLOPS = 2 * 100 * 200 * 300
@@ -289,4 +291,24 @@ def test_a_stated_tree_is_taken_as_it_is() -> None:
         ("Default", "net", 2.0, pytest.approx(2 / 3), "stated"),
         ("Total", "Default", 3.0, 0.75, "stated"),
         ("Total", "Gradients", 1.0, 0.25, "stated"),
+    ]
+
+
+def test_totals_of_operators_are_the_source_of_some_steps_as_well_as_of_all() -> None:
+    totals = OPERATOR_TOTALS.frame(
+        level=["operator"], unit=["AI_CORE"], name=["MatMul-op1"], count=[4], total_ns=[4000], cube_flops=[2e9]
+    )
+    starts, ends = [0, 10_000, 20_000, 30_000], [10_000, 20_000, 30_000, 40_000]
+    times = {"start_ns": starts, "end_ns": ends, "window_start_ns": starts, "window_end_ns": ends}
+    windows = STEPS.frame(step=range(4), window=["stated"] * 4, **times)
+    stated = RANK_FIGURES.frame(name=["cube_flops"], value=[1e9])
+    run = Run.from_frames({0: {"operator_totals": totals, "steps": windows, "rank_figures": stated}})
+
+    for one in (run, run.select(steps="1-2")):
+        row = one.analyse("model_flops").row(0, named=True)
+        assert (row["step_flops"], row["stated_cube_flops"], row["steps"]) == (2e9, 1e9, 4)
+    notes = document(answer(run, RANKS_PAGE))["notes"]
+    assert notes == [
+        "The operators of rank 0 add up to 2.00 GFLOP in a step; the profile states 1.00 GFLOP. Believe the operators: "
+        "they are listed one by one."
     ]

@@ -9,7 +9,7 @@ from rank_tables import MS, calls, job, links
 from builders import make_run
 from stepscope.errors import Unavailable
 from stepscope.run import Run
-from stepscope.tables import COLLECTIVES, LINKS
+from stepscope.tables import COLLECTIVES, COMMUNICATION_TOTALS, LINKS
 
 BOTH = {(0, 1): (20_000_000, MS), (0, 0): (8_000_000, MS)}
 
@@ -19,11 +19,43 @@ def test_stated_totals_of_steps_go_before_the_calls_that_a_step_table_lists() ->
 
     rows = run.analyse("rank_communication")
 
-    assert rows.select("rank", "steps", "calls", "total_ns", "wait_ns", "transmit_ns").rows() == [
-        (rank, 2, 2.0, 12 * MS, 7 * MS, 5 * MS) for rank in (0, 1)
+    assert rows.select("rank", "calls", "total_ns", "wait_ns", "transmit_ns").rows() == [
+        (rank, 2.0, 12 * MS, 7 * MS, 5 * MS) for rank in (0, 1)
     ]
     assert run.analyse("rank_communication", by_step=True)["step"].to_list() == [1, 2, 1, 2]
     assert run.analyse("rank_communication", stage="1").is_empty()
+
+
+def uneven(*transmit_ms: int) -> pl.DataFrame:
+    """Stated totals of a rank's steps from 1 on."""
+    return COMMUNICATION_TOTALS.frame(
+        step=range(1, len(transmit_ms) + 1),
+        name=[None] * len(transmit_ms),
+        duration_ns=[one * MS for one in transmit_ms],
+        wait_ns=[0] * len(transmit_ms),
+    )
+
+
+def test_means_leave_out_the_first_step_and_one_behind_the_last_known_one() -> None:
+    run = job(communication_totals={0: uneven(2000, 4, 6, 1), 1: uneven(2000)})  # of three known steps
+
+    told = ("rank", "steps", "total_ns", "left_out")
+    assert run.analyse("rank_communication").select(told).rows() == [(0, 2, 5 * MS, "1, 4"), (1, 1, 2000 * MS, None)]
+    every = run.analyse("rank_communication", with_first=True)
+    assert every.select(told).rows() == [(0, 4, 502_750_000, None), (1, 1, 2000 * MS, None)]
+    chosen = run.select(steps="1-2").analyse("rank_communication")
+    assert chosen.select(told).rows() == [(0, 2, 1002 * MS, None), (1, 1, 2000 * MS, None)]
+
+
+def test_operators_are_averaged_over_the_same_steps_unless_they_have_no_other() -> None:
+    times = {"first": [(1, 2000)], "both": [(1, 2000), (2, 4), (4, 1)]}
+    every = [(step, name, value * MS) for name, values in times.items() for step, value in values]
+    steps, names, lengths = zip(*every, strict=True)
+    run = job(communication_totals={0: COMMUNICATION_TOTALS.frame(step=steps, name=names, duration_ns=lengths)})
+
+    told = ("name", "steps", "total_ns")
+    assert run.analyse("rank_calls").select(told).rows() == [("first", 1, 2000 * MS), ("both", 1, 4 * MS)]
+    assert run.analyse("rank_calls", with_first=True).select(told).rows()[1] == ("both", 3, 668_333_333)
 
 
 def test_operators_are_summed_up_by_name_where_they_are_named() -> None:

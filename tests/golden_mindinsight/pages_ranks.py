@@ -116,12 +116,12 @@ def _costs(run: Run) -> dict[int, dict[int, dict[str, Any]]]:
     """What communication cost each rank in each step, 0 for the average."""
     found: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
     for by_step in (True, False):
-        for row in rows(run, "rank_communication", by_step=by_step):
+        for row in rows(run, "rank_communication", by_step=by_step, with_first=True):
             found[row["rank"]][row["step"] or 0] = {
                 **{"cost": row["transmit_ns"] / 1e6, "wait": row["wait_ns"] / 1e6},
                 **{"links": {}, "operators": {}},
             }
-        for row in rows(run, "rank_calls", by_step=by_step):
+        for row in rows(run, "rank_calls", by_step=by_step, with_first=True):
             number = row["step"] or 0
             figures = [str(number) if number else "-", row["transmit_ns"] / 1e6, row["wait_ns"] / 1e6, {}]
             found[row["rank"]][number]["operators"][row["name"]] = figures

@@ -25,14 +25,14 @@ def shown(run: Run, page: Page, **options: Any) -> dict[str, ShownTable]:
 def test_steps_are_shown_by_their_points_and_by_their_parts() -> None:
     tables = shown(job(), ranks.PAGE)
 
-    points = tables["Mean step of each rank cut at its points"].rows
-    parts = tables["Mean step of each rank by what the rank does"].rows
+    points = tables["Mean step of each rank cut at its points, stated by the profile"].rows
+    parts = tables["Mean step of each rank by what the rank does, stated by the profile"].rows
     assert points.columns == ["rank", "stage", "steps", "step_ns", "interval_ns", "forward_backward_ns", "tail_ns"]
     assert "receiving_ns" in parts.columns
     assert "interval_ns" not in parts.columns
-    assert "Mean step of each pipeline stage by what the rank does" in tables
+    assert "Mean step of each pipeline stage by what the rank does, stated by the profile" in tables
     assert not any(heading.startswith("Steps of each rank") for heading in tables)
-    assert "Steps of each rank cut at its points" in shown(job(), ranks.PAGE, by_step=True)
+    assert "Steps of each rank cut at its points, stated by the profile" in shown(job(), ranks.PAGE, by_step=True)
 
 
 def test_means_of_more_steps_have_tables_of_their_own() -> None:
@@ -40,7 +40,8 @@ def test_means_of_more_steps_have_tables_of_their_own() -> None:
 
     tables = shown(job(rank_figures=stated), ranks.PAGE)
 
-    assert tables["Mean step of each rank cut at its points, as the profile states it"].rows["interval_ns"][0] == 3 * MS
+    more = tables["Mean step of each rank cut at its points, averages that the profile states"].rows
+    assert more["interval_ns"][0] == 3 * MS
 
 
 def test_advice_names_what_it_is_about() -> None:
@@ -54,11 +55,11 @@ def test_advice_names_what_it_is_about() -> None:
 def test_links_are_shown_as_a_list_and_as_a_matrix() -> None:
     tables = shown(job(links=TRANSFERS), links.PAGE)
 
-    assert tables["Links, mean of its steps"].rows.height == 2
+    assert tables["Links, mean of all its steps"].rows.height == 2
     matrix = tables["Bandwidth between ranks, bytes over time"]
     assert [column.title for column in matrix.columns] == ["from", "to 0", "to 1"]
     assert matrix.rows.rows() == [(0, None, 20e9), (1, 60e9, None)]
-    assert shown(job(links=TRANSFERS), links.PAGE, source="1")["Links, mean of its steps"].rows.height == 1
+    assert shown(job(links=TRANSFERS), links.PAGE, source="1")["Links, mean of all its steps"].rows.height == 1
 
 
 def test_communication_has_ranks_operators_and_their_links() -> None:
@@ -66,6 +67,6 @@ def test_communication_has_ranks_operators_and_their_links() -> None:
 
     tables = shown(run, communication.PAGE)
 
-    assert tables["Communication of each rank, mean of its steps"].rows["wait_ns"].to_list() == [7 * MS]
-    assert tables["Operators of each rank, mean of its steps"].rows.height == 2
-    assert tables["Links of each operator, mean of its steps"].rows.height == 2
+    assert tables["Communication of each rank, stated by the profile"].rows["wait_ns"].to_list() == [7 * MS]
+    assert tables["Operators of each rank, stated by the profile"].rows.height == 2
+    assert tables["Links of each operator, mean of all its steps"].rows.height == 2

@@ -46,6 +46,7 @@ from stepscope.analysis.flops.flop_tree import flop_tree as flop_tree
 from stepscope.analysis.flops.flops import flops as flops
 from stepscope.analysis.flops.model_flops import model_flops as model_flops
 from stepscope.analysis.flops.operator_flops import operator_flops as operator_flops
+from stepscope.analysis.flops.operator_flops import stated_operator_flops as stated_operator_flops
 from stepscope.analysis.flops.operator_utilization import operator_utilization as operator_utilization
 from stepscope.analysis.hangs.hangs import hangs as hangs
 from stepscope.analysis.hangs.recorded_positions import recorded_positions as recorded_positions
@@ -73,6 +74,7 @@ from stepscope.analysis.input.loader import loader_steps as loader_steps
 from stepscope.analysis.job.cluster_advice import cluster_advice as cluster_advice
 from stepscope.analysis.job.compared_ranks import compared_ranks as compared_ranks
 from stepscope.analysis.job.counter_steps import counter_steps as counter_steps
+from stepscope.analysis.job.differing_sources import differing_sources as differing_sources
 from stepscope.analysis.job.expert_costs import expert_costs as expert_costs
 from stepscope.analysis.job.expert_load import expert_groups as expert_groups
 from stepscope.analysis.job.expert_load import expert_load as expert_load

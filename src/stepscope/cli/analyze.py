@@ -119,6 +119,10 @@ def _show(run: Run, found: Answers, language: Language, *, quiet: bool, wide: bo
             for shown in section.tables:
                 out.say("")
                 out.table(shown)
+            if section.sentences:
+                out.say("")
+            for sentence in section.sentences:
+                out.say(sentence, "dim", indent=2)
         out.say("")
         if found.is_dump:
             out.say("Who waits for whom, with call stacks: stepscope hangs", "dim")

@@ -118,6 +118,7 @@ class View:
         without: Columns that it leaves to other views.
         needs: It is left out unless one of these columns has values.
         split: It shows only rows with this `split`, and those with none.
+        by: Column that says where its figures come from, which the heading adds (`pages/sources.py`).
     """
 
     heading: str
@@ -125,6 +126,7 @@ class View:
     without: Sequence[str] = ()
     needs: Sequence[str] = ()
     split: str | None = None
+    by: str = ""
 
     def rows_of(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Those of an answer's rows that it shows."""

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from stepscope.pages.base import STAGE, Page, Section
+from typing import TYPE_CHECKING
+
+from stepscope.pages.base import STAGE, Derived, Option, Page, Section
 from stepscope.pages.job import calls
 from stepscope.pages.layout import LAYOUT
 from stepscope.pages.links import BY_STEP, FILTERS, LINK_OPTIONS, of_mean
+from stepscope.pages.sources import differing, left_out, source_of, together, unknown_waits
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stepscope.run import Run
+
+WITH_FIRST = Option(
+    "with_first", "flag", "Count start-up steps in means too, as MindSpore Insight does.", "", default=False
+)
+_MEAN = {"by_step": "by_step", "with_first": "with_first"}
+
+
+def _of_ranks(run: Run, rows: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
+    """The rows; where they come from, and whether they are of the mean step."""
+    is_mean = rows.height and not rows["step"].count() and (rows["steps"] > 1).any()
+    return Derived(rows, source_of(rows, "parts_by") + (", mean of its steps" if is_mean else ""))
+
 
 PAGE = Page(
     "communication",
@@ -14,17 +34,16 @@ PAGE = Page(
         Section(
             "rank_communication",
             "Communication of each rank",
-            derived=of_mean,
-            takes={"stage": "stage", "by_step": "by_step"},
-            hidden=("parts_by",),
+            derived=_of_ranks,
+            takes={"stage": "stage", **_MEAN},
+            hidden=("parts_by", "left_out"),
+            notes=together(left_out, differing("communication", "waiting")),
         ),
-        Section("communication", "Communication by group, operation and size", derived=calls),
-        Section(
-            "rank_calls", "Operators of each rank", derived=of_mean, takes={"by_step": "by_step"}, hidden=("group",)
-        ),
+        Section("communication", "Communication by group, operation and size", derived=calls, notes=unknown_waits),
+        Section("rank_calls", "Operators of each rank", derived=_of_ranks, takes=_MEAN, hidden=("group", "parts_by")),
         Section("call_links", "Links of each operator", derived=of_mean, takes={"by_step": "by_step", **FILTERS}),
     ],
-    options=[STAGE, BY_STEP, *LINK_OPTIONS, LAYOUT],
+    options=[STAGE, BY_STEP, WITH_FIRST, *LINK_OPTIONS, LAYOUT],
     more="The rank that waits least is the one that the others wait for. Search operators by name with --table "
     "rank_calls --search; `stepscope links` sums up links over operators.",
     scope="job",

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Option, Page, Section, View
+from stepscope.selection import named_numbers
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from stepscope.run import Run
 
 
 def _of_what(tree: pl.DataFrame) -> Iterator[str]:
@@ -33,6 +36,34 @@ def _shares(model: pl.DataFrame) -> Iterator[str]:
         yield f"FLOPs are unknown for {1 - row['known_ratio']:.1%} of the counted calls."
 
 
+APART = 0.1
+"""Share of the greater figure from which on a stated one is said to differ, as in `differing_sources`."""
+
+
+def stated_otherwise(run: Run, found: pl.DataFrame) -> Iterator[str]:
+    """Notes of a section of FLOPs: ranks whose operators add up to other FLOPs than the profile states of the rank."""
+    from stepscope.present import cell
+
+    if not run.has("rank_figures"):
+        return
+    far: list[tuple[float, int, float, float]] = []
+    for row in run.analyse("model_flops").iter_rows(named=True):
+        parts = [row[name] for name in ("stated_cube_flops", "stated_vector_flops") if row[name] is not None]
+        stated = row["stated_flops"] if row["stated_flops"] is not None else sum(parts)
+        ours = row["step_flops"] or 0
+        if row["rank"] in found["rank"] and stated and ours:
+            off = abs(stated - ours) / max(stated, ours)
+            far += [(-off, row["rank"], ours, stated)] if off > APART else []
+    if far:
+        _, rank, ours, stated = min(far)
+        of = f" (rank {rank})" if len(far) > 1 else ""
+        yield (
+            f"The operators of {named_numbers('rank', sorted(each[1] for each in far))} add up to "
+            f"{cell('step_flops', ours)} in {{a_step}}; the profile states {cell('step_flops', stated)}{of}. Believe "
+            "the operators: they are listed one by one."
+        )
+
+
 PEAK = Option(
     "peak_tflops",
     "number",
@@ -53,6 +84,7 @@ PAGE = Page(
             takes={"peak_tflops": "peak_flops_per_s"},
             every_step=True,
             sentences=_shares,
+            notes=stated_otherwise,
             views=[View("Operations of {a_step}", needs=("step_flops",))],
         ),
         Section(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Page, Section
+from stepscope.pages.sources import TIMELINE, differing, together, unknown_waits
 from stepscope.present import plural
 
 if TYPE_CHECKING:
@@ -43,10 +44,8 @@ def time_by_rank(run: Run, breakdown: pl.DataFrame) -> Derived:
     left = averages["left_out_step"].drop_nulls()
     without = f" without {per} {left[0]}" if left.len() else ""
     which = " with operators" if timed_steps["by_phases"].any() else ""
-    return Derived(
-        averages.select("rank", *PARTS),
-        ", whole recording" if per == "recording" else f", mean of {steps}{which}{without}",
-    )
+    of = ", whole recording" if per == "recording" else f", mean of {steps}{which}{without}"
+    return Derived(averages.select("rank", *PARTS), TIMELINE + of)
 
 
 def idle_by_cause(run: Run, idle: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
@@ -86,7 +85,7 @@ def _members(run: Run) -> dict[str, str]:
 
 def calls(run: Run, found: pl.DataFrame) -> Derived:
     """The columns of calls that fit a screen."""
-    return Derived(groups(run, found).rows.select(CALL_COLUMNS))
+    return Derived(groups(run, found).rows.select(CALL_COLUMNS), TIMELINE)
 
 
 def kernels(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
@@ -132,12 +131,25 @@ PAGE = Page(
     "analyze",
     "Show where the time goes, which ranks are slow, and what to change.",
     [
-        Section("breakdown", "Time by rank", name="steps", derived=time_by_rank, rows=16),
+        Section(
+            "breakdown",
+            "Time by rank",
+            name="steps",
+            derived=time_by_rank,
+            rows=16,
+            notes=differing("computing", "exposed communication"),
+        ),
         Section("slow_ranks", "Slow ranks", rows=8, hidden=SLOW_RANKS_HIDDEN),
         Section("slow_links", "Slow links", rows=8),
         Section("slow_groups", "Slow groups", derived=groups, unless="slow_links", rows=8),
         Section("idle", "Idle time by cause, all ranks{and_steps}", derived=idle_by_cause),
-        Section("communication", "Communication", derived=calls, rows=8),
+        Section(
+            "communication",
+            "Communication",
+            derived=calls,
+            rows=8,
+            notes=together(unknown_waits, differing("communication")),
+        ),
         Section("kernel_totals", "Kernels", name="kernels", derived=kernels, rows=8),
         Section("operator_summary", "Operators", name="operators", derived=operators, rows=8),
         Section("arrival"),

@@ -26,7 +26,7 @@ BY_STEP = Option("by_step", "flag", "Show each step, not only the mean step.", "
 def of_mean(run: Run, rows: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
     """The rows; whether they are of the mean step."""
     is_mean = rows.height and not rows["step"].count() and (rows["steps"] > 1).any()
-    return Derived(rows, ", mean of its steps" if is_mean else "")
+    return Derived(rows, ", mean of all its steps" if is_mean else "")
 
 
 MOST = 16

@@ -5,14 +5,21 @@ from __future__ import annotations
 from stepscope.pages.base import Page, Section
 from stepscope.pages.kernels import BY_RANK
 from stepscope.pages.layout import LAYOUT
+from stepscope.pages.sources import differing
 
 PAGE = Page(
     "overlap",
     "Show how much of the communication computing hides, by kind of parallelism, and the times of each rank's steps.",
     [
-        Section("overlap", "Communication by parallelism, mean of the ranks", only_without=("by_rank",)),
-        Section("rank_overlap", "Communication by parallelism, each rank", only_with=("by_rank",)),
-        Section("step_times", "{Steps} of each rank"),
+        Section(
+            "overlap", "Communication by parallelism, from the timeline, mean of the ranks", only_without=("by_rank",)
+        ),
+        Section("rank_overlap", "Communication by parallelism, from the timeline, each rank", only_with=("by_rank",)),
+        Section(
+            "step_times",
+            "{Steps} of each rank, from the timeline",
+            notes=differing("computing", "exposed communication", "waiting"),
+        ),
     ],
     options=[BY_RANK, LAYOUT],
     more="Groups are told apart by their names, or by their members if parallel sizes were recorded or given.",

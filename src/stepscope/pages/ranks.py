@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from stepscope.pages.base import STAGE, Derived, Page, Section, View
+from stepscope.pages.flops import stated_otherwise
 from stepscope.pages.job import SLOW_RANKS_HIDDEN
 from stepscope.pages.layout import LAYOUT
 from stepscope.pages.links import BY_STEP
+from stepscope.pages.sources import differing, left_out, together
 from stepscope.present import cell
 
 if TYPE_CHECKING:
@@ -32,12 +34,12 @@ def _views(of: str, *named: str, stated: bool = True) -> list[View]:
         named: Columns that name a row.
         stated: Whether they are means.
     """
-    splits = {"steps": "", "stated": ", as the profile states it"} if stated else {None: ""}
-    ways = ((_POINTS, "cut at its points"), (_PARTS, "by what the rank does"))
+    splits = {"steps": "", "stated": ", averages that the profile states"} if stated else {None: ""}
+    ways = ((_POINTS, "cut at its points", "points_by"), (_PARTS, "by what the rank does", "parts_by"))
     return [
-        View(f"{of} {way}{more}", shows=(*named, "step_ns", *names), needs=names, split=split)
+        View(f"{of} {way}{more}", shows=(*named, "step_ns", *names), needs=names, split=split, by="" if more else by)
         for split, more in splits.items()
-        for names, way in ways
+        for names, way, by in ways
     ]
 
 
@@ -106,6 +108,7 @@ PAGE = Page(
             derived=_plain,
             views=_views("Mean {step} of each rank", *_RANK, "steps"),
             sentences=_meaning,
+            notes=together(left_out, differing("computing", "exposed communication")),
         ),
         Section("slow_ranks", "Slow ranks", rows=8, hidden=SLOW_RANKS_HIDDEN),
         Section(
@@ -115,7 +118,13 @@ PAGE = Page(
             derived=_plain,
             views=_views("Mean {step} of each pipeline stage", "stage", "ranks"),
         ),
-        Section("rank_flops", "Floating point operations of each rank", takes={"stage": "stage"}, hidden=("found_by",)),
+        Section(
+            "rank_flops",
+            "Floating point operations of each rank",
+            takes={"stage": "stage"},
+            hidden=("found_by",),
+            notes=stated_otherwise,
+        ),
         Section("rank_memory", "Peak memory of each rank", takes={"stage": "stage"}),
         Section(
             "cluster_advice",

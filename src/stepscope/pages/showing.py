@@ -14,6 +14,7 @@ from stepscope.pages.base import Derived, Section, View
 from stepscope.pages.listing import Part, listed, paged
 from stepscope.pages.relative_times import since_start
 from stepscope.pages.shown_table import ShownTable, columns_of, filled
+from stepscope.pages.sources import source_of
 from stepscope.present import plural
 from stepscope.run import Run
 from stepscope.selection import describe_ranges
@@ -116,7 +117,7 @@ class _Showing:
         rows = self._shown(rows, view)
         columns = columns_of(self.of.question, rows, self.per, own)
         more = derived.more + (since if any(column.moment for column in columns) else "")
-        heading = filled(view.heading, self.per)
+        heading = filled(view.heading, self.per) + source_of(part.rows, view.by)
         if self.answered.page.scope == "job":
             heading += f": {rows.height} of {part.found}{more}" if rows.height < part.found else more
         else:

@@ -8,7 +8,7 @@ import msgspec
 
 from stepscope._version import __version__
 from stepscope.advice import Language
-from stepscope.pages.answering import plain_rows
+from stepscope.pages.answering import notes_of, plain_rows
 from stepscope.pages.job import PAGE
 from stepscope.paths import shown
 from stepscope.report.findings import plain_finding
@@ -55,11 +55,21 @@ def document(run: Run, answers: Answers, language: Language = "en") -> dict[str,
         **{section.key: _rows(section.question, answers.tables.get(section.question)) for section in PAGE.sections},
         "verdict": verdict(answers, language),
         "findings": [plain_finding(finding, language) for finding in answers.findings],
+        "notes": _notes(answers),
         "issues": run.issues.to_dicts(),
         "unread": [{"file": shown(u.file), "problem": u.problem, "remedy": u.remedy} for u in run.unread],
         "warnings": run.warnings,
         "unavailable": answers.unavailable,
     }
+
+
+def _notes(answers: Answers) -> list[str]:
+    """What the tables rest on and cannot know."""
+    if answers.page is None:
+        return []
+    page = answers.page
+    notes = [note for section, answer in page.found for note in notes_of(page.run, section, answer)]
+    return list(dict.fromkeys(notes))
 
 
 def _rows(name: str, table: pl.DataFrame | None) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.communication.comparable_calls import group_names
+from stepscope.analysis.methods.counted_steps import LEFT_OUT, counted, steps_left_out
 from stepscope.analysis.methods.places import PLACE, of_stages, placed
 from stepscope.analysis.methods.statistics import rounded, sum_known
 from stepscope.analysis.methods.step_windows import without_unmarked
@@ -24,6 +25,9 @@ _TIMES = (
     Column("unsplit_ns", "int64", "Calls of which it is unknown how long they wait.", title="not split"),
     Column("wait_ratio", "float64", "`wait_ns` over `wait_ns + transmit_ns`.", title="waiting"),
 )
+_BY = Column(
+    "parts_by", "string", "`stated` by the source, or from the calls' `timeline`.", values=("stated", "timeline")
+)
 SUMS = ("total_ns", "wait_ns", "transmit_ns", "unsplit_ns")
 _NULLS = "step wait_ns transmit_ns wait_ratio"
 
@@ -34,10 +38,9 @@ COLUMNS = columns(
     _STEPS,
     Column("calls", "float64", "Number of calls in a step; null if only totals were recorded."),
     *_TIMES,
-    Column(
-        "parts_by", "string", "`stated` by the source, or from the calls' `timeline`.", values=("stated", "timeline")
-    ),
-    nulls=f"{_NULLS} host device stage calls",
+    _BY,
+    LEFT_OUT,
+    nulls=f"{_NULLS} host device stage calls left_out",
     keep="rank step total_ns wait_ns transmit_ns wait_ratio calls stage",
 )
 
@@ -51,6 +54,7 @@ CALLS = columns(
     "size_bytes",
     Column("calls", "float64", "Number of calls in a step; null if only totals were recorded."),
     *_TIMES,
+    _BY,
     nulls=f"{_NULLS} name group group_name operation size_bytes calls",
     keep="rank name operation total_ns wait_ns transmit_ns wait_ratio step group_name size_bytes calls",
 )
@@ -63,15 +67,23 @@ def rank_communication(
     ranks: pl.LazyFrame | None = None,
     groups: pl.LazyFrame | None = None,
     parallel_layout: pl.DataFrame | None = None,
+    left_out_steps: pl.DataFrame | None = None,
+    steps: pl.LazyFrame | None = None,
     by_step: bool = False,
+    with_first: bool = False,
+    chosen: Choice = None,
     stage: Choice = None,
 ) -> pl.DataFrame:
     """Sum up what communication costs each rank in a step: one row per rank, its mean step, or per rank and step.
 
-    What the source states of a rank's steps goes before its calls, of which a step table may hold a part only.
+    What the source states of a rank's steps goes before its calls; where both differ, `differing_sources` says which to
+    believe. First steps that do not count (`left_out_steps`), and what was recorded of a step behind the last known
+    one, are left out of the mean.
 
     Args:
         by_step: A row for each step.
+        with_first: Count all steps in the mean, as MindSpore Insight does.
+        chosen: Only these steps, e.g. `1-3`, the first as well.
         stage: Only ranks of these pipeline stages, e.g. `0` or `1-2`.
 
     Raises:
@@ -80,15 +92,20 @@ def rank_communication(
     totals = COMMUNICATION_TOTALS.or_empty(communication_totals).collect()
     named = totals.drop_nulls("name").group_by("rank", "step").agg(pl.len().cast(pl.Int64).alias("calls"))
     stated = (
-        _of_totals(totals.filter(pl.col("name").is_null()))
+        of_totals(totals.filter(pl.col("name").is_null()))
         .join(named, on=["rank", "step"], how="left", nulls_equal=True)
         .with_columns(parts_by=pl.lit("stated"))
     )
     parts = [stated]
     if arrival is not None:
         own = arrival.join(stated.select("rank").unique(), on="rank", how="anti", maintain_order="left")
-        parts.append(_of_calls(own, ["rank", "step"]).with_columns(parts_by=pl.lit("timeline")))
-    rows = _averaged(pl.concat(parts, how="diagonal_relaxed"), ["rank", "parts_by"], by_step=by_step)
+        parts.append(of_calls(own, ["rank", "step"]).with_columns(parts_by=pl.lit("timeline")))
+    every = without_unmarked(pl.concat(parts, how="diagonal_relaxed"))
+    keys = ["rank", "parts_by"]
+    is_mean = chosen is None and not (with_first or by_step)
+    kept = counted(every, keys, left_out_steps, steps, chosen) if is_mean or chosen is not None else every
+    gone = steps_left_out(every, kept if is_mean else every)
+    rows = _averaged(kept, keys, by_step=by_step).join(gone, on="rank", how="left")
     found = of_stages(placed(rows, ranks, groups, parallel_layout), stage)
     return found.select(names(COLUMNS)).sort("rank", "step", nulls_last=True)
 
@@ -98,27 +115,37 @@ def rank_calls(
     arrival: pl.DataFrame | None = None,
     communication_totals: pl.LazyFrame | None = None,
     groups: pl.LazyFrame | None = None,
+    left_out_steps: pl.DataFrame | None = None,
+    steps: pl.LazyFrame | None = None,
     by_step: bool = False,
+    with_first: bool = False,
+    chosen: Choice = None,
 ) -> pl.DataFrame:
     """Sum up what each communication operator costs a rank in a step, longest first.
 
     One row per rank and operator where the source names operators alike in every step, else per rank, group, operation
-    and size.
+    and size. Means count the same steps as those of `rank_communication`, but what was recorded in no such step keeps
+    those that it has.
 
     Args:
         by_step: A row for each step.
+        with_first: Count all steps in the mean, as MindSpore Insight does.
+        chosen: Only these steps, e.g. `1-3`, the first as well.
 
     Raises:
         Unavailable: If no communication was recorded.
     """
     totals = COMMUNICATION_TOTALS.or_empty(communication_totals).drop_nulls("name").collect()
-    stated = _of_totals(totals).with_columns(calls=pl.lit(1, pl.Int64))
-    keys = ["rank", "name", "group", "operation", "size_bytes"]
-    parts = [stated.with_columns(operation=pl.lit(None, pl.String))]
+    stated = of_totals(totals).with_columns(calls=pl.lit(1, pl.Int64))
+    keys = ["rank", "name", "group", "operation", "size_bytes", "parts_by"]
+    parts = [stated.with_columns(operation=pl.lit(None, pl.String), parts_by=pl.lit("stated"))]
     if arrival is not None:
         own = arrival.join(stated.select("rank").unique(), on="rank", how="anti", maintain_order="left")
-        parts.append(_of_calls(own, ["rank", "step", "group", "operation", "size_bytes"]))
-    every = pl.concat([_EMPTY_CALLS, *parts], how="diagonal_relaxed")
+        of = of_calls(own, ["rank", "step", "group", "operation", "size_bytes"])
+        parts.append(of.with_columns(parts_by=pl.lit("timeline")))
+    every = without_unmarked(pl.concat([_EMPTY_CALLS, *parts], how="diagonal_relaxed"))
+    if chosen is not None or not (with_first or by_step):
+        every = counted(every, keys, left_out_steps, steps, chosen)
     rows = _averaged(every, keys, by_step=by_step)
     return (
         rows.join(group_names(groups), on="group", how="left")
@@ -136,7 +163,7 @@ _EMPTY_CALLS = pl.DataFrame(
 )
 
 
-def _of_totals(rows: pl.DataFrame) -> pl.DataFrame:
+def of_totals(rows: pl.DataFrame) -> pl.DataFrame:
     """Stated totals; where waiting is not stated, what there is may contain it."""
     split = pl.col("wait_ns").is_not_null()
     return rows.select(
@@ -150,7 +177,7 @@ def _of_totals(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _of_calls(calls: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+def of_calls(calls: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Sums over the calls of a timeline."""
     length = pl.col("end_ns") - pl.col("start_ns")
     known = pl.col("wait_ns").is_not_null() & pl.col("transmit_ns").is_not_null()
@@ -176,7 +203,6 @@ def _averaged(rows: pl.DataFrame, keys: list[str], *, by_step: bool) -> pl.DataF
     """
     if rows.is_empty():
         raise Unavailable("no communication was recorded")
-    rows = without_unmarked(rows)
     if by_step:
         mean = rows.with_columns(pl.col("calls").cast(pl.Float64), steps=pl.lit(1, pl.Int64))
     else:

@@ -72,6 +72,7 @@ COLUMNS = columns(
 @analysis("rank", COLUMNS, together=True)
 def model_flops(
     operator_flops: pl.DataFrame | None,
+    stated_operator_flops: pl.DataFrame | None,
     steps: pl.LazyFrame | None,
     rank_figures: pl.LazyFrame | None,
     ranks: pl.LazyFrame | None,
@@ -88,19 +89,31 @@ def model_flops(
     Raises:
         Unavailable: If neither operators nor the source state FLOPs.
     """
+    operators = _with_stated(operator_flops, stated_operator_flops)
     about = {row["rank"]: row for row in RANKS.or_empty(ranks).collect().iter_rows(named=True)}
     stated = _stated_values(rank_figures)
-    unknown = [rank for rank in about if not {*_STATED[:6]}.intersection(stated.get(rank, {}))]
-    if operator_flops is None and (unknown or not stated):
+    used = STEPS.or_empty(steps).select("rank", "recorded", "window", "window_start_ns", "window_end_ns")
+    sums = {} if operators is None else _sums(operators, used.collect())
+    unknown = [rank for rank in about if rank not in sums and not {*_STATED[:6]}.intersection(stated.get(rank, {}))]
+    if unknown or not (sums or stated):
         why = "neither operators nor the source itself state floating point operations"
         raise Unavailable(why, of=unknown)
-    used = STEPS.or_empty(steps).select("rank", "recorded", "window", "window_start_ns", "window_end_ns")
-    sums = None if operator_flops is None else _sums(operator_flops, used.collect())
-    rows = [
-        _row(rank, facts, None if sums is None else sums[rank], stated.get(rank, {}), peak_flops_per_s)
-        for rank, facts in about.items()
-    ]
+    rows = [_row(rank, facts, sums.get(rank), stated.get(rank, {}), peak_flops_per_s) for rank, facts in about.items()]
     return pl.DataFrame(rows, schema=schema_of(COLUMNS))
+
+
+def _with_stated(found: pl.DataFrame | None, stated: pl.DataFrame | None) -> pl.DataFrame | None:
+    """The operators, with those of which the source states totals of all steps; None if there are none.
+
+    Where the user selects steps, these totals are of no step, but the mean of all is that of each as well.
+    """
+    if stated is None or stated.is_empty():
+        return found
+    if found is None:
+        return stated
+    return pl.concat([found, stated.join(found.select("rank").unique(), on="rank", how="anti")]).sort(
+        "rank", maintain_order=True
+    )
 
 
 def _row(

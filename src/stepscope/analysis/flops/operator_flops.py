@@ -18,7 +18,7 @@ from stepscope.analysis.methods.statistics import per_second, share_of
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.errors import Unavailable
 from stepscope.tables import KERNEL_COUNTERS, RANKS
-from stepscope.tables.base import Column, with_schema
+from stepscope.tables.base import Column, schema_of, with_schema
 
 _PLACE = ["rank", "unit", "type", "name", "full_name", "input_shapes", "input_types"]
 
@@ -105,6 +105,15 @@ def operator_flops(
     if found.is_empty():
         raise Unavailable(UNKNOWN_FLOPS)
     return _with_rates(found)
+
+
+@analysis("rank", COLUMNS, together=True, every_step=True)
+def stated_operator_flops(operator_instances: pl.DataFrame | None) -> pl.DataFrame:
+    """The FLOPs that a source states for its operators, as totals of all steps: those of `operator_flops`, also where
+    the user selects steps, which such totals do not tell apart. No rows of other ranks."""
+    if operator_instances is None:
+        return pl.DataFrame(schema=schema_of(COLUMNS))
+    return _with_rates(with_schema(_stated(operator_instances), _RAW))
 
 
 def _with_rates(rows: pl.DataFrame) -> pl.DataFrame:

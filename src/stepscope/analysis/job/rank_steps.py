@@ -6,6 +6,8 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.methods.counted_steps import LEFT_OUT as LEFT_OUT_STEPS
+from stepscope.analysis.methods.counted_steps import steps_left_out
 from stepscope.analysis.methods.places import PLACE, of_stages, placed
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.rank_lists import as_rank_list
@@ -67,17 +69,29 @@ _TIMES = (
     ),
 )
 
+TABLE, TIMELINE = "stated", "timeline"
+
+_BY = (
+    Column(
+        "points_by",
+        "string",
+        "Where the points of the step come from: `stated` by the source, or its `timeline`; null if unknown, or both.",
+        values=(TABLE, TIMELINE),
+    ),
+    Column(
+        "parts_by",
+        "string",
+        "Where the parts come from: `stated` in the source's step table, or its `timeline`; null likewise.",
+        values=(TABLE, TIMELINE),
+    ),
+)
+
 COLUMNS = columns(
     "rank",
     *PLACE,
     "step window",
     *_TIMES,
-    Column(
-        "parts_by",
-        "string",
-        "Where the parts come from: `stated` in the source's step table, or its `timeline`.",
-        values=("stated", "timeline"),
-    ),
+    *_BY,
     keep="rank step step_ns interval_ns computing_ns computing_and_free_ns communication_not_overlapped_ns "
     "receiving_ns",
 )
@@ -96,6 +110,8 @@ MEANS = columns(
     _SPLIT,
     meaning("steps", "Number of steps in the mean; null if stated."),
     *_TIMES,
+    *_BY,
+    LEFT_OUT_STEPS,
     keep="rank stage step_ns interval_ns computing_ns computing_and_free_ns communication_not_overlapped_ns "
     "receiving_ns",
 )
@@ -119,6 +135,7 @@ STAGES = columns(
     Column("ranks", "string", "Its recorded ranks, e.g. `0, 1`."),
     _SPLIT,
     *_TIMES,
+    *_BY,
     keep="stage ranks step_ns computing_ns computing_and_free_ns communication_not_overlapped_ns receiving_ns stage_ns",
 )
 
@@ -149,7 +166,9 @@ def rank_steps(
         raise Unavailable("no steps were recorded, neither by a timeline nor in a step table")
     rows = cut.join(parts, on=["rank", "step"], how="full", coalesce=True, nulls_equal=True)
     points = [pl.coalesce(name, f"{name}_stated").alias(name) for name in POINTS]
-    rows = rows.with_columns(*points, step_ns=pl.coalesce("step_ns", "window_ns"))
+    in_table = pl.any_horizontal(pl.col(f"{name}_stated").is_not_null() for name in POINTS)
+    by = pl.coalesce("points_by", pl.when(in_table).then(pl.lit(TABLE)))
+    rows = rows.with_columns(*points, step_ns=pl.coalesce("step_ns", "window_ns"), points_by=by)
     receives = bool((rows["receiving_ns"].fill_null(0) > 0).any())
     rows = rows.with_columns(pl.when(receives).then(pl.col(name)) for name in PIPELINE)
     found = of_stages(placed(rows, ranks, groups, parallel_layout), stage)
@@ -161,9 +180,13 @@ def _cut(step_trace: pl.DataFrame | None) -> pl.DataFrame:
     names_ = ("rank", "step", "window", "step_ns", *POINTS)
     if step_trace is None:
         times = dict.fromkeys(("step_ns", *POINTS), pl.Int64)
-        return pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32, "window": pl.String, **times})
+        schema = {"rank": pl.Int32, "step": pl.Int32, "window": pl.String, **times, "points_by": pl.String}
+        return pl.DataFrame(schema=schema)
+    stated = pl.when(pl.col("forward_start_by") == "stated").then(pl.lit(TABLE)).otherwise(pl.lit(TIMELINE))
+    known = pl.col("interval_ns").is_not_null()
     # graphs have steps of their own numbers: the parts of those are not known apart
-    return step_trace.select(names_).unique(["rank", "step"], keep="first", maintain_order=True)
+    cut = step_trace.select(*names_, points_by=pl.when(known).then(stated))
+    return cut.unique(["rank", "step"], keep="first", maintain_order=True)
 
 
 def _parts(breakdown: pl.DataFrame | None, step_totals: pl.LazyFrame | None) -> pl.DataFrame:
@@ -181,7 +204,7 @@ def _parts(breakdown: pl.DataFrame | None, step_totals: pl.LazyFrame | None) -> 
         receiving_ns="bubble_ns",
         communication_not_overlapped_exclude_receive_ns="communication_not_overlapped_exclude_receive_ns",
         **{f"{name}_stated": pl.col(name) for name in POINTS},
-        parts_by=pl.lit("stated"),
+        parts_by=pl.lit(TABLE),
     ).unique(["rank", "step"], keep="first", maintain_order=True)
     if breakdown is None:
         return own
@@ -197,9 +220,15 @@ def _parts(breakdown: pl.DataFrame | None, step_totals: pl.LazyFrame | None) -> 
         receiving_ns="bubble_ns",
         free_ns=rest,
         computing_and_free_ns=pl.col("computing_ns") + rest,
-        parts_by=pl.lit("timeline"),
+        parts_by=pl.lit(TIMELINE),
     )
     return pl.concat([own, shown], how="diagonal_relaxed")
+
+
+def _same(column: str) -> pl.Expr:
+    """The value that a group of rows has, if all that are known are the same."""
+    known = pl.col(column).drop_nulls().unique()
+    return pl.when(known.len() == 1).then(known.first()).alias(column)
 
 
 @analysis("job", MEANS, whole_job=True)
@@ -221,8 +250,13 @@ def rank_means(
     wanted = parse_selection(chosen, "steps")
     kept = rank_steps.filter(wanted.expression("step")) if wanted else without_first(rank_steps, left_out_steps)
     stated = _stated(None if wanted else rank_figures, kept)
-    of_steps = kept.group_by("rank").agg(pl.len().cast(pl.Int64).alias("steps"), rounded(pl.col(TIMES).mean()))
-    rows = pl.concat([of_steps.with_columns(split=pl.lit(STEPS)), stated], how="diagonal_relaxed")
+    sources = [_same(column.name) for column in _BY]
+    of_steps = kept.group_by("rank").agg(
+        pl.len().cast(pl.Int64).alias("steps"), rounded(pl.col(TIMES).mean()), *sources
+    )
+    gone = steps_left_out(rank_steps, rank_steps if wanted else kept)
+    of_steps = of_steps.join(gone, on="rank", how="left").with_columns(split=pl.lit(STEPS))
+    rows = pl.concat([of_steps, stated], how="diagonal_relaxed")
     where = rank_steps.select("rank", *names(PLACE)).unique("rank", keep="first", maintain_order=True)
     known = of_stages(rows.join(where, on="rank", how="left"), stage)
     return known.select(names(MEANS)).sort(pl.col("split") == STATED, "rank")
@@ -266,6 +300,7 @@ def _stated(rank_figures: pl.LazyFrame | None, rows: pl.DataFrame) -> pl.DataFra
         if value is not None:
             found.setdefault(rank, {"rank": rank, "split": STATED})[wanted[name]] = round(value)
     stated = pl.DataFrame([{**dict.fromkeys(schema), **row} for row in found.values()], schema=schema)
+    stated = stated.with_columns(pl.lit(TABLE).alias(column.name) for column in _BY)
     return stated.join(rows.select("rank"), on="rank", how="semi")
 
 
@@ -284,7 +319,11 @@ def stage_means(rank_means: pl.DataFrame, stage: Choice = None) -> pl.DataFrame:
         raise Unavailable("no pipeline stages are known")
     return (
         known.group_by("split", "stage")
-        .agg(as_rank_list(pl.col("rank")).alias("ranks"), rounded(pl.col(TIMES).mean()))
+        .agg(
+            as_rank_list(pl.col("rank")).alias("ranks"),
+            rounded(pl.col(TIMES).mean()),
+            *(_same(column.name) for column in _BY),
+        )
         .select(names(STAGES))
         .sort(pl.col("split") == STATED, "stage")
     )
