@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.methods.link_cuts import ENDS
+from stepscope.analysis.methods.link_cuts import ENDS, beside, steps_of
 from stepscope.analysis.methods.statistics import rounded
 
 _CALLS = ["step", "group", "operation"]
 
 
-def link_costs(rows: pl.DataFrame, suspected: pl.DataFrame) -> pl.DataFrame:
+def link_costs(links: pl.LazyFrame, suspected: pl.DataFrame) -> pl.DataFrame:
     """The cost of each slow unit in a step.
 
     The links of a group's calls work side by side, so these last as long as the slowest link. If several units slow
     the calls of a group down, what all of them cost is shared in proportion to what each costs at its slowest link.
 
     Args:
-        rows: Result of `between_ranks`.
+        links: The table.
         suspected: The analysis `suspected_links`.
 
     Returns:
@@ -27,10 +27,7 @@ def link_costs(rows: pl.DataFrame, suspected: pl.DataFrame) -> pl.DataFrame:
     slow = [*ENDS, "step"]
     mended = units.group_by(slow).agg(pl.col("ratio").min())
     length = pl.col("duration_ns")
-    steps = rows["step"].n_unique()
-    slowed = rows.join(units.select(slow).unique(), on=slow, how="semi", nulls_equal=True).select(_CALLS).unique()
-    among = ["step", "group"]
-    rows = rows.join(slowed.select(among).unique(), on=among, how="semi", nulls_equal=True, maintain_order="left")
+    rows = beside(links, units)
     calls = (
         rows.join(mended, on=slow, how="left", nulls_equal=True)
         .group_by(_CALLS)
@@ -44,7 +41,7 @@ def link_costs(rows: pl.DataFrame, suspected: pl.DataFrame) -> pl.DataFrame:
         .with_columns(share=(pl.col("own_ns") / pl.col("own_ns").sum().over(_CALLS)).fill_nan(0.0))
         .with_columns(cost_ns=pl.col("share") * pl.col("lost_ns"))
     )
-    return _of_steps(own, rows, steps)
+    return _of_steps(own, rows, steps_of(links))
 
 
 def _of_steps(costs: pl.DataFrame, rows: pl.DataFrame, steps: int) -> pl.DataFrame:

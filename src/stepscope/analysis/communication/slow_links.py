@@ -8,7 +8,7 @@ from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.communication.gains import GAINS, gains
 from stepscope.analysis.communication.link_costs import link_costs
 from stepscope.analysis.communication.suspected_links import UNITS
-from stepscope.analysis.methods.link_cuts import ENDS, between_ranks
+from stepscope.analysis.methods.link_cuts import ENDS
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column, schema_of
 
@@ -80,7 +80,7 @@ def slow_links(
     """
     if suspected_links.is_empty():
         return pl.DataFrame(schema=SCHEMA)
-    costs = link_costs(between_ranks(links), suspected_links)
+    costs = link_costs(links, suspected_links)
     known = gains(suspect_costs, "links")
     rows = suspected_links.join(costs, on="suspect", how="left").join(known, on="suspect", how="left")
     rows = rows.with_columns(number=pl.coalesce("number", pl.col("suspect")))

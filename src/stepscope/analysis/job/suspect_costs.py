@@ -12,8 +12,8 @@ from stepscope.analysis.job.late_ranks import compared_excess
 from stepscope.analysis.methods.call_cuts import CallCuts
 from stepscope.analysis.methods.costs import BusyCosts, ReplayCosts, quartiles
 from stepscope.analysis.methods.extra_work import with_extra
-from stepscope.analysis.methods.job_graph import OPERATION, JobGraph, job_graph
-from stepscope.analysis.methods.link_cuts import LinkCuts, between_ranks
+from stepscope.analysis.methods.job_graph import OPERATION, JobGraph, job_graph, of_ranks
+from stepscope.analysis.methods.link_cuts import LinkCuts, beside
 from stepscope.analysis.methods.saving_range import TRUSTED_RATIO, saving_range
 from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.registry import analysis
@@ -171,7 +171,7 @@ def _transmission(
             first = int(players.filter(pl.col(what).is_not_null())["player"][0])
             slow = suspected.with_columns(pl.col("suspect") + first)
             if what == "links":
-                return None if links is None else LinkCuts(graph.nodes, arrival, between_ranks(links), slow)
+                return None if links is None else LinkCuts(graph.nodes, arrival, beside(links, slow), slow)
             return CallCuts(graph.nodes, arrival, slow)
     return None
 
@@ -197,7 +197,7 @@ def _known(work: pl.DataFrame, compared: pl.DataFrame) -> pl.DataFrame:
     hosts = work.filter(pl.col("lane") == HOST)["rank"].unique()
     seen = pl.col("rank").is_in(hosts.implode())
     kept = ranks.filter(seen | ~pl.col("alone") | ~seen.any())
-    return work.join(kept, on="rank", how="semi", maintain_order="left")
+    return of_ranks(work, kept["rank"])
 
 
 def _sides(compared: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from stepscope.analysis.methods.call_cuts import CallCuts
-from stepscope.analysis.methods.excess_places import PLACE, cuts
+from stepscope.analysis.methods.excess_places import PIECE, PLACE, cuts
 from stepscope.analysis.methods.extra_waits import extra_waits
 from stepscope.analysis.methods.extra_work import apart
 from stepscope.analysis.methods.job_graph import JobGraph, without_waits
@@ -54,7 +54,7 @@ class ReplayCosts:
             .join(suspected.select(*PLACE, slow="excess_ns"), on=PLACE, how="left", maintain_order="left")
             .with_columns(excess_ns=pl.col("slow").fill_null(0))
         )
-        nodes = apart(graph.nodes, extra)
+        nodes = apart(graph.nodes.select(PIECE), extra)
         cut = cuts(nodes, marked).alias("cut")
         places = nodes.select(PLACE).with_columns(cut).with_row_index("node")
         found = places.filter(pl.col("cut") > 0).join(suspects, on=PLACE, maintain_order="left")

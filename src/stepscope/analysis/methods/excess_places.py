@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import polars as pl
 
+from stepscope.analysis.methods.batches import BATCH_ROWS
+
 PLACE = ["rank", "step", "kind"]
+
+PIECE = [*PLACE, "work", "name", "start_ns", "end_ns"]
+"""What of a node says where it is cut."""
 
 
 def cuts(nodes: pl.DataFrame, excess: pl.DataFrame) -> pl.Series:
@@ -22,13 +29,44 @@ def cuts(nodes: pl.DataFrame, excess: pl.DataFrame) -> pl.Series:
     Returns:
         Int64, ns, one for each node: at least 0, at most its length.
     """
-    times = nodes.select(*PLACE, "name", length=pl.col("end_ns") - pl.col("start_ns")).with_row_index("node")
-    # Numbers instead of names: it is done for millions of pieces.
     peers = ["program", "step", "kind"]
     wanted = excess.select(*PLACE, "excess_ns", cell=pl.int_range(pl.len()), peers=pl.struct(peers).rank("dense"))
     wanted = wanted.filter((pl.col("excess_ns") > 0).any().over("peers"))
-    named = times.with_columns(pl.col("name").cast(pl.Categorical).to_physical())
-    rows = named.join(wanted, on=PLACE, how="inner", maintain_order="left").with_columns(
+    cut = pl.repeat(0, nodes.height, dtype=pl.Int64, eager=True)
+    steps = nodes["step"]
+    for some in _some_steps(steps, wanted["step"]):
+        here = steps.is_in(some).arg_true()
+        pieces = nodes.select(*PLACE, "name", "start_ns", "end_ns")[here].with_columns(here.alias("node"))
+        found = _cuts(pieces, wanted.filter(pl.col("step").is_in(some)))
+        cut = cut.scatter(found["node"], found["cut"])
+    return cut.alias("cut")
+
+
+def _some_steps(steps: pl.Series, wanted: pl.Series) -> Iterator[list[int]]:
+    """The wanted steps, a few at a time: pieces are only compared within a step, and there may be millions."""
+    counts = steps.filter(steps.is_in(wanted.unique().implode())).value_counts(name="pieces").sort(steps.name)
+    some: list[int] = []
+    rows = 0
+    for step, pieces in counts.iter_rows():
+        if some and rows + pieces > BATCH_ROWS:
+            yield some
+            some, rows = [], 0
+        some.append(step)
+        rows += pieces
+    if some:
+        yield some
+
+
+def _cuts(pieces: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+    """How much shorter each piece of ranks with an excess is: `node`, `cut`."""
+    # Numbers instead of names: it is done for millions of pieces.
+    rows = pieces.select(
+        *PLACE,
+        "node",
+        pl.col("name").cast(pl.Categorical).to_physical(),
+        length=pl.col("end_ns") - pl.col("start_ns"),
+    )
+    rows = rows.join(wanted, on=PLACE, how="inner", maintain_order="left").with_columns(
         place=pl.int_range(pl.len()).over("cell", "name"), pieces=pl.len().over("cell", "name")
     )
     rows = rows.select("node", "cell", "rank", "peers", "name", "pieces", "place", "length", "excess_ns")
@@ -44,5 +82,4 @@ def cuts(nodes: pl.DataFrame, excess: pl.DataFrame) -> pl.Series:
     left = (pl.col("excess_ns") - pl.col("first").sum().over("cell")).clip(lower_bound=0.0)
     room = pl.col("rest").sum().over("cell")
     second = pl.when(room > 0).then(pl.col("rest") * pl.min_horizontal(pl.lit(1.0), left / room)).otherwise(0.0)
-    cut = rows.select("node", cut=(pl.col("first") + second).floor().cast(pl.Int64).clip(upper_bound=pl.col("length")))
-    return times.select("node").join(cut, on="node", how="left", maintain_order="left")["cut"].fill_null(0)
+    return rows.select("node", cut=(pl.col("first") + second).floor().cast(pl.Int64).clip(upper_bound=pl.col("length")))

@@ -32,17 +32,10 @@ def extra_waits(graph: JobGraph, cells: pl.DataFrame, programs: pl.DataFrame) ->
     nobody = pl.DataFrame(schema={"suspect": cells.schema["suspect"], "node": pl.Int64})
     if own.is_empty():
         return nobody
-    waits = (
-        graph.nodes.select("rank", "step", "own_start_ns")
-        .with_row_index("node")
-        .join(
-            graph.simulation.edges.filter(pl.col("why") == SYNCHRONISATION)
-            .select(pl.col("node").cast(pl.get_index_type()))
-            .unique(),
-            on="node",
-            how="semi",
-        )
-    )
+    edges = graph.simulation.edges
+    waiting = pl.repeat(value=False, n=graph.nodes.height, dtype=pl.Boolean, eager=True)
+    waiting = waiting.scatter(edges.filter(pl.col("why") == SYNCHRONISATION)["node"], values=True)
+    waits = graph.nodes.select("rank", "step", "own_start_ns").filter(waiting).with_columns(node=waiting.arg_true())
     if waits.is_empty():
         return nobody
     ranks = programs.select("rank", "program").unique("rank")

@@ -26,8 +26,17 @@ before."""
 SYNCHRONISATION = "synchronisation"
 """Why hosts wait for their devices."""
 
+LANE, LAUNCH, STREAM_WAIT, ORDER, TIME = "lane", "launch", "stream_wait", "order", "time"
+"""Further reasons, within a rank; `dependencies` says what they are."""
+
 WHOLE, ENTRY, HUB, TRANSMISSION = "whole", "entry", "hub", "transmission"
 """Parts of work: a piece as it is; that a member enters a call; that all members have entered; what follows."""
+
+_PART = pl.Enum([WHOLE, ENTRY, HUB, TRANSMISSION])
+_WHY = pl.Enum([LANE, LAUNCH, SYNCHRONISATION, STREAM_WAIT, ORDER, TIME, OPERATION, MICRO_BATCH, STEP, CALL])
+_NODE = pl.UInt32()
+# There are more edges than nodes, so millions: 9 bytes each instead of 32.
+_EDGE = pl.Schema({"node": _NODE, "before": _NODE, "why": _WHY})
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,8 @@ class JobGraph:
     Args:
         nodes: The nodes in the order of the simulation: `rank` (null for hubs), `work`, `step`, `kind`, `name`, `lane`,
             `kernel`, `collective`, `part`, `call` (number of the matched call; null if none), `start_ns`, `end_ns`
-            (common clock), `own_start_ns` and `launch_ns` (the rank's own clock).
+            (common clock), `own_start_ns` and `launch_ns` (the rank's own clock). What is not changed shares the memory
+            of `work`.
         simulation: The simulation of these nodes; its `edges` say why (as `dependencies`, or `call`).
     """
 
@@ -131,31 +141,40 @@ def job_graph(
     Raises:
         Unavailable: If the calls of all ranks contradict one another.
     """
-    offsets = pl.DataFrame(schema={"rank": pl.Int32, "offset_ns": pl.Int64}) if clocks is None else clocks
-    nodes = (
-        _tied(work, arrival)
-        .join(offsets.select("rank", "offset_ns"), on="rank", how="left", maintain_order="left")
-        .with_columns(own_start_ns=pl.col("start_ns"))
-        .with_columns(pl.col("start_ns", "end_ns") - pl.col("offset_ns").fill_null(0))
-        .drop("offset_ns")
-        .with_row_index("node")
-        .with_columns(pl.col("node").cast(pl.Int64))
-    )
+    tied = _on_one_clock(_tied(work, arrival), clocks)
+    nodes = tied.with_row_index("node").with_columns(pl.col("node").cast(pl.Int64))
     edges = _between_nodes(nodes, dependencies)
     members = _members(nodes, arrival)
     nodes, more = ended_calls(nodes, members)
-    edges = pl.concat([edges, more.select("node", "before", why=pl.lit("synchronisation"))])
+    edges = pl.concat([edges, _edges(more, SYNCHRONISATION)])
     nodes, edges = _joined(nodes, edges, members)
     undelayed = dependencies.filter(pl.col("why").is_in([OPERATION, MICRO_BATCH]))["rank"].unique().implode()
     by_step = nodes.filter(pl.col("rank").is_in(undelayed) & pl.col("step").is_not_null())
     if by_step.is_empty():
-        return JobGraph(nodes, Simulation(nodes.select("start_ns", "end_ns"), edges))
+        return _simulated(nodes, edges)
     begins, before = _begun(nodes, edges, by_step["step"].unique())
-    whole = pl.concat([nodes, begins], how="diagonal_relaxed")
-    simulation = Simulation(whole.select("start_ns", "end_ns"), pl.concat([edges, before]))
-    lag = pl.when(pl.col("rank").is_in(undelayed)).then(0).otherwise(pl.lit(simulation.lag_ns))
-    simulation.lag_ns = whole.select(lag_ns=lag)["lag_ns"]
-    return JobGraph(whole, simulation)
+    graph = _simulated(pl.concat([nodes, begins], how="diagonal_relaxed"), pl.concat([edges, before]))
+    lag = pl.when(pl.col("rank").is_in(undelayed)).then(0).otherwise(pl.lit(graph.simulation.lag_ns))
+    graph.simulation.lag_ns = graph.nodes.select(lag_ns=lag)["lag_ns"]
+    return graph
+
+
+def _simulated(nodes: pl.DataFrame, edges: pl.DataFrame) -> JobGraph:
+    return JobGraph(nodes, Simulation(nodes.select("start_ns", "end_ns"), edges))
+
+
+def _edges(rows: pl.DataFrame, why: str) -> pl.DataFrame:
+    """Edges (`node`, `before`) for one reason."""
+    return rows.select("node", "before", why=pl.lit(why)).cast(_EDGE)
+
+
+def _on_one_clock(work: pl.DataFrame, clocks: pl.DataFrame | None) -> pl.DataFrame:
+    """Pieces of work with `start_ns` and `end_ns` on the common clock, and `own_start_ns` on the rank's own."""
+    own = work.with_columns(own_start_ns="start_ns")
+    if clocks is None or clocks.is_empty():
+        return own
+    shift = pl.col("rank").replace_strict(clocks["rank"], clocks["offset_ns"], default=None).fill_null(0)
+    return own.with_columns(pl.col("start_ns", "end_ns") - shift)
 
 
 def _between_nodes(nodes: pl.DataFrame, dependencies: pl.DataFrame) -> pl.DataFrame:
@@ -173,15 +192,22 @@ def _between_nodes(nodes: pl.DataFrame, dependencies: pl.DataFrame) -> pl.DataFr
         .sort("rank")
     )
     if of_rank["is_plain"].all():
-        known = dependencies.filter(pl.col("rank").is_in(of_rank["rank"].implode()))
+        known = of_ranks(dependencies, of_rank["rank"])
         shift = of_rank["shift"].gather(of_rank["rank"].search_sorted(known["rank"]))
-        return known.select(node=pl.col("work") + shift, before=pl.col("before") + shift, why="why")
+        return known.select(node=pl.col("work") + shift, before=pl.col("before") + shift, why="why").cast(_EDGE)
     places = nodes.select("rank", "work", "node")
     return (
         dependencies.join(places, on=["rank", "work"])
         .join(places.rename({"work": "before", "node": "before_node"}), on=["rank", "before"])
         .select("node", before="before_node", why="why")
+        .cast(_EDGE)
     )
+
+
+def of_ranks(rows: pl.DataFrame, ranks: pl.Series) -> pl.DataFrame:
+    """Rows of these ranks: the same memory if they are of no others."""
+    known = rows["rank"].is_in(ranks.implode())
+    return rows if known.all() else rows.filter(known)
 
 
 def _begun(nodes: pl.DataFrame, edges: pl.DataFrame, steps: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -192,11 +218,12 @@ def _begun(nodes: pl.DataFrame, edges: pl.DataFrame, steps: pl.Series) -> tuple[
     order = order.with_columns(
         begin=pl.int_range(pl.len(), dtype=pl.Int64) + nodes.height, earlier=pl.col("step").shift(1)
     )
-    first = rows.join(edges, on="node", how="anti").join(order, on="step").select("node", before="begin")
-    last = rows.join(edges.select(node="before"), on="node", how="anti").select("node", earlier="step")
+    known = edges.select(pl.col("node", "before").cast(pl.Int64))
+    first = rows.join(known, on="node", how="anti").join(order, on="step").select("node", before="begin")
+    last = rows.join(known.select(node="before"), on="node", how="anti").select("node", earlier="step")
     ended = last.join(order.drop_nulls("earlier"), on="earlier").select(node="begin", before="node")
-    begins = order.select("start_ns", end_ns="start_ns", part=pl.lit(HUB))
-    return begins, pl.concat([first, ended]).with_columns(why=pl.lit(STEP))
+    begins = order.select("start_ns", end_ns="start_ns", part=pl.lit(HUB, _PART))
+    return begins, _edges(pl.concat([first, ended]), STEP)
 
 
 def without_waits(graph: JobGraph, nodes: pl.Series | None = None) -> JobGraph:
@@ -209,9 +236,9 @@ def without_waits(graph: JobGraph, nodes: pl.Series | None = None) -> JobGraph:
     """
     waits = pl.col("why") == SYNCHRONISATION
     if nodes is not None:
-        waits &= pl.col("node").is_in(nodes.implode())
-    edges = graph.simulation.edges.filter(~waits)
-    return graph.with_simulation(Simulation(graph.nodes.select("start_ns", "end_ns"), edges))
+        waits &= pl.col("node").is_in(nodes.cast(_NODE).implode())
+    simulation = graph.simulation
+    return graph.with_simulation(Simulation(simulation.times, simulation.edges.filter(~waits)))
 
 
 def _tied(work: pl.DataFrame, arrival: pl.DataFrame | None) -> pl.DataFrame:
@@ -224,8 +251,8 @@ def _tied(work: pl.DataFrame, arrival: pl.DataFrame | None) -> pl.DataFrame:
         return work
     matched = arrival.filter(pl.col("members") > 1)["rank"].unique()
     # a rank beside them without calls, e.g. of a file that was cut, waited for nobody knows whom
-    known = pl.col("rank").is_in(matched.implode()) if matched.len() else pl.lit(value=True)
-    tied = work.filter(known & ~pl.col("rank").is_in(loose_ranks(arrival)))
+    among = matched if matched.len() else work["rank"].unique()
+    tied = of_ranks(work, among.filter(~among.is_in(loose_ranks(arrival))))
     if tied.is_empty() and not work.is_empty():
         raise Unavailable(LOOSE)
     return tied
@@ -267,25 +294,27 @@ def _joined(nodes: pl.DataFrame, edges: pl.DataFrame, members: pl.DataFrame) -> 
         .with_columns(waits=pl.col("entered_ns") <= pl.col("end_ns"))
     )
     call = pl.repeat(None, count, dtype=pl.Int64, eager=True).scatter(split["node"], split["call"])
+    is_whole = pl.lit(call).is_null()
     entries = nodes.with_columns(
         call=call,
-        part=pl.select(pl.when(call.is_null()).then(pl.lit(WHOLE)).otherwise(pl.lit(ENTRY))).to_series(),
-        end_ns=pl.select(pl.when(call.is_null()).then(nodes["end_ns"]).otherwise(nodes["start_ns"])).to_series(),
+        part=pl.when(is_whole).then(pl.lit(WHOLE, _PART)).otherwise(pl.lit(ENTRY, _PART)),
+        end_ns=pl.when(is_whole).then("end_ns").otherwise("start_ns"),
     )
-    hub_nodes = hubs.select(node="hub", start_ns="entered_ns", end_ns="entered_ns", call="call", part=pl.lit(HUB))
+    hub_nodes = hubs.select(
+        node="hub", start_ns="entered_ns", end_ns="entered_ns", call="call", part=pl.lit(HUB, _PART)
+    )
     transmissions = split.with_columns(
         node="transmission",
         start_ns=pl.when("waits").then("entered_ns").otherwise("start_ns"),
-        part=pl.lit(TRANSMISSION),
+        part=pl.lit(TRANSMISSION, _PART),
     ).select(entries.columns)
     all_nodes = pl.concat([entries, hub_nodes, transmissions], how="diagonal_relaxed").select(entries.columns)
     # What waited for the call waits for its transmission.
     ends = pl.int_range(count, dtype=pl.Int64, eager=True).scatter(split["node"], split["transmission"])
-    inner = edges.with_columns(ends.gather(edges["before"]).alias("before"))
+    inner = edges.with_columns(ends.gather(edges["before"]).cast(_NODE).alias("before"))
     joins = [
         split.select(node="hub", before="node"),
         split.filter("waits").select(node="transmission", before="hub"),
         split.select(node="transmission", before="node"),
     ]
-    parts = [inner.select("node", "before", "why"), *(one.with_columns(why=pl.lit(CALL)) for one in joins)]
-    return all_nodes.drop("node"), pl.concat(parts)
+    return all_nodes.drop("node"), pl.concat([inner, *(_edges(one, CALL) for one in joins)])

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.job_graph import ENTRY, HUB
 
 ENDS = ("first", "second", "transport")
@@ -16,24 +17,55 @@ _CALLS = ["step", "group", "operation", "sender", "receiver"]
 """Calls whose links are recorded together: of transfers, those from one rank to another."""
 
 
+_AMONG = ["step", "group"]
+"""Links whose calls may be those of a slow one."""
+
+
 def between_ranks(links: pl.LazyFrame) -> pl.DataFrame:
     """Rows of `links` that are totals of a link between different ranks, with its ends (`first`, `second`): the columns
     that are compared. There may be millions of them."""
-    return (
-        links.filter(
-            (pl.col("source") != pl.col("destination"))
-            & (pl.col("transport") != "LOCAL")
-            & (pl.col("duration_ns") > 0)
-            & (pl.col("size_bytes") > 0)
-            & pl.col("name").is_null()
-        )
-        .select(
-            *("step", "group", "operation", "source", "destination", "transport", "size_bytes", "duration_ns"),
-            first=pl.min_horizontal("source", "destination"),
-            second=pl.max_horizontal("source", "destination"),
-        )
-        .collect()
+    return _between_ranks(links).collect()
+
+
+def beside(links: pl.LazyFrame, slow: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `between_ranks` of the groups and steps in which slow links are used: few of millions, of which only
+    some are in memory at a time.
+
+    Args:
+        links: The table.
+        slow: Links (`ENDS`), each in a `step`.
+    """
+    rows = _between_ranks(links)
+    wanted = slow.select(*ENDS, "step").unique()
+    used = [
+        batch.join(wanted, on=[*ENDS, "step"], how="semi", nulls_equal=True).select(_AMONG).unique()
+        for batch in batches(rows.select(*ENDS, *_AMONG))
+    ]
+    groups = pl.concat(used).unique()
+    found = [
+        batch.join(groups, on=_AMONG, how="semi", nulls_equal=True, maintain_order="left") for batch in batches(rows)
+    ]
+    return pl.concat(found)
+
+
+def _between_ranks(links: pl.LazyFrame) -> pl.LazyFrame:
+    return links.filter(
+        (pl.col("source") != pl.col("destination"))
+        & (pl.col("transport") != "LOCAL")
+        & (pl.col("duration_ns") > 0)
+        & (pl.col("size_bytes") > 0)
+        & pl.col("name").is_null()
+    ).select(
+        *("step", "group", "operation", "source", "destination", "transport", "size_bytes", "duration_ns"),
+        first=pl.min_horizontal("source", "destination"),
+        second=pl.max_horizontal("source", "destination"),
     )
+
+
+def steps_of(links: pl.LazyFrame) -> int:
+    """In how many steps anything went over links between different ranks; what is in no step counts as one."""
+    found: int = _between_ranks(links).select(pl.col("step").n_unique()).collect(engine="streaming").item()
+    return found
 
 
 class LinkCuts:
@@ -45,16 +77,12 @@ class LinkCuts:
     Args:
         nodes: Nodes of the job's graph.
         arrival: Its calls, as the analysis of that name.
-        rows: Result of `between_ranks`.
+        rows: Result of `beside` for these links.
         mended: `suspect` (a number), `first`, `second`, `transport`, `step`, `ratio`: the share of its time in that
             step that a link of the suspect needs as a typical link.
     """
 
     def __init__(self, nodes: pl.DataFrame, arrival: pl.DataFrame, rows: pl.DataFrame, mended: pl.DataFrame) -> None:
-        # of millions of rows, those of the groups and steps with slow links are few
-        slow = rows.join(mended.select(*ENDS, "step").unique(), on=[*ENDS, "step"], how="semi", nulls_equal=True)
-        among = ["step", "group"]
-        rows = rows.join(slow.select(among).unique(), on=among, how="semi", nulls_equal=True, maintain_order="left")
         used = rows.with_row_index("row").with_columns(**_ends("source", "destination"), operation=_operation())
         slow = used.join(mended.select(*ENDS, "step").unique(), on=[*ENDS, "step"], how="semi", nulls_equal=True)
         struck = used.join(slow.select(_CALLS).unique(), on=_CALLS, how="semi", nulls_equal=True)

@@ -67,16 +67,27 @@ class Simulation:
         self.left_out = edges[self._replay.left_out()]
         """Edges that are left out because they lie on a cycle and go against the traced starts; on cycles of equal
         starts, against the ends; on those of equal ends, against the row numbers."""
-        try:
-            lag, violated = self._replay.lags(start, end)
-        except OverflowError:
-            raise _too_large() from None
-        self.lag_ns = lag.alias("lag_ns")
+        self.lag_ns = self._lags()[0].alias("lag_ns")
         """Time from the last end before each node to its start in the trace; at least 0, and 0 for nodes without
         predecessors."""
-        self.violated_ns = violated.alias("violated_ns")
+
+    @property
+    def times(self) -> pl.DataFrame:
+        """`start_ns` and `end_ns` of the nodes, for a simulation of the same nodes with other edges, which shares
+        them."""
+        return pl.DataFrame([self.start_ns, self.end_ns])
+
+    @property
+    def violated_ns(self) -> pl.Series:
         """Time from the start of each node in the trace to the last end before it; 0 if the trace agrees with the
         edges. The replay differs from the trace where this is above 0, and after it."""
+        return self._lags()[1].alias("violated_ns")
+
+    def _lags(self) -> tuple[pl.Series, pl.Series]:
+        try:
+            return self._replay.lags(self.start_ns, self.end_ns)
+        except OverflowError:
+            raise _too_large() from None
 
     def ends(self, duration_ns: pl.Series | None = None, lag_ns: pl.Series | None = None) -> pl.Series:
         """When each node ends.

@@ -73,7 +73,7 @@ def _path(graph: JobGraph) -> pl.DataFrame:
     have no length and are left out."""
     simulation = graph.simulation
     nodes = graph.nodes.select("rank", "kind", "lane", "name", "part", "call").with_row_index("node")
-    edges = simulation.edges.select("why").with_row_index("via")
+    edges = simulation.edges.select(pl.col("why").cast(pl.String)).with_row_index("via")
     before = pl.col("end_ns").shift(1).over("step")
     path = (
         simulation.critical_paths(simulation.grouped(graph.nodes["step"]))

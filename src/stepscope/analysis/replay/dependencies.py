@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
-from stepscope.analysis.methods.job_graph import MICRO_BATCH, OPERATION
+from stepscope.analysis.methods.job_graph import (
+    LANE,
+    LAUNCH,
+    MICRO_BATCH,
+    OPERATION,
+    ORDER,
+    STREAM_WAIT,
+    SYNCHRONISATION,
+    TIME,
+)
 from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.operation_graph import work_edges
@@ -17,7 +26,7 @@ from stepscope.tables import COLLECTIVES, KERNELS, SLICES
 from stepscope.tables.base import Column
 from stepscope.text_columns import filled_in
 
-WHY = ("lane", "launch", "synchronisation", "stream_wait", "order", "time", OPERATION, MICRO_BATCH)
+WHY = (LANE, LAUNCH, SYNCHRONISATION, STREAM_WAIT, ORDER, TIME, OPERATION, MICRO_BATCH)
 """Reasons: the piece before it on its stream or thread; the host piece that launched it; what the host waited for; a
 recorded wait of a stream; the order of launches (a call waits for computing that was launched before it, computing for
 a call that it never overlaps); it began when this one ended and nothing else explains its start; where only operations
@@ -107,7 +116,7 @@ def _once(edges: pl.DataFrame, rows: int) -> pl.DataFrame:
 
 
 def _lanes(rows: pl.DataFrame) -> pl.DataFrame:
-    return _edges(rows.with_columns(before=pl.col("row").shift(1).over("rank", "lane")), "lane")
+    return _edges(rows.with_columns(before=pl.col("row").shift(1).over("rank", "lane")), LANE)
 
 
 def _launches(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
@@ -120,7 +129,7 @@ def _launches(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
     found = asked.sort("at_ns").join_asof(
         host, left_on="at_ns", right_on="before_end_ns", by="rank", check_sortedness=False
     )
-    return _edges(found, "launch")
+    return _edges(found, LAUNCH)
 
 
 def _waits(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
@@ -129,19 +138,19 @@ def _waits(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
     found = waits.join_asof(
         _ends(device), left_on="start_ns", right_on="before_end_ns", by="rank", check_sortedness=False
     )
-    return _edges(found.filter(pl.col("before_end_ns") == pl.col("start_ns")), "synchronisation")
+    return _edges(found.filter(pl.col("before_end_ns") == pl.col("start_ns")), SYNCHRONISATION)
 
 
 def _host_starts(rows: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """On a CPU, a call begins when the host has come so far, unless the one before it ended just then."""
     calls = rows.filter((pl.col("lane") == "communication") & (pl.col("kind") == "communication"))
     if calls.is_empty():
-        return _edges(calls.with_columns(before="row"), "launch")
+        return _edges(calls.with_columns(before="row"), LAUNCH)
     since = pl.col("start_ns") - pl.col("end_ns").shift(1).over("rank")
     free = calls.filter(~since.is_between(0, limits.least_ns).fill_null(value=False)).sort("start_ns")
     host = _ends(rows.filter(pl.col("lane") == HOST))
     found = free.join_asof(host, left_on="start_ns", right_on="before_end_ns", by="rank", check_sortedness=False)
-    return _edges(found, "launch")
+    return _edges(found, LAUNCH)
 
 
 def _recorded(
@@ -150,7 +159,7 @@ def _recorded(
     """Recorded waits of a stream for an event: what is launched after the wait waits for what was launched before the
     event was recorded in its stream."""
     if synchronizations is None or slices is None or launched.is_empty():
-        return _edges(launched.clear().with_columns(before="row"), "stream_wait")
+        return _edges(launched.clear().with_columns(before="row"), STREAM_WAIT)
     waits = synchronizations.filter(pl.col("waited_correlation").is_not_null() & pl.col("correlation").is_not_null())
     asked = waits.select("rank", "stream", "waited_stream", "correlation", "waited_correlation").unique().collect()
     used = pl.concat([asked.select("rank", "correlation"), asked.select("rank", correlation="waited_correlation")])
@@ -174,7 +183,7 @@ def _recorded(
     )
     lasts = by_launch.select("rank", waited_lane="lane", before="row", event_ns="launch_ns")
     found = firsts.sort("event_ns").join_asof(lasts, on="event_ns", by=["rank", "waited_lane"], check_sortedness=False)
-    return _edges(found.filter(pl.col("row").is_not_null()), "stream_wait")
+    return _edges(found.filter(pl.col("row").is_not_null()), STREAM_WAIT)
 
 
 def _lane(column: str) -> pl.Expr:
@@ -204,7 +213,7 @@ def _orders(device: pl.DataFrame, collectives: pl.LazyFrame, limits: Limits) -> 
     )
     blocking = pl.col("apart").mean().over("rank", "group", "operation") >= limits.blocking_ratio
     held = waiting.filter(blocking & pl.col("next").is_not_null())
-    return pl.concat([_edges(found, "order"), _edges(held.select(before="row", row="next"), "order")])
+    return pl.concat([_edges(found, ORDER), _edges(held.select(before="row", row="next"), ORDER)])
 
 
 def _agreeing(edges: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
@@ -226,7 +235,7 @@ def _by_time(rows: pl.DataFrame, device: pl.DataFrame, known: pl.DataFrame, limi
     )
     # It ended nearer to the start than to the end of what is known.
     explains = pl.col("before_end_ns") - pl.col("ready_ns") >= pl.col("start_ns") - pl.col("before_end_ns")
-    return _edges(found.filter(explains), "time")
+    return _edges(found.filter(explains), TIME)
 
 
 def _ends(rows: pl.DataFrame) -> pl.DataFrame:

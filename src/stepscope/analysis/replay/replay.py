@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
-from stepscope.analysis.methods.excess_places import cuts
+from stepscope.analysis.methods.excess_places import PIECE, cuts
 from stepscope.analysis.methods.extra_work import apart
 from stepscope.analysis.methods.job_graph import JobGraph, job_graph
 from stepscope.analysis.registry import analysis
@@ -73,5 +73,5 @@ def replay(
 
 def without_excess(graph: JobGraph, excess: pl.DataFrame, extra_pieces: pl.DataFrame | None = None) -> pl.Series:
     """Durations of all nodes if no rank took longer than comparable ones."""
-    left: pl.Series = graph.simulation.duration_ns - cuts(apart(graph.nodes, extra_pieces), excess)
+    left: pl.Series = graph.simulation.duration_ns - cuts(apart(graph.nodes.select(PIECE), extra_pieces), excess)
     return left

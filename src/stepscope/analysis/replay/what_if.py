@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
-from stepscope.analysis.methods.excess_places import PLACE, cuts
+from stepscope.analysis.methods.excess_places import PIECE, PLACE, cuts
 from stepscope.analysis.methods.extra_waits import extra_waits
 from stepscope.analysis.methods.extra_work import apart
 from stepscope.analysis.methods.job_graph import WHOLE, JobGraph, job_graph, without_waits
@@ -187,7 +187,7 @@ def _own(work: NamedWork, excess: pl.DataFrame | None, extra: pl.DataFrame | Non
             "there is no other rank to compare with, so it is unknown which work takes longer than usual; use --scale "
             "or --bandwidth"
         )
-    return cuts(apart(work.graph.nodes, extra), excess)
+    return cuts(apart(work.graph.nodes.select(PIECE), extra), excess)
 
 
 def _larger(one: pl.Series, other: pl.Series) -> pl.Series:

@@ -75,8 +75,9 @@ class PartAnswer:
 
 
 def by_rank(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The rows of several groups of ranks rank by rank, so that their order does not depend on the groups."""
-    rows = pl.concat(frames)
+    """The rows of several groups of ranks rank by rank, so that their order does not depend on the groups; in one piece
+    of memory, which what is computed of them can share."""
+    rows = pl.concat(frames, rechunk=True)
     return rows if rows["rank"].is_sorted() else rows.sort("rank", maintain_order=True)
 
 
