@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from stepscope.analysis.replay.replayed_steps import Limits
 from stepscope.errors import StepscopeError
 from stepscope.pages.heat_map import _legend, _notes
 from stepscope.pages.replayed import unknowns
@@ -54,3 +55,17 @@ def test_of_whole_recordings_nobody_is_left_out() -> None:
 
     assert run.analyse("compared_ranks")["is_compared"].all()
     assert not any("compared" in one for one in (*_legend(cells), *_notes(run, cells), verdict(answers(run))))
+
+
+def test_steps_that_do_not_fit_into_memory_are_stated_and_not_silently_left_out() -> None:
+    whole = job(ranks=4, steps=3)
+    operations = whole.analyse("replayed_steps")["operations"].to_list()
+    of_two = whole.with_limits({"replayed_steps": Limits(sum(operations[1:]))})
+    of_none = whole.with_limits({"replayed_steps": Limits(operations[-1] - 1)})
+
+    assert "looked for in the last 2 of 3 steps only" in verdict(answers(of_two))
+    assert "只在最后 2 步（共 3 步）" in verdict(answers(of_two), "zh")
+    assert next(unknowns(of_two)).startswith("Only the last 2 of 3 {steps} are replayed")
+    assert "a single step of all ranks does not fit into memory" in verdict(answers(of_none))
+    assert answers(whole).replayed_steps is None
+    assert not any("do not fit" in sentence for sentence in unknowns(whole))

@@ -44,6 +44,13 @@ def replay_notes(run: Run, errors: Sequence[float]) -> Iterator[str]:
 def unknowns(run: Run, *, replayed: bool = True) -> Iterator[str]:
     """What a replay of this job cannot know; or only a comparison, if it is not `replayed`."""
     ranks = run.whole.ranks
+    searched = replayed_steps(run)
+    if searched is not None and searched[0]:
+        are = "replayed" if replayed else "compared"
+        yield (
+            f"Only the last {searched[0]} of {searched[1]} {{steps}} are {are}: more do not fit into memory (limit "
+            "`operations` of `replayed_steps`)."
+        )
     if len(ranks) == 1:
         yield (
             f"Only {named_numbers('rank', [ranks[0].rank])} was recorded. Whether it waits for other ranks, or they "
@@ -65,6 +72,25 @@ def unknowns(run: Run, *, replayed: bool = True) -> Iterator[str]:
             f"{partly:.0%} of the calls have members that were not recorded. These may be waited for, too, so "
             "the calls keep what they took after the last recorded member."
         )
+
+
+def replayed_steps(run: Run) -> tuple[int, int] | None:
+    """How many of the job's steps are replayed, and how many there are; None if they are all replayed."""
+    import polars as pl
+
+    from stepscope.analysis.replay.replayed_steps import TOO_LONG
+    from stepscope.errors import Unavailable
+
+    if not run.whole.has("steps"):
+        return None
+    try:
+        replayed = run.whole.analyse("replayed_steps").height
+    except Unavailable as reason:
+        if TOO_LONG not in str(reason):
+            return None
+        replayed = 0
+    every = run.whole.table("steps").select(pl.col("step").n_unique()).collect().item()
+    return (replayed, every) if replayed < every else None
 
 
 def _calls(run: Run) -> tuple[bool, float, list[int]]:

@@ -12,6 +12,7 @@ from stepscope.advice import RULES, Finding, advise
 from stepscope.errors import Unavailable
 from stepscope.pages.answering import Answered, answer
 from stepscope.pages.job import PAGE
+from stepscope.pages.replayed import replayed_steps
 from stepscope.report.sentences import Sentence, counted
 from stepscope.report.time_split import Waits, waits_of
 from stepscope.run.narrow_windows import narrow_step_ns
@@ -43,6 +44,7 @@ class Answers:
         page: The page that the tables are of, to be shown.
         is_dump: Whether the run consists of dumps of a flight recorder, which answer only why it hangs.
         not_compared: Recorded ranks that cannot be compared with the others, as their recordings are incomplete.
+        replayed_steps: In how many steps slow ranks and links were looked for, and how many there are; None if in all.
     """
 
     tables: dict[str, pl.DataFrame]
@@ -60,6 +62,7 @@ class Answers:
     page: Answered | None = None
     not_compared: list[int] = field(default_factory=list)
     is_dump: bool = False
+    replayed_steps: tuple[int, int] | None = None
 
     def limits_of(self, name: str, default: T) -> T:
         """The limits of a rule or analysis."""
@@ -94,6 +97,7 @@ def answers(run: Run, *, strict: bool = False) -> Answers:
         answered,
         _not_compared(run),
         run.has("recorded_calls") and not answered.tables,
+        replayed_steps(run) if len(run.whole.ranks) > 1 else None,
     )
 
 

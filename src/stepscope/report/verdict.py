@@ -64,6 +64,9 @@ def sentences(answers: Answers) -> Iterator[Line]:
         yield from _nothing(answers, averages, unusual)
     if answers.not_compared:
         yield Sentence("not_compared", {"ranks": answers.not_compared})
+    if answers.replayed_steps is not None:
+        replayed, every = answers.replayed_steps
+        yield Sentence("some_replayed" if replayed else "none_replayed", {"replayed": replayed, "steps": every})
     if (others := _not_named(unusual, answers.findings)).height:
         yield _long(others, per_of(breakdown))
     if answers.counted is not None:

@@ -14,13 +14,16 @@ from stepscope.limits import limit
 from stepscope.tables import COLLECTIVES, KERNELS
 from stepscope.tables.base import Column
 
+TOO_LONG = "is too long to be replayed in memory"
+"""Of a step: why nothing is replayed."""
+
 
 @dataclass(frozen=True)
 class Limits:
     """How much is replayed."""
 
     operations: int = limit(
-        3_000_000, "kernels, calls and ranges of hosts of all ranks", "a replay takes up to 1 kB of memory for each"
+        3_000_000, "kernels, calls and ranges of hosts of all ranks", "a replay takes 1 kB of memory for each, measured"
     )
 
 
@@ -58,5 +61,5 @@ def replayed_steps(
     fitting = found.filter(pl.col("operations").cum_sum(reverse=True) <= limits.operations)
     if fitting.is_empty() and not found.is_empty():
         last = found["operations"][-1]
-        raise Unavailable(f"a step of {last:,} kernels and calls is too long to be replayed in memory")
+        raise Unavailable(f"a step of {last:,} kernels and calls {TOO_LONG}")
     return fitting.select("step", "operations").sort("step")
