@@ -20,6 +20,7 @@ from stepscope.analysis.job.cluster_advice import KINDS as ADVICE
 from stepscope.analysis.job.cluster_advice import LINK, WITHIN
 from stepscope.analysis.job.outlier_steps import KINDS as OUTLIERS
 from stepscope.analysis.job.segments import WORK
+from stepscope.analysis.job.slow_experts import COLUMNS as SLOW_EXPERTS
 from stepscope.analysis.job.slow_rank_causes import COLUMNS as CAUSE
 from stepscope.analysis.job.slow_ranks import COLUMNS as SLOW_RANKS
 from stepscope.analysis.memory.memory_hints import COLUMNS as HINT
@@ -212,10 +213,17 @@ def slow_ranks() -> pl.DataFrame:
     return pl.DataFrame([*kinds, *times], schema=schema_of(SLOW_RANKS))
 
 
-def slow_rank_causes(kind: str, reason: str) -> pl.DataFrame:
+def slow_experts() -> pl.DataFrame:
+    """Experts that have more work, but not all that they take longer for."""
+    row = {"rank": 0, "cause": "both", "group": "a", "ranks": "0, 1", "load_ratio": 1.5, "slow_factor": 2.0}
+    row |= {"share_ratio": 1.0, "explained_ratio": 0.5, "levelled_ratio": 0.5}
+    return pl.DataFrame([row], schema=schema_of(SLOW_EXPERTS))
+
+
+def slow_rank_causes(kind: str, reason: str, sized_by: str | None = "shapes") -> pl.DataFrame:
     row: dict[str, Any] = dict.fromkeys(schema_of(CAUSE), 7.0)
     row |= {"rank": 0, "kind": kind, "reason": reason, "names": ["_a", "_b"], "place": "_.x(3): _f", "counter": "_mhz"}
-    row |= {"named_ns": 5, "longest_ns": 5, "longest_step": 2, "since_step": 2, "shapes_recorded": True}
+    row |= {"named_ns": 5, "longest_ns": 5, "longest_step": 2, "since_step": 2, "sized_by": sized_by}
     return pl.DataFrame([row], schema=schema_of(CAUSE))
 
 
@@ -271,10 +279,12 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
     given: Mapping[str, list[dict[str, Any]]] = {
         "slow-rank": [
             {"slow_ranks": slow_ranks(), "breakdown": steps},
+            {"slow_ranks": slow_ranks(), "breakdown": steps, "slow_experts": slow_experts()},
             *(
-                {"slow_ranks": slow_ranks(), "breakdown": steps, "slow_rank_causes": slow_rank_causes(kind, reason)}
+                {"slow_ranks": slow_ranks(), "breakdown": steps, "slow_rank_causes": slow_rank_causes(*of)}
                 for kind, reasons in OF_KIND.items()
                 for reason in reasons
+                for of in ((kind, reason), (kind, reason, "grid"))
             ),
         ],
         "slow-link": [
@@ -395,8 +405,11 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         ],
         "slowed-steps": [{"slowed_steps": slowed_steps(), "breakdown": steps}],
         "expert-load": [
-            {"expert_groups": expert_groups(by), "expert_costs": expert_costs(), "breakdown": steps}
-            for by in ("tokens", "time")
+            {
+                **{"expert_groups": expert_groups(by), "expert_costs": expert_costs(), "breakdown": steps},
+                **{"slow_ranks": slow_ranks(), "slow_experts": slow_experts()},
+            }
+            for by in ("tokens", "received", "time")
         ],
         "low-clock": [
             {

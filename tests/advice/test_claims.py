@@ -256,6 +256,7 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
 
     assert sorted(claims, key=lambda name: (claims[name].turn, name)) == [
         *(
+            "expert-load",
             "slow-group",
             "slow-link",
             "slow-rank",
@@ -271,6 +272,7 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
     ]
     assert all(claim.time in claim.yields for claim in claims.values() if claim.yields)
     first = {
+        "expert-load",
         "slow-group",
         "slow-link",
         "slow-rank",

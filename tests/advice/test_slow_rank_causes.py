@@ -18,7 +18,10 @@ def test_slow_kernels_are_named_with_their_factor() -> None:
     (found,) = [one for one in advise(job(compute={1: 1.3}, jitter=0.0)) if one.rule == "slow-rank"]
 
     assert found.message == "computing/some"
-    assert worded(found).cause.endswith(" Mostly gemm: 1.30x as long as on other ranks, 6.00 ms more per step.")
+    assert worded(found).cause.endswith(
+        " Mostly gemm: 1.30x as long as on other ranks, 6.00 ms more per step. Input shapes were not recorded, so it "
+        "may also have more work."
+    )
     assert found.evidence["recorded_cause"]["names"] == ["gemm"]
 
 
@@ -79,8 +82,8 @@ def test_kernels_that_all_take_longer_are_put_down_to_the_clock_of_the_cores(cou
         busy_mean=pl.when(pl.col("rank") == 1).then(1450.0).otherwise("busy_mean")
     )
     classes = [
-        {"rank": rank, "name": name, "kind": "compute", "core": None, "variant": None, "calls": 2, "steps": 1,
-         "total_ns": (12 if rank == 1 else 10) * MS, "on_host": False}
+        {"rank": rank, "name": name, "kind": "compute", "core": None, "variant": None, "sized_by": None, "calls": 2,
+         "steps": 1, "total_ns": (12 if rank == 1 else 10) * MS, "on_host": False}
         for rank in range(3) for name in ("gemm", "add")
     ]  # fmt: skip
 

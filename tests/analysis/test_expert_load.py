@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 import pytest
@@ -23,12 +23,14 @@ def _run(
     shapes: bool = True,
     splits: bool = False,
     kernel: str = "aclnnGroupedMatmul_GroupedMatmul_GroupedMatmul",
+    slow: Mapping[int, float] | None = None,
 ) -> Run:
-    """Two steps, in each of which experts take 100 us per token, and all ranks wait for the last one."""
-    last = max(tokens) * 100_000
+    """Two steps, in each of which experts take 100 us per token (times `slow`), and all ranks wait for the last one."""
+    times = [round(count * 100_000 * (slow or {}).get(rank, 1.0)) for rank, count in enumerate(tokens)]
+    last = max(times)
     frames: dict[int, dict[str, pl.DataFrame]] = {}
     for rank, count in enumerate(tokens):
-        own = count * 100_000
+        own = times[rank]
         starts = [EPOCH_NS, EPOCH_NS + STEP]
         calls = [start + own for start in starts]
         frames[rank] = {
@@ -133,9 +135,54 @@ def test_the_finding() -> None:
     (found,) = [one for one in advise(_run([100, 300, 200]), strict=True) if one.rule == "expert-load"]
 
     assert (found.message, found.ranks, found.parameters["excess_ratio"]) == ("tokens", [1], 0.5)
-    assert (found.saving_ns, found.saving_low_ns) == (0, 0) and found.saving_high_ns <= 10 * MS
+    assert (found.saving_ns, found.saving_low_ns) == (10 * MS, 0) and found.saving_high_ns == 10 * MS
     (timed,) = [one for one in advise(_run([100, 300], shapes=False), strict=True) if one.rule == "expert-load"]
     assert timed.message == "time"
+
+
+def _blamed(run: Run) -> dict[str, list[int]]:
+    return {one.rule: one.ranks for one in advise(run, strict=True) if one.rule in ("slow-rank", "expert-load")}
+
+
+@pytest.mark.parametrize(("shapes", "splits"), [(True, False), (False, True), (False, False)])
+def test_a_rank_with_more_tokens_is_no_slow_device(shapes: bool, splits: bool) -> None:
+    run = _run([100, 100, 300, 100], shapes=shapes, splits=splits)
+
+    (found,) = [one for one in advise(run, strict=True) if one.rule in ("slow-rank", "expert-load")]
+
+    # 30 ms, and 15 if all ranks had as many
+    assert (found.rule, found.ranks, found.saving_ns, found.saving_low_ns) == ("expert-load", [2], 15 * MS, 0)
+    (row,) = run.analyse("slow_experts").to_dicts()
+    assert row["cause"] == ("load" if shapes or splits else "unknown")
+    assert row["levelled_ratio"] == 0.75 and row["slow_factor"] == 3.0
+
+
+def test_kernels_without_a_name_for_experts_are_theirs_as_far_as_what_they_receive_explains_them() -> None:
+    known = _run([100, 100, 300, 100], shapes=False, splits=True, kernel="gemm")
+
+    assert _blamed(known) == {"expert-load": [2]}
+    assert _blamed(_run([100, 100, 300, 100], shapes=False, splits=False, kernel="gemm")) == {"slow-rank": [2]}
+    even = _run([100] * 4, shapes=False, splits=True, kernel="gemm", slow={2: 3.0})
+    assert _blamed(even) == {"slow-rank": [2]}
+
+
+def test_a_device_that_is_slow_at_as_many_tokens_is_named() -> None:
+    assert _blamed(_run([100] * 4, slow={3: 1.5})) == {"slow-rank": [3]}
+
+
+def test_of_a_slow_device_with_more_tokens_each_claims_its_part() -> None:
+    found = advise(_run([100, 100, 200, 100], slow={2: 2.0}), strict=True)
+
+    # 30 ms more, of which 10 as there are twice the tokens; 7.5 of these if all had as many
+    assert {one.rule: one.saving_ns for one in found if one.saving_ns} == {
+        "slow-rank": 20 * MS, "expert-load": 7.5 * MS
+    }  # fmt: skip
+
+
+def test_sequence_parallel_calls_are_no_experts() -> None:
+    run = _run([100, 300], group="mesh_cp", splits=True)
+
+    assert run.analyse("expert_groups")["group_by"].to_list() == ["none"]
 
 
 def test_ranks_that_are_in_no_known_group_are_not_accused() -> None:

@@ -68,6 +68,14 @@ def _us(*names: str) -> list[pl.Expr]:
     return [pl.col(name) // US for name in names]
 
 
+@pytest.mark.parametrize(("overlap_ns", "end"), [(999, 500), (1001, 501)])
+def test_work_that_overlaps_the_next_by_no_more_than_rounding_ends_where_that_begins(overlap_ns, end) -> None:
+    first = kernel(20, 500, (5, 10)) | {"duration_ns": 480 * US + overlap_ns}
+    kernels = [first, kernel(500, 600, (10, 15), stream=9)]
+
+    assert pieces(kernels, lane="stream 7") == [("stream 7", "computing", 20, end)]
+
+
 def test_device_work_is_on_its_stream_and_the_hosts_time_is_cut_at_its_launches() -> None:
     kernels = [kernel(20, 80, (5, 10)), kernel(50, 90, (40, 45), stream=9, kind="memory")]
 

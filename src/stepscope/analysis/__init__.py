@@ -101,6 +101,7 @@ from stepscope.analysis.job.rank_steps import stage_means as stage_means
 from stepscope.analysis.job.segments import segments as segments
 from stepscope.analysis.job.several_ranks import several_ranks as several_ranks
 from stepscope.analysis.job.single_stalls import single_stalls as single_stalls
+from stepscope.analysis.job.slow_experts import slow_experts as slow_experts
 from stepscope.analysis.job.slow_rank_causes import calls_if_slow as calls_if_slow
 from stepscope.analysis.job.slow_rank_causes import slow_hosts as slow_hosts
 from stepscope.analysis.job.slow_rank_causes import slow_kinds as slow_kinds

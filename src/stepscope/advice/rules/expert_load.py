@@ -9,8 +9,9 @@ import polars as pl
 
 from stepscope.advice.finding import Finding, per_of, place
 from stepscope.advice.messages import Message, Text
-from stepscope.advice.registry import rule
+from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.replayed import OFF, replay_error
+from stepscope.advice.rules.expert_blame import blamed_on_experts
 from stepscope.analysis.rank_lists import listed
 from stepscope.limits import limit
 
@@ -34,8 +35,10 @@ MESSAGES = {
         + _GROUP,
         cause=Text(
             "The router sends tokens unevenly: {max_load} against {mean_load} on average and {min_load} on rank "
-            "{min_rank}. In each layer, all ranks of the group wait for the one with most.",
-            "路由分配的词元不均匀：最多 {max_load}，平均 {mean_load}，rank {min_rank} 只有 {min_load}。"
+            "{min_rank}[{elements:one  (elements that all-to-all calls bring)}]. In each layer, all ranks of the group "
+            "wait for the one with most.",
+            "路由分配的词元不均匀：最多 {max_load}，平均 {mean_load}，rank {min_rank} 只有 {min_load}"
+            "[{elements:one （全交换通信收到的元素）}]。"
             "每一层中，同组的所有 rank 都要等待最多的那个。",
         ),
         action=_ACTION,
@@ -74,26 +77,43 @@ class Limits:
     )
 
 
-@rule("expert-load", MESSAGES, whole_job=True)
+@rule("expert-load", MESSAGES, whole_job=True, claim=Claim(Turn.SEEN_LATE, time="computing"))
 def expert_load(
     expert_groups: pl.DataFrame,
     breakdown: pl.DataFrame | None = None,
     expert_costs: pl.DataFrame | None = None,
+    slow_ranks: pl.DataFrame | None = None,
+    slow_experts: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
-    """Report the most uneven group of experts, and how many more are uneven. Nothing is said if it is unknown which
-    ranks are a group. A saving is at most what a replay with even experts saves."""
-    uneven = expert_groups.filter((pl.col("group_by") != "none") & (pl.col("imbalance_ratio") >= limits.uneven_ratio))
+    """Report the group of experts whose uneven load costs most, else the most uneven one, and how many more are uneven.
+    Nothing is said if it is unknown which ranks are a group.
+
+    Where slow ranks are slow because of their experts (`slow_experts`), the saving is what an even load leaves of their
+    cost, and at most what a replay with even experts saves; else none is claimed.
+    """
+    costs, alone = _costs(slow_ranks, slow_experts)
+    known = expert_groups.filter(pl.col("group_by") != "none").with_columns(
+        cost_ns=pl.col("group").replace_strict({group: ns for group, (ns, _) in costs.items()}, default=0.0)
+    )
+    uneven = known.filter((pl.col("imbalance_ratio") >= limits.uneven_ratio) | (pl.col("cost_ns") > 0)).sort(
+        -pl.col("cost_ns"), maintain_order=True
+    )
     if uneven.is_empty():
         return
     row = uneven.row(0, named=True)
     by_time = row["load_by"] == "time"
     figures = {} if by_time else {"max_load": row["max_load"], "min_load": row["min_load"], "min_rank": row["min_rank"]}
-    means = {} if by_time else {"mean_load": round(row["mean_load"])}
+    elements = 1 if row["load_by"] == "received" else None
+    means = {} if by_time else {"mean_load": round(row["mean_load"]), "elements": elements}
     cost = None
     if expert_costs is not None:
         same = expert_costs.filter(pl.col("group").eq_missing(row["group"]) & (pl.col("ranks") == row["ranks"]))
         cost = next(same.iter_rows(named=True), None)
+    replayed = cost["saving_ns"] if cost else 0
+    saving, step_ns = sum(ns for ns, _ in costs.values()), max((step for _, step in costs.values()), default=0.0)
+    if replayed and len(costs) == 1:  # of several groups or slow ranks, each may hide the others
+        saving = replayed if alone else min(saving, replayed)
     yield Finding(
         rule="expert-load",
         message="time" if by_time else "tokens",
@@ -107,8 +127,30 @@ def expert_load(
             **means,
             "error_ratio": replay_error(cost) if cost else None,
         },
-        saving_high_ns=cost["saving_ns"] if cost else 0,
+        saving_ns=round(saving),
+        saving_ratio=saving / step_ns if step_ns else 0.0,
+        saving_low_ns=0,
+        saving_high_ns=max(replayed, round(saving)),
         per=per_of(breakdown, otherwise="step"),
         where=place([row["max_rank"]]),
         evidence={"kind": "experts", **{name: row[name] for name in ("imbalance_ratio", "load_by", "ranks")}},
     )
+
+
+def _costs(
+    slow_ranks: pl.DataFrame | None, slow_experts: pl.DataFrame | None
+) -> tuple[dict[str, tuple[float, float]], bool]:
+    """What an even load saves of the cost of slow ranks, by group, and the mean step; and whether no rank is slow for
+    another reason."""
+    found: dict[str, tuple[float, float]] = {}
+    alone = True
+    for row in () if slow_ranks is None else slow_ranks.iter_rows(named=True):
+        blame = blamed_on_experts(row, slow_experts)
+        if blame is None or not blame.groups or not row["cost_ratio"] or blame.left_ratio > 0:
+            alone = False
+        if blame is None or not row["cost_ratio"]:
+            continue
+        for group in blame.groups:
+            part = row["cost_ns"] * blame.levelled_ratio / len(blame.groups)
+            found[group] = (found.get(group, (0.0, 0.0))[0] + part, row["cost_ns"] / row["cost_ratio"])
+    return found, alone

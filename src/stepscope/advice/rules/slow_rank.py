@@ -12,6 +12,7 @@ from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, Per, per_
 from stepscope.advice.messages import Choices, Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.replayed import OFF, replay_error
+from stepscope.advice.rules.expert_blame import blamed_on_experts
 from stepscope.advice.rules.slow_rank_reasons import INSTEAD, OF_KIND, parameters_of, with_reasons
 from stepscope.advice.rules.slow_rank_times import highest, is_once, ranged, when
 from stepscope.analysis.methods.units import RANK, RANKS
@@ -29,9 +30,12 @@ _MORE = Text(
 )
 _AGAINST = Text(
     " {own_ns:ms}[ {every:each}], against {typical_ns:ms} on {compared:one the other rank|the median rank}."
-    "[ Its other {normal:one step is|steps are} normal.][ Masked by {masked_by:ranks}: fix both to get this saving.]"
+    "[ Its experts have {expert_load:number .2f}x the work of the median rank's: no more is claimed than what an even "
+    "load leaves.][ Its other {normal:one step is|steps are} normal.]"
+    "[ Masked by {masked_by:ranks}: fix both to get this saving.]"
     "[ Only {few:windows} could be compared: record more to rule out chance.]",
     " {own_ns:ms}，{compared:one 另一个|中位} rank 为 {typical_ns:ms}。"
+    "[它的专家的工作量是中位 rank 的 {expert_load:number .2f} 倍：只计入负载均衡后剩余的部分。]"
     "[其余 {normal:windows}正常。][被 {masked_by:ranks} 掩盖："
     "两者都解决后才能获得这一节省。][只能比较 {few:windows}：多记录几步以排除偶然。]",
 )
@@ -241,12 +245,16 @@ _NOT_EVIDENCE = ("rank", "cost_ns", "cost_ratio", "saving_low_ns", "saving_high_
 
 @rule("slow-rank", MESSAGES, accuses=True, whole_job=True, claim=Claim(Turn.SEEN_LATE, time_in="kind"))
 def slow_rank(
-    slow_ranks: pl.DataFrame, breakdown: pl.DataFrame, slow_rank_causes: pl.DataFrame | None = None
+    slow_ranks: pl.DataFrame,
+    breakdown: pl.DataFrame,
+    slow_rank_causes: pl.DataFrame | None = None,
+    slow_experts: pl.DataFrame | None = None,
 ) -> Iterator[Finding]:
     """Report each rank, or unit of ranks, in `slow_ranks`, with the recorded reason (`slow_rank_causes`).
 
     The saving is the time per step that the job loses because of it (`cost_ns`): its share if several ranks are slow.
-    Fixing one alone may save nothing if others are slow, or if ranks that were not recorded may be.
+    Fixing one alone may save nothing if others are slow, or if ranks that were not recorded may be. Ranks whose experts
+    have more work (`slow_experts`) are left to `expert-load`.
     """
     if breakdown.is_empty():
         return
@@ -264,6 +272,10 @@ def slow_rank(
         if row["pattern"] == "rotating":
             yield _rotating(row, slow_ranks.height - 1, per)
             continue
+        experts = blamed_on_experts(row, slow_experts)
+        if experts is not None and experts.left_ratio <= 0:
+            continue
+        kept = 1.0 if experts is None else experts.left_ratio
         reason = causes.get((rank, kind), {})
         message, words = _worded(kind, reason)
         ranks = [rank, *(one for one in listed(row["ranks"]) if one != rank)]
@@ -284,12 +296,13 @@ def slow_rank(
                 "others": (others or None) if less else None,
                 "beside": (beside or None) if less else None,
                 "compared": compared,
+                "expert_load": None if experts is None else experts.load_ratio,
                 "unrecorded": unrecorded or None,
                 "error_ratio": replay_error(row),
             },
-            saving_ns=cost_ns,
-            saving_ratio=row["cost_ratio"],
-            saving_low_ns=row["saving_low_ns"],
+            saving_ns=round(cost_ns * kept),
+            saving_ratio=row["cost_ratio"] * kept,
+            saving_low_ns=round(row["saving_low_ns"] * kept),
             saving_high_ns=row["saving_high_ns"],
             per=per,
             evidence={**{name: row[name] for name in row if name not in _NOT_EVIDENCE}, **_evidence(reason)},
@@ -342,9 +355,16 @@ def _worded(kind: str, reason: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         "names": [_short(one) for one in reason["names"]],
         "since": None if reason["since_step"] is None else [reason["since_step"]],
         "longest": None if reason["longest_step"] is None else [reason["longest_step"]],
-        "equal_shapes": 1 if reason["shapes_recorded"] else None,
+        "equal_shapes": 1 if reason["sized_by"] == "shapes" else None,
+        "equal_grids": 1 if reason["sized_by"] == "grid" else None,
+        "unsized": 1 if _is_unsized(reason) else None,
     }
     return key, {name: known[name] for name in sorted(parameters_of(MESSAGES[key]) - parameters_of(MESSAGES[kind]))}
+
+
+def _is_unsized(reason: dict[str, Any]) -> bool:
+    """Whether the rank may have more work instead of being slower; grids of all kernels are not equal by chance."""
+    return reason["sized_by"] is None or (reason["sized_by"] == "grid" and reason["reason"] != "alike")
 
 
 def _short(name: str) -> str:

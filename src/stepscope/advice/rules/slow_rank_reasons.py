@@ -14,6 +14,11 @@ _CLOCK = Text(
     "[其频率为 {level:number .0f} MHz，其他 rank 为 {typical_level:number .0f} MHz。][频率在{since:steps}下降。]",
 )
 
+_UNSIZED = Text(
+    "[{unsized:one  Input shapes were not recorded, so it may also have more work.}]",
+    "[{unsized:one 没有记录输入形状，因此也可能是它的工作量更大。}]",
+)
+
 _ONLY_HERE = Text(
     "Find what only this rank does (logging, evaluation, another algorithm), and move it out of the step.",
     "找出只有该 rank 才做的事（日志、评估、其他算法），并移出训练步。",
@@ -31,11 +36,13 @@ _KERNELS: dict[str, tuple[Text | Choices, Text | Choices]] = {
                 " All its kernels take {factor:number .2f}x as long as on other ranks.",
                 "它的所有核函数耗时均为其他 rank 的 {factor:number .2f} 倍。",
             )
-            + _CLOCK,
+            + _CLOCK
+            + _UNSIZED,
             ON_CPU: Text(
                 " All its operators take {factor:number .2f}x as long as on other ranks.",
                 "它的所有算子耗时均为其他 rank 的 {factor:number .2f} 倍。",
-            ),
+            )
+            + _UNSIZED,
         },
         {
             ON_CPU: _PROCESSORS,
@@ -69,11 +76,13 @@ _KERNELS: dict[str, tuple[Text | Choices, Text | Choices]] = {
                 "the other kernels are as fast.",
                 "它的矩阵核函数（主要是 {names:list}）耗时为其他 rank 的 {factor:number .2f} 倍，其余核函数一样快。",
             )
-            + _CLOCK,
+            + _CLOCK
+            + _UNSIZED,
             ON_CPU: Text(
                 " Its matrix operators, mostly {names:list}, take {factor:number .2f}x as long as on other ranks.",
                 "它的矩阵算子（主要是 {names:list}）耗时为其他 rank 的 {factor:number .2f} 倍。",
-            ),
+            )
+            + _UNSIZED,
         },
         {
             GENERAL: Text(
@@ -90,12 +99,14 @@ _KERNELS: dict[str, tuple[Text | Choices, Text | Choices]] = {
                 "other ranks; matrix kernels are as fast.",
                 "它的非矩阵核函数（主要是 {names:list}）耗时为其他 rank 的 {factor:number .2f} 倍，矩阵核函数一样快。",
             )
-            + _CLOCK,
+            + _CLOCK
+            + _UNSIZED,
             ON_CPU: Text(
                 " Its operators without matrix products, mostly {names:list}, take {factor:number .2f}x as long as on "
                 "other ranks.",
                 "它的非矩阵算子（主要是 {names:list}）耗时为其他 rank 的 {factor:number .2f} 倍。",
-            ),
+            )
+            + _UNSIZED,
         },
         {
             GENERAL: Text(
@@ -111,10 +122,11 @@ _KERNELS: dict[str, tuple[Text | Choices, Text | Choices]] = {
     "some": (
         Text(
             " Mostly {names:list}: {factor:number .2f}x as long as on other ranks[{equal_shapes:one  for equal shapes}]"
-            ", {named_ns:ms} more {per:each}.",
-            "主要是 {names:list}：[{equal_shapes:one 形状相同，}]耗时为其他 rank 的 {factor:number .2f} 倍，"
-            "{per:each}多 {named_ns:ms}。",
-        ),
+            "[{equal_grids:one  for equal grids}], {named_ns:ms} more {per:each}.",
+            "主要是 {names:list}：[{equal_shapes:one 形状相同，}][{equal_grids:one 网格相同，}]"
+            "耗时为其他 rank 的 {factor:number .2f} 倍，{per:each}多 {named_ns:ms}。",
+        )
+        + _UNSIZED,
         Text(
             "Compare them with another rank: input shapes and values (uneven sequences, masks), the algorithm chosen "
             "(autotuning, versions of libraries), and what runs beside them.",
@@ -138,8 +150,10 @@ _KERNELS: dict[str, tuple[Text | Choices, Text | Choices]] = {
     ),
     "shapes": (
         Text(
-            " {names:list} get other shapes than on other ranks: {named_ns:ms} more {per:each}.",
-            "{names:list} 的输入形状与其他 rank 不同：{per:each}多 {named_ns:ms}。",
+            " {names:list} get other [{equal_shapes:one shapes}][{unsized:one grids or sizes}] than on other "
+            "ranks: {named_ns:ms} more {per:each}.",
+            "{names:list} 的[{equal_shapes:one 输入形状}][{unsized:one 网格或大小}]与其他 rank 不同："
+            "{per:each}多 {named_ns:ms}。",
         ),
         Text(
             "Even out the sizes of batches between ranks: sort samples by length, pack or pad sequences.",

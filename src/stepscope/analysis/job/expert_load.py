@@ -9,7 +9,7 @@ from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.names import named
 from stepscope.analysis.methods.parallel_layout import named_kinds
-from stepscope.analysis.methods.parallel_sizes import EXPERT
+from stepscope.analysis.methods.parallel_sizes import CONTEXT, EXPERT, PIPELINE, TENSOR
 from stepscope.analysis.methods.parallelism import KINDS
 from stepscope.analysis.methods.split_calls import listed, split_calls
 from stepscope.analysis.rank_lists import as_rank_list
@@ -186,7 +186,7 @@ def _members(groups: pl.DataFrame | None, received: pl.DataFrame, work: pl.DataF
         known = known.filter(pl.col("rank").is_in(measured.implode()))
     if known.height:
         return known
-    called = received.filter(pl.col("rank").is_in(work["rank"].implode()))
+    called = received.filter(pl.col("rank").is_in(work["rank"].implode()), ~pl.col("group").is_in(_for_others(groups)))
     rows = called if called.height else work.with_columns(group=pl.lit(None, pl.String))
     named_so = pl.lit(None, pl.String).alias("group_name")
     found = rows.select("group", named_so, "rank")
@@ -194,6 +194,14 @@ def _members(groups: pl.DataFrame | None, received: pl.DataFrame, work: pl.DataF
         return found
     known_names = groups.select("group", "group_name")
     return found.drop("group_name").join(known_names, on="group", how="left").select(list(schema))
+
+
+def _for_others(groups: pl.DataFrame | None) -> list[str]:
+    """Groups whose all-to-all calls are no experts' by name, e.g. of sequence parallelism."""
+    if groups is None:
+        return []
+    kinds = [(group, named_kinds(name)) for group, name in groups.select("group", "group_name").iter_rows()]
+    return [group for group, kind in kinds if kind & {CONTEXT, TENSOR, PIPELINE} and EXPERT not in kind]
 
 
 def _received(arrival: pl.DataFrame | None, splits: pl.LazyFrame) -> pl.DataFrame:

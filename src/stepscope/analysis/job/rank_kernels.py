@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.job.kernel_classes import CLASS
+from stepscope.analysis.job.kernel_classes import CLASS, SIZES
 from stepscope.analysis.methods.peers import counts, peers, typical
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
@@ -44,7 +44,8 @@ COLUMNS = columns(
     Column("calls_ns", "int64", "Part of it because there are more calls."),
     Column("shapes_ns", "int64", "Part of it because calls have other shapes or sizes."),
     Column("variants", "int64", "Number of different shapes on this rank; null if not recorded."),
-    nulls="core mean_ns typical_mean_ns factor variants",
+    Column("sized_by", "string", "What tells the size of all its calls; null if nothing does.", values=SIZES),
+    nulls="core mean_ns typical_mean_ns factor variants sized_by",
     keep="name excess_ns factor total_ns calls",
 )
 
@@ -82,6 +83,7 @@ def compared(classes: pl.DataFrame, slow: Sequence[int] = ()) -> pl.DataFrame:
         same=same.filter(known).sum(),
         equal=pl.col("total_ns").filter(known).sum(),
         variants=pl.col("variant").drop_nulls().n_unique().cast(pl.Int64),
+        sized_by=least_known(),
     )
     rows = pl.concat([sums, _absent(sums, slow)])
     has = pl.col("calls") > 0
@@ -115,11 +117,19 @@ def compared(classes: pl.DataFrame, slow: Sequence[int] = ()) -> pl.DataFrame:
     )
 
 
+def least_known() -> pl.Expr:
+    """What tells the size of several calls: what is known of the least known of them."""
+    sized_by = pl.col("sized_by")
+    known = pl.when((sized_by == "shapes").all()).then(pl.lit("shapes")).otherwise(pl.lit("grid"))
+    return pl.when(sized_by.is_not_null().all()).then(known).alias("sized_by")
+
+
 def _absent(sums: pl.DataFrame, slow: Sequence[int]) -> pl.DataFrame:
     """Rows without calls: classes that most ranks run, on those that do not."""
     ranks = sums.select(pl.col("rank").unique().sort())
     usual = sums.filter(counts(slow)).group_by(CLASS).agg(n=pl.len())
     usual = usual.filter(2 * pl.col("n") > ranks.filter(~pl.col("rank").is_in(list(slow))).height).drop("n")
     lacking = ranks.join(usual, how="cross").join(sums, on=["rank", *CLASS], how="anti", nulls_equal=True)
-    zeros = {name: pl.lit(0, dtype) for name, dtype in sums.schema.items() if name not in lacking.columns}
+    others = {name: dtype for name, dtype in sums.schema.items() if name not in lacking.columns}
+    zeros = {name: pl.lit(None if dtype == pl.String else 0, dtype) for name, dtype in others.items()}
     return lacking.with_columns(**zeros).select(sums.columns)

@@ -10,10 +10,11 @@ import polars as pl
 from stepscope.analysis.columns import columns
 from stepscope.analysis.host.host_calls import COLUMNS as CALL_COLUMNS
 from stepscope.analysis.host.host_calls import WHAT
+from stepscope.analysis.job.kernel_classes import SIZES
 from stepscope.analysis.job.kernel_patterns import patterns_of
 from stepscope.analysis.job.rank_counters import compared_counters
 from stepscope.analysis.job.rank_host_calls import compared_calls, host_patterns_of
-from stepscope.analysis.job.rank_kernels import compared
+from stepscope.analysis.job.rank_kernels import compared, least_known
 from stepscope.analysis.rank_lists import listed_ranks
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.marks import DATA_LOADING
@@ -48,7 +49,12 @@ COLUMNS = columns(
     Column("reason", "string", "Why.", values=(*OF_KERNELS, *OF_HOST)),
     Column("names", "list[string]", "Kernels or calls that take most of the time, largest first; none if all do."),
     Column("factor", "float64", "How many times as long as on the peers they take; null if there is no such factor."),
-    Column("shapes_recorded", "bool", "True if these kernels were compared for equal shapes; null for host calls."),
+    Column(
+        "sized_by",
+        "string",
+        "What tells that calls of these kernels are of one size; null if nothing does, and for host calls.",
+        values=SIZES,
+    ),
     Column("calls", "float64", "Their calls in a step; null if not known."),
     Column("typical_calls", "float64", "The same on the median peer."),
     Column("named_ns", "int64", "Their time in a step beyond the median peer's."),
@@ -59,8 +65,7 @@ COLUMNS = columns(
     Column("level", "float64", "Its level, in its unit; after a lasting fall, from then on."),
     Column("typical_level", "float64", "The level of the median peer."),
     Column("since_step", "int32", "First step at this level; null if it never moved."),
-    nulls="factor shapes_recorded calls typical_calls place longest_ns longest_step "
-    "counter level typical_level since_step",
+    nulls="factor sized_by calls typical_calls place longest_ns longest_step counter level typical_level since_step",
 )
 
 
@@ -235,12 +240,13 @@ def _of_kernels(classes: pl.DataFrame, kind: str, slow: Sequence[int], clocks: d
     rows = compared(classes, _known(list(slow), classes)).filter((pl.col("kind") == kind) & pl.col("rank").is_in(slow))
     found: Reasons = {}
     for row in patterns_of(rows).filter(pl.col("pattern") != "none").iter_rows(named=True):
-        of = rows.filter((pl.col("rank") == row["rank"]) & pl.col("name").is_in(row["names"]))
+        own = rows.filter((pl.col("rank") == row["rank"]) & (pl.col("calls") > 0))
+        of = own.filter(pl.col("name").is_in(row["names"])) if row["names"] else own
         lower = clocks[row["pattern"] == "vector"] if row["pattern"] in ("alike", "matrix", "vector") else {}
         found[row["rank"]] = {
             **{name: row[name] for name in ("names", "factor", "named_ns")},
             "reason": "ai_cpu" if row["pattern"] == "only" and row["cores"] == ["AI_CPU"] else row["pattern"],
-            "shapes_recorded": bool(of["variants"].is_not_null().all()),
+            "sized_by": of.select(least_known()).item(),
             "calls": of["calls"].sum() if row["names"] else None,
             "typical_calls": of["typical_calls"].sum() if row["names"] else None,
             **lower.get(row["rank"], {}),

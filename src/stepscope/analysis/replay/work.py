@@ -54,6 +54,9 @@ class Limits:
         "of the host's time, from the end of all that it had launched to its next launch",
         "chosen by us: a host that works launches at any time, so one that does it so soon has waited",
     )
+    rounding_ns: int = limit(
+        1_000, "ns", "traces have whole microseconds, or fractions that are rounded: work that overlaps by less may not"
+    )
 
 
 COLUMNS = columns(
@@ -106,7 +109,7 @@ def work(
     """
     steps, kernels, collectives = _limited(steps, kernels, collectives, replayed_steps)
     on_device = activity.filter("on_device")["rank"].unique().to_list()
-    device = _device(KERNELS.or_empty(kernels), COLLECTIVES.or_empty(collectives), on_device)
+    device = _apart(_device(KERNELS.or_empty(kernels), COLLECTIVES.or_empty(collectives), on_device), limits)
     calls = _host_calls(COLLECTIVES.or_empty(collectives), [r for r in ranks_of(steps) if r not in on_device])
     waited = [] if marks is None else marks.filter(pl.col("what") == "sync")["rank"].unique().to_list()
     hosts = ranks_of(OPERATORS.or_empty(operators))
@@ -168,6 +171,28 @@ def _device(kernels: pl.LazyFrame, collectives: pl.LazyFrame, ranks: list[int]) 
     return pl.concat(
         [found.filter(~is_call), others, with_kernel.drop("group", "stream", "own_lane")], how="diagonal_relaxed"
     )
+
+
+def _apart(device: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """Device work that ends where other work begins, if they overlap by no more than rounding: else nothing could have
+    waited for it."""
+    starts = in_order(device.select("rank", next_ns="start_ns"), "rank", "next_ns")
+    rows = device.with_row_index("row")
+    rounded = (
+        rows.select("row", "rank", "start_ns", "end_ns", from_ns=_after_rounding(limits))
+        .sort("from_ns")
+        .join_asof(starts, left_on="from_ns", right_on="next_ns", by="rank", strategy="forward", check_sortedness=False)
+        .filter(pl.col("next_ns") < pl.col("end_ns"))
+    )
+    if rounded.is_empty():
+        return device
+    ends = device["end_ns"].scatter(rounded["row"], rounded["next_ns"])
+    return device.with_columns(end_ns=ends)
+
+
+def _after_rounding(limits: Limits) -> pl.Expr:
+    """The first moment, after the work began, from which on its end may be rounded."""
+    return pl.max_horizontal(pl.col("end_ns") - limits.rounding_ns, pl.col("start_ns") + 1)
 
 
 def _host_calls(collectives: pl.LazyFrame, ranks: list[int]) -> pl.DataFrame:
