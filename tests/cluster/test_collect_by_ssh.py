@@ -100,7 +100,7 @@ def test_ranks_of_a_collected_directory_come_from_its_rank_table(site: Site, tmp
     ranks = open_run(tmp_path / "run").ranks
 
     assert [(rank.rank, rank.facts["host"], rank.facts["device"]) for rank in ranks] == [
-        (rank, f"127.0.0.{1 + rank // 2}", rank % 2) for rank in range(8)
+        (rank, str(1 + rank // 2), rank % 2) for rank in range(8)
     ]
 
 
@@ -261,3 +261,16 @@ def test_a_host_without_stepscope_is_named(site: Site, tmp_path: Path, capfd) ->
     assert found["hosts"][0]["reason"].startswith(
         "there is no command `/nowhere/step scope; id` on it. Install stepscope"
     )
+
+
+def test_a_revoked_host_key_and_a_missing_private_key_are_named(site: Site, tmp_path: Path, capfd) -> None:
+    server = site.start("1", known=False)
+    public = Path(f"{server.directory / 'host_key'}.pub").read_text()
+    site.known.write_text(f"@revoked [127.0.0.1]:{server.port} {public}")
+    hosts = [{"port": server.port}, {"port": server.port, "key": str(tmp_path / "none"), "name": "b", "server_id": "b"}]
+
+    found, _ = collected(capfd, "--hosts", hosts_file(site, hosts), "-o", tmp_path / "run", "--source", "/x", code=2)
+
+    revoked, missing = (host["reason"] for host in found["hosts"])
+    assert revoked.startswith("its host key is marked as revoked in known_hosts")
+    assert missing == f"there is no private key {tmp_path / 'none'}. Check `key` in the hosts file, or --key"

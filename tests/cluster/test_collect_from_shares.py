@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +88,11 @@ def test_a_command_copies_into_a_quarantine(tmp_path: Path, capfd) -> None:
         ("import time; time.sleep(60)", 1, "its command took longer than 1 s (`timeout_s`)"),
         ("pass", 60, "its command copied nothing. Run it by hand to see why"),
         (
+            "import os, sys; os.mkdir(sys.argv[1]); os.mkfifo(sys.argv[1] + '/f')",
+            60,
+            "its command copied nothing but links or devices (1), which are not taken. Run it by hand to see why",
+        ),
+        (
             "import sys; open(sys.argv[1], 'wb').write(bytes(1 << 21)); import time; time.sleep(60)",
             60,
             "its command was stopped: it has copied more than 1.00 MB (--max-gb)",
@@ -132,7 +140,9 @@ def test_a_full_disk_takes_what_fits(tmp_path: Path, capfd) -> None:
     assert main([*map(str, words)]) == 2
 
     (host,) = json.loads(capfd.readouterr().out)["hosts"]
-    assert [one["reason"].partition(":")[0] for one in host["not_copied"]] == ["there is no room"] * 2
+    assert [one["reason"].partition(":")[0] for one in host["not_copied"]] == [
+        "there is no room for it on the disk"
+    ] * 2
 
 
 def test_existing_directories_are_refused(tmp_path: Path, capfd) -> None:
@@ -145,3 +155,74 @@ def test_existing_directories_are_refused(tmp_path: Path, capfd) -> None:
 
     assert "is there already, and nothing is overwritten" in capfd.readouterr().err
     assert [one.name for one in (tmp_path / "run").iterdir()] == ["mine.txt"]
+
+
+def test_a_command_that_does_not_exist_is_named_with_the_remedy(tmp_path: Path, capfd) -> None:
+    host = {"name": "pod", "command": ["no-such-kubectl", "cp", "{target}"], "source": "/data"}
+
+    found = collected(capfd, [host], tmp_path, code=2)
+
+    assert found["hosts"][0]["reason"] == (
+        "there is no command no-such-kubectl on this machine. Install it, or give its full path in `command`"
+    )
+
+
+def test_a_file_that_was_changed_after_it_arrived_is_named(tmp_path: Path, capfd) -> None:
+    write_devices(tmp_path / "host", 1)
+    hosts = [{"name": "a", "path": str(tmp_path / "host")}]
+    collected(capfd, hosts, tmp_path, "--source", "device*")
+    place = tmp_path / "run/device0/data/profiler/framework_raw_0.csv"
+    place.write_bytes(b"x" * place.stat().st_size)
+    other = tmp_path / "run/device0/data/profiler/step_trace_raw_0_detail_time.csv"
+    other.touch()
+
+    found = collected(capfd, hosts, tmp_path, "--source", "device*", "--resume", code=3)
+
+    assert (found["hosts"][0]["files"], found["hosts"][0]["new_files"]) == (1, 0)
+    (changed,) = found["hosts"][0]["not_copied"]
+    assert changed["reason"].startswith("device0/data/profiler/framework_raw_0.csv was changed after it arrived")
+    assert place.read_bytes().startswith(b"xxx")
+
+
+@pytest.mark.parametrize("words", [["--layout", "flat"], ["--summaries"]])
+def test_files_numbered_by_device_without_their_table_warn_of_unknown_ranks(
+    tmp_path: Path, capfd, words: list[str]
+) -> None:
+    for number in (1, 2):
+        write_devices(tmp_path / f"host-{number}", 2, extra=number)
+    hosts = [{"name": f"node-{number}", "path": str(tmp_path / f"host-{number}")} for number in (1, 2)]
+
+    found = collected(capfd, hosts, tmp_path, "--source", "device*", *words)
+
+    assert [one for one in found["warnings"] if "the ranks are unknown here" in one]
+
+
+def test_what_is_missing_is_reported_once_and_hosts_have_their_names(tmp_path: Path, capfd) -> None:
+    write_devices(tmp_path / "host", 1)
+    (tmp_path / "host" / "device0" / "a\nb.json").write_text("{}")
+    hosts = [{"name": "node-a", "path": str(tmp_path / "host"), "source": "device*"}]
+    (tmp_path / "hosts.json").write_text(json.dumps({"hosts": hosts}))
+
+    words = ["collect", "--hosts", tmp_path / "hosts.json", "-o", tmp_path / "run", "--keep-gb", 0]
+    assert main([*map(str, words)]) == 3
+
+    out, err = capfd.readouterr()
+    assert err.count("not copied") == 1
+    assert [line.split()[:3] for line in out.splitlines() if "partial" in line] == [["1", "node-a", "partial"]]
+
+
+def test_sigterm_ends_a_collection_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import sys, time; open(sys.argv[1], 'w'); time.sleep(60)", "{target}"]
+    (tmp_path / "hosts.json").write_text(json.dumps({"hosts": [{"name": "a", "command": command, "source": "/x"}]}))
+    words = [sys.executable, "-m", "stepscope", "collect", "--hosts", "hosts.json", "-o", "run"]
+    process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE)
+    for _ in range(600):
+        if list((tmp_path / "run").rglob("quarantine-*/0/x")):
+            break
+        time.sleep(0.05)
+
+    process.send_signal(signal.SIGTERM)
+
+    assert process.communicate(timeout=20) == (None, b"")
+    assert process.returncode == 143
+    assert list((tmp_path / "run").rglob("quarantine-*")) == []

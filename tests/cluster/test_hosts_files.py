@@ -55,17 +55,61 @@ def test_the_servers_of_a_rank_table_are_hosts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "host", "user", "port", "label"),
+    [
+        ("10.0.0.1:2222", "10.0.0.1", None, 2222, "10.0.0.1:2222"),
+        ("me@node-a", "node-a", "me", None, "node-a"),
+        ("fd00::1", "fd00::1", None, None, "fd00::1"),
+        ("[fd00::1]", "fd00::1", None, None, "fd00::1"),
+        ("me@[fd00::1]:2222", "fd00::1", "me", 2222, "[fd00::1]:2222"),
+        ("node-a:22", "node-a", None, 22, "node-a"),
+    ],
+)
+def test_an_address_may_have_a_user_and_a_port(
+    tmp_path: Path, text: str, host: str, user: str | None, port: int | None, label: str
+) -> None:
+    for entry in (text, {"address": text}):
+        (tmp_path / "hosts.json").write_text(json.dumps({"hosts": [entry]}))
+        (found,) = read_hosts(tmp_path / "hosts.json").hosts
+        assert (found.address, found.user, found.port, found.label) == (host, user, port, label)
+
+
+def test_an_accounts_file_as_hosts_states_the_users(tmp_path: Path) -> None:
+    file = tmp_path / "accounts.json"
+    file.write_text(json.dumps({"cluster": {"10.0.0.1": {"user": "train", "passwd": "swordfish"}}}))
+    file.chmod(0o600)
+
+    (host,) = read_hosts(file).hosts
+
+    assert host.user == "train"
+    assert host.account.password is not None
+
+
+@pytest.mark.parametrize(
     ("content", "problem"),
     [
         ({"hosts": [{"address": "a", "password": "swordfish"}]}, "a hosts file has no passwords"),
-        ({"hosts": [{"address": "a", "pasword": "swordfish"}]}, "unknown field `pasword`"),
+        ({"hosts": [{"address": "a", "pasword": "swordfish"}]}, "host 1 \\(a\\): there is no field `pasword`"),
         ({"hosts": ["a", "a"]}, "a is listed twice"),
         ({"hosts": []}, "lists no host"),
         ({"hosts": [{}]}, "has neither address, name nor path"),
-        ({"hosts": ["-oProxyCommand=id"]}, "does not begin with '-'"),
-        ({"hosts": ["a b"]}, "may not have spaces"),
-        ({"hosts": [{"address": "a", "port": 70000}]}, "port 70000"),
+        ({"hosts": ["-oProxyCommand=id"]}, "is no address"),
+        ({"hosts": ["a b"]}, "is no address"),
+        ({"hosts": [{"address": "a", "port": 70000}]}, "`port` is the number 70000, expected a number from 1 to 65535"),
         ({"nodes": ["a"]}, "has neither `hosts`"),
+        ({"hosts": ["a", {"address": 5}]}, "host 2: `address` is the number 5, expected an address, e.g"),
+        ({"hosts": [{"name": "b", "port": "22"}]}, "host 1 \\(b\\): `port` is the text '22', expected a number from 1"),
+        (
+            {"hosts": [{"address": "a", "command": "cp a b"}]},
+            "`command` is the text 'cp a b', expected a list of words",
+        ),
+        ({"hosts": [{"address": "a", "timeout_s": -1}]}, "`timeout_s` is the number -1, expected a number of seconds"),
+        ({"hosts": [{"adress": "a"}]}, "there is no field `adress`. Did you mean `address`\\?"),
+        ({"hosts": "a"}, "`hosts` is the text 'a', expected a list"),
+        ({"hosts": [["a"]]}, "host 1 is a list, expected an address"),
+        ({"hosts": ["a"], "defaults": {"user": 3}}, "defaults: `user` is the number 3, expected a text"),
+        ({"hosts": ["a"], "default": {}}, "has 'default' beside `hosts`"),
+        ({"hosts": [{"address": "a:22", "port": 23}]}, "`port` is 23, but the address has 22"),
     ],
 )
 def test_mistakes_in_a_hosts_file_are_named(tmp_path: Path, content: object, problem: str) -> None:

@@ -200,7 +200,8 @@ def _show(done: Collected, form: str) -> None:
         arrived = sum(one.copied.files for one in done.outcomes)
         size = present.size(sum(one.copied.bytes for one in done.outcomes))
         heading = f"{done.output}: {present.plural(arrived, 'file')}, {size}, layout {done.layout}"
-        Output().table(undeclared(frame.drop("reason", "new_bytes"), heading))
+        names = pl.Series("name", [one.name for one in done.outcomes], dtype=pl.String)
+        Output().table(undeclared(frame.drop("reason", "new_bytes").insert_column(1, names), heading))
     for warning in done.warnings:
         note(f"warning: {warning}")
     for one in done.outcomes:
@@ -222,21 +223,14 @@ def _note(one: Outcome) -> None:
     from stepscope import present
 
     who = f"host {one.host} ({one.name})"
-    if one.reason is not None:
+    missing = one.copied.missing
+    if one.reason is not None and (one.copied.failure is not None or not missing.count):
         note(f"{who}: {one.reason}")
-    for what, notes in (("", one.copied.missing), ("not taken: ", one.skipped)):
-        lines = [f"  {what}{name}: {why}" for name, why in notes.named[:_NAMED]]
+    for notes, what in ((missing, "not copied"), (one.skipped, "left out")):
+        lines = [f"  {name}: {why}" for name, why in notes.named[:_NAMED]]
         more = [f"  and {notes.count - _NAMED} more"] if notes.count > _NAMED else []
         if lines:
-            note(
-                "\n".join(
-                    [
-                        f"{who}: {present.plural(notes.count, 'file')} {'skipped' if what else 'not copied'}",
-                        *lines,
-                        *more,
-                    ]
-                )
-            )
+            note("\n".join([f"{who}: {present.plural(notes.count, 'file')} {what}", *lines, *more]))
     if one.copied.by_size:
         note(
             f"{who}: {present.plural(one.copied.by_size, 'file')} checked by size only, since it computes no checksums "

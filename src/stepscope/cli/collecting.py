@@ -31,4 +31,4 @@ class CollectBar(ProgressBar):
         """Draw, a few times a second."""
         if time.monotonic() - self._drawn >= INTERVAL_S:
             self._drawn = time.monotonic()
-            self(now.bytes, now.of_bytes, f"{now.files}/{now.of_files} files, {now.hosts}/{now.of_hosts} hosts")
+            self(now.bytes, now.of_bytes, f"{now.hosts}/{now.of_hosts} hosts, {now.files}/{now.of_files} files")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import threading
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -19,10 +21,18 @@ from stepscope.cluster.places import HostFailed
 from stepscope.cluster.rank_tables import anonymous_table, read_rank_table, seats, servers
 from stepscope.cluster.reaching import Reached, open_connections, reach
 from stepscope.errors import StepscopeError
+from stepscope.present import plural
 from stepscope.sources.classic.legacy import TABLE
-from stepscope.store.packed import SUFFIX, problem_of_packed
+from stepscope.store.packed import SUFFIX, facts_of_packed, problem_of_packed
 
 State = Literal["complete", "partial", "failed"]
+
+
+_RANKS_UNKNOWN = (
+    "several hosts have files of the same numbers. If these are numbers of devices, the ranks are unknown here: only "
+    "the layout of the guide takes them from a rank table. Collect with --rank-table hccl.json, without --layout flat "
+    "and without --summaries"
+)
 
 
 @dataclass(frozen=True)
@@ -126,9 +136,40 @@ def collect(order: Order, watch: Watch | None = None) -> Collected:
     connections = open_connections(order.known_hosts) if by_ssh else None
     landing = Landing(order.output, resume=order.resume)
     try:
-        return asyncio.run(_Collection(order, landing, connections, table, watch).run())
+        return _run_to_end(_Collection(order, landing, connections, table, watch).run())
     finally:
         landing.close()
+
+
+def _run_to_end(work: Coroutine[Any, Any, Collected]) -> Collected:
+    """Run until it ends; what SIGTERM raises would be lost inside of it, so it is raised anew behind it."""
+    before = signal.getsignal(signal.SIGTERM)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        return asyncio.run(work)
+    came: list[int] = []
+
+    async def run() -> Collected:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        stop = task.cancel
+
+        def end() -> None:
+            came.append(signal.SIGTERM)
+            stop()
+
+        loop.add_signal_handler(signal.SIGTERM, end)
+        return await work
+
+    try:
+        return asyncio.run(run())
+    except asyncio.CancelledError:
+        if not came:
+            raise
+        signal.signal(signal.SIGTERM, before)
+        signal.raise_signal(signal.SIGTERM)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class _Collection:
@@ -172,6 +213,8 @@ class _Collection:
                 of_bytes=sum(file.size for file in files), of_files=len(files), of_hosts=len(self.reached)
             )
             await self._for_all(plans, lambda number: self._copy(number, plans[number]))
+            if self.order.summaries and self._ranks_repeat(plans):
+                self.warnings.append(_RANKS_UNKNOWN)
         finally:
             await asyncio.gather(*(one.leave() for one in self.reached.values()), return_exceptions=True)
             if self.connections is not None:
@@ -215,6 +258,8 @@ class _Collection:
                 "without a rank table it is unknown which rank each device was. Pass the job's hccl.json with "
                 "--rank-table"
             )
+        elif layout == "flat" and not self.order.summaries and choose(listings, known) == "guide":
+            self.warnings.append(_RANKS_UNKNOWN)
         return layout
 
     def _ids(self) -> dict[str, int]:
@@ -265,7 +310,8 @@ class _Collection:
         if self.order.summaries:
             self._check_packed(made, copied)
         outcome.copied, outcome.skipped = copied, reached.listing.skipped
-        outcome.reason = copied.failure or (f"{copied.missing.count} not copied" if copied.missing.count else None)
+        count = copied.missing.count
+        outcome.reason = copied.failure or (f"{plural(count, 'file')} not copied" if count else None)
         outcome.state = "complete" if outcome.reason is None else "partial" if copied.files else "failed"
         self._advance(0, 0, hosts=1)
 
@@ -275,6 +321,17 @@ class _Collection:
             place = self.order.output.joinpath(*target)
             if target[-1].endswith(SUFFIX) and place.is_file() and (problem := problem_of_packed(place)):
                 copied.missing.add(file.path, problem)
+
+    def _ranks_repeat(self, plans: Mapping[int, Plan]) -> bool:
+        """Whether packed recordings of several hosts have one rank, and only the names of their files state it."""
+        hosts: dict[int, set[int]] = {}
+        for number, made in plans.items():
+            for _, target in made.targets:
+                place = self.order.output.joinpath(*target)
+                facts = facts_of_packed(place) if target[-1].endswith(SUFFIX) and place.is_file() else {}
+                if facts.get("rank_origin") == "file name" and isinstance(facts.get("rank"), int):
+                    hosts.setdefault(facts["rank"], set()).add(number)
+        return any(len(of_rank) > 1 for of_rank in hosts.values())
 
     def _advance(self, size: int, files: int, hosts: int = 0) -> None:
         now = self.done

@@ -98,7 +98,7 @@ class HostCopy:
         doubtful: list[tuple[Wanted, Target]] = []
         for wanted, target in targets:
             try:
-                there = self.landing.size_of(target)
+                there, changed_ns = self.landing.state_of(target) or (None, None)
             except OSError as error:
                 self._miss(wanted, f"cannot be put at {'/'.join(target)}: {error.strerror}")
                 continue
@@ -108,18 +108,30 @@ class HostCopy:
             elif there != wanted.size:
                 self._miss(wanted, f"differs from {'/'.join(target)}, which is kept")
             elif noted is not None and (noted.size, noted.changed_ns) == (wanted.size, wanted.changed_ns):
-                self._have(wanted)
+                # A file that was written to here has another time of change; so it has where times are coarse.
+                if changed_ns == noted.changed_ns or await self._sha256_there(target) == noted.sha256:
+                    self._have(wanted)
+                else:
+                    place = "/".join(target)
+                    self._miss(wanted, f"{place} was changed after it arrived and is kept. Remove it, then --resume")
             else:
                 doubtful.append((wanted, target))
         sums = await self.place.checksums([wanted.path for wanted, _ in doubtful]) if doubtful and self._sums else {}
         for wanted, target in doubtful:
             if wanted.path not in sums:
                 self._miss(wanted, f"cannot be compared with {'/'.join(target)}, which is kept")
-            elif sums[wanted.path] == await asyncio.to_thread(self.landing.sha256_of, target):
+            elif sums[wanted.path] == await self._sha256_there(target):
                 self._have(wanted)
             else:
                 self._miss(wanted, f"differs from {'/'.join(target)}, which is kept")
         return left
+
+    async def _sha256_there(self, target: Target) -> str | None:
+        """The checksum of the file in a place; None if it cannot be read."""
+        try:
+            return await asyncio.to_thread(self.landing.sha256_of, target)
+        except OSError:
+            return None
 
     async def _some(self, left: Iterator[tuple[Wanted, Target]]) -> None:
         """Copy files until none is left."""
@@ -135,7 +147,8 @@ class HostCopy:
     async def _fetch(self, wanted: Wanted, target: Target, *, go_on: bool) -> _Whole | None:
         """Bring one file into a part; None, with a note, if that fails."""
         if not self.landing.reserve(wanted.size, self.bounds.free_bytes):
-            self._miss(wanted, f"there is no room: {size(self.bounds.free_bytes)} of the disk stay free (--keep-gb)")
+            kept = f": {size(self.bounds.free_bytes)} of it stay free (--keep-gb)" if self.bounds.free_bytes else ""
+            self._miss(wanted, f"there is no room for it on the disk{kept}")
             return None
         left = wanted.size
         try:

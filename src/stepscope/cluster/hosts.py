@@ -12,8 +12,10 @@ from typing import Any
 
 import msgspec
 
+from stepscope.cluster.hosts_fields import At, check_fields, parsed_address
 from stepscope.cluster.secrets import Account, read_accounts
 from stepscope.errors import StepscopeError
+from stepscope.present import printable
 
 PORT = 22
 COMMAND_TIMEOUT_S = 3600.0
@@ -77,7 +79,7 @@ class Host:
     @property
     def label(self) -> str:
         """What the mapping calls it: as the rank table does, else where it is reached."""
-        at = self.address if self.port in (None, PORT) else f"{self.address}:{self.port}"
+        at = _with_port(self.address, self.port)
         return next((name for name in (*self.known_as, self.address and at) if name), self.name)
 
     @property
@@ -108,18 +110,15 @@ def read_hosts(file: Path) -> Hosts:
         return Hosts(_named(file, [_host(file, one, Entry()) for one in entries]), rank_table=file)
     if isinstance(content.get("cluster"), Mapping):
         accounts = read_accounts(file)
-        hosts = [replace(_host(file, name, Entry()), account=one) for name, one in accounts.items()]
-        return Hosts(_named(file, hosts))
+        return Hosts(_named(file, with_accounts([_host(file, name, Entry()) for name in accounts], accounts)))
     if "hosts" not in content:
         raise StepscopeError(
             f"{file}: has neither `hosts`, nor the `server_list` of a rank table. Write a list of hosts, e.g. "
             "`hosts: [10.0.0.1, 10.0.0.2]`; see docs/collect.md"
         )
     _refuse_passwords(file, content)
-    try:
-        found = msgspec.convert(content, _HostsFile)
-    except msgspec.ValidationError as error:
-        raise StepscopeError(f"{file}: {error}. See docs/collect.md for what a host can have") from None
+    check_fields(file, content)
+    found = msgspec.convert(content, _HostsFile)
     return Hosts(_named(file, [_host(file, one, found.defaults) for one in found.hosts]))
 
 
@@ -196,27 +195,25 @@ def _host(file: Path, entry: Entry | str, defaults: Entry) -> Host:
     one = Entry(**{f: value if (value := getattr(own, f)) is not None else getattr(defaults, f) for f in fields})
     path = None if own.path is None else (file.parent / Path(own.path).expanduser()).absolute()
     command = () if path is not None or one.command is None else tuple(one.command)
-    at = f"{own.address}:{one.port}" if own.address and one.port not in (None, PORT) else own.address
-    name = own.name or at or (str(path) if path is not None else "")
+    reached = _reached(file, own, path is None and not command)
+    address, port = (own.address or "") if reached is None else reached.host, one.port
+    if reached is not None and reached.port is not None:
+        port = reached.port
+    name = own.name or _with_port(address, port) or (str(path) if path is not None else "")
     where = f"{file}: host {name or '?'}"
     if not name:
         raise StepscopeError(f"{where}: has neither address, name nor path. Give one of them")
-    for one_name in filter(None, (name, own.address, own.server_id)):
+    for one_name in filter(None, (name, address, own.server_id)):
         if not _LINE.fullmatch(one_name) or not one_name.isprintable():
             raise StepscopeError(f"{where}: a name may not have spaces or control characters. Give it another `name`")
-    address = "" if path is not None or command else own.address or own.name or ""
-    if address.startswith("-"):
-        raise StepscopeError(f"{where}: an address does not begin with '-'")
     if one.command is not None and not one.command:
         raise StepscopeError(f"{where}: `command` is empty. List the program and its arguments")
-    if one.port is not None and not 0 < one.port < 1 << 16:
-        raise StepscopeError(f"{where}: port {one.port} is not between 1 and 65535")
     return Host(
         name=name,
-        address=address,
+        address="" if reached is None else address,
         known_as=(own.server_id,) if own.server_id else (),
-        user=one.user,
-        port=one.port,
+        user=(reached.user if reached is not None else None) or one.user,
+        port=port,
         keys=_texts(one.key),
         jump=one.jump,
         known_hosts=one.known_hosts,
@@ -226,6 +223,37 @@ def _host(file: Path, entry: Entry | str, defaults: Entry) -> Host:
         sources=_texts(one.source),
         stepscope=one.stepscope or "stepscope",
     )
+
+
+def _reached(file: Path, own: Entry, by_ssh: bool) -> At | None:
+    """Where SSH connects to; None for hosts that are reached otherwise, or state no address.
+
+    Raises:
+        StepscopeError: If the address is no address, or contradicts the other fields.
+    """
+    text = own.address or own.name
+    if not by_ssh or not text:
+        return None
+    at = parsed_address(text)
+    if at is None:
+        raise StepscopeError(
+            f"{file}: host {printable(text)[:80]}: is no address. Write e.g. `10.0.0.1`, `me@node-a:2222` or "
+            "`[fd00::1]:2222`"
+        )
+    for field_name, inside, beside in (("port", at.port, own.port), ("user", at.user, own.user)):
+        if inside is not None and beside is not None and inside != beside:
+            raise StepscopeError(
+                f"{file}: host {printable(text)[:80]}: `{field_name}` is {beside}, but the address has {inside}. "
+                "Remove one"
+            )
+    return at
+
+
+def _with_port(address: str, port: int | None) -> str:
+    """An address as it is written with a port that is not the usual one."""
+    if not address or port in (None, PORT):
+        return address
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def _texts(value: str | list[str] | None) -> tuple[str, ...]:

@@ -150,8 +150,8 @@ class Landing:
         lines = self._read(self._own, f"host-{host}.jsonl").splitlines()
         return {one.target: one for line in lines if (one := _decoded(line, Arrived)) is not None}
 
-    def size_of(self, target: Sequence[str]) -> int | None:
-        """The size of the file at a place; None if nothing is there, -1 if it is no file.
+    def state_of(self, target: Sequence[str]) -> tuple[int, int] | None:
+        """The size and the time of change of the file at a place; None if nothing is there, size -1 if it is no file.
 
         Raises:
             OSError: If the place cannot be looked at.
@@ -166,7 +166,7 @@ class Landing:
             return None
         finally:
             os.close(folder)
-        return info.st_size if stat.S_ISREG(info.st_mode) else -1
+        return info.st_size if stat.S_ISREG(info.st_mode) else -1, info.st_mtime_ns
 
     def sha256_of(self, target: Sequence[str]) -> str:
         """The SHA-256 of the file at a place."""

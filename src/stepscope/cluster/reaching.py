@@ -155,7 +155,9 @@ async def _by_command(host: Host, number: int, patterns: Sequence[str], landing:
         raise
     if not reached.listing.files and not reached.listing.refused.count:
         await reached.leave()
-        raise HostFailed("its command copied nothing. Run it by hand to see why")
+        others = reached.listing.skipped.count
+        only = f" but links or devices ({others}), which are not taken" if others else ""
+        raise HostFailed(f"its command copied nothing{only}. Run it by hand to see why")
     return reached
 
 
@@ -200,8 +202,19 @@ async def _run_bounded(words: Sequence[str], host: Host, folder: Path, bounds: B
         ran = await run
     except (asyncio.TimeoutError, TimeoutError):
         raise HostFailed(f"its command took longer than {host.timeout_s:.0f} s (`timeout_s`)") from None
+    except FileNotFoundError:
+        raise HostFailed(
+            f"there is no command {printable(words[0])} on this machine. Install it, or give its full path in `command`"
+        ) from None
+    except PermissionError:
+        raise HostFailed(
+            f"its command {printable(words[0])} is not a program that you may run. Check its path and permissions"
+        ) from None
     except OSError as error:
-        raise HostFailed(f"its command {words[0]} cannot be run: {error.strerror or error}") from None
+        raise HostFailed(
+            f"its command {printable(words[0])} cannot be run: {error.strerror or error}. Check `command` in the hosts "
+            "file"
+        ) from None
     if ran.status != 0:
         last = next((line.strip() for line in reversed(ran.err.splitlines()) if line.strip()), "")
         how = "a signal ended it" if ran.status is None else f"exit status {ran.status}"

@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 import asyncssh
 
 from stepscope.cluster.hosts import PORT, Host
+from stepscope.cluster.hosts_fields import parsed_address
 from stepscope.cluster.local_place import CHUNK_BYTES, kind_of_mode
 from stepscope.cluster.places import HostFailed, Kind, Ran, Seen
-from stepscope.errors import StepscopeError
+from stepscope.present import printable
 
 CONNECT_S = 20.0
 """Time to reach a host, and again to log in."""
@@ -29,13 +30,16 @@ _COMMAND_BYTES = 60_000
 _SHOWN_CHARACTERS = 1 << 20
 _SUM = re.compile(r"\\?([0-9a-f]{64}) [ *](.*)")
 _KINDS: Mapping[int, Kind] = {1: "file", 2: "folder", 3: "link"}
-_JUMP = re.compile(r"(?:(?P<user>[^@]+)@)?(?P<host>\[[^\]]+\]|[^:@]+)(?::(?P<port>\d+))?")
 _KNOWN = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known_hosts")
 
 _CHANGED = (
     "its host key is not the one in known_hosts: it was set up anew, or somebody is in between. Find out which. If it "
     "was set up anew, remove the old key with `ssh-keygen -R ADDRESS` (`[ADDRESS]:PORT` if the port is not 22), then "
     "connect once with ssh and compare the fingerprint"
+)
+_REVOKED = (
+    "its host key is marked as revoked in known_hosts: somebody no longer trusts it. Ask who runs the host before you "
+    "connect to it"
 )
 _UNKNOWN = (
     "its host key is not known. Connect to it once with ssh and compare the fingerprint, or pass a file of host keys "
@@ -75,7 +79,7 @@ class Connections:
         if host.jump:
             task = self._jumps.get((host.jump, host.known_hosts))
             if task is None:
-                task = asyncio.ensure_future(self._connect(_jump_host(host), None))
+                task = asyncio.ensure_future(self._jump(host))
                 self._jumps[host.jump, host.known_hosts] = task
             try:
                 tunnel = await task
@@ -95,6 +99,9 @@ class Connections:
             with suppress(Exception, asyncio.CancelledError):
                 (await task).abort()
 
+    async def _jump(self, host: Host) -> Any:
+        return await self._connect(_jump_host(host), None)
+
     async def _connect(self, host: Host, tunnel: Any) -> Any:
         known = self._known(host)
         options: dict[str, Any] = {
@@ -106,7 +113,7 @@ class Connections:
             "x509_trusted_certs": None,
         }
         if host.keys:
-            options["client_keys"] = [str(Path(key).expanduser()) for key in host.keys]
+            options["client_keys"] = _key_files(host.keys)
         if host.account.password is not None:
             options["password"] = host.account.password.revealed()
         for name, value in (("port", host.port), ("username", host.user), ("tunnel", tunnel)):
@@ -223,13 +230,24 @@ class SshPlace:
             await asyncio.wait_for(self._connection.wait_closed(), 5)
 
 
+def _key_files(keys: Sequence[str]) -> list[str]:
+    """The private keys that the user named.
+
+    Raises:
+        HostFailed: If one does not exist.
+    """
+    files = [Path(key).expanduser() for key in keys]
+    missing = next((file for file in files if not file.is_file()), None)
+    if missing is not None:
+        raise HostFailed(f"there is no private key {missing}. Check `key` in the hosts file, or --key")
+    return list(map(str, files))
+
+
 def _jump_host(host: Host) -> Host:
-    match = _JUMP.fullmatch(host.jump or "")
-    if match is None or match["host"].startswith("-"):
-        raise StepscopeError(f"host {host.name}: jump {host.jump!r} is not USER@HOST:PORT. Correct it")
-    port = int(match["port"]) if match["port"] else None
-    address = match["host"].strip("[]")
-    return Host(address, address, user=match["user"], port=port, keys=host.keys, known_hosts=host.known_hosts)
+    at = parsed_address(host.jump or "")
+    if at is None:
+        raise HostFailed(f"{printable(host.jump or '')[:80]} is not USER@HOST:PORT. Correct `jump`")
+    return Host(at.host, at.host, user=at.user, port=at.port, keys=host.keys, known_hosts=host.known_hosts)
 
 
 async def _in_time(work: Awaitable[Answer], timeout_s: float = SILENCE_S) -> Answer:
@@ -292,8 +310,9 @@ def _seen(name: str, attributes: Any) -> Seen:
 def _why(error: Exception, known: Sequence[str], host: Host) -> str:
     """Why a host cannot be used, in words of our own, since the library's may hold addresses."""
     if isinstance(error, (asyncssh.HostKeyNotVerifiable, asyncssh.KeyExchangeFailed)):
-        if _is_known(known, host):
-            return _CHANGED
+        state = _known_as(known, host)
+        if state:
+            return state
         unknown = isinstance(error, asyncssh.HostKeyNotVerifiable)
         return _UNKNOWN if unknown else "it has no method of encryption in common with us"
     if isinstance(error, asyncssh.PermissionDenied):
@@ -305,13 +324,17 @@ def _why(error: Exception, known: Sequence[str], host: Host) -> str:
     return next(reasons, unforeseen or f"the connection failed ({type(error).__name__})")
 
 
-def _is_known(files: Sequence[str], host: Host) -> bool:
-    """Whether some key of a host is known."""
+def _known_as(files: Sequence[str], host: Host) -> str:
+    """What is wrong with the key of a host of which some key is noted; empty if none is."""
+    port = host.port or PORT
     try:
-        found = asyncssh.read_known_hosts(list(files)).match(host.address, "", host.port or PORT)
+        keys = asyncssh.read_known_hosts(list(files))
+        found = keys.match(host.address, "", port)
+        with_port = host.address if port == PORT else f"[{host.address}]:{port}"
+        revoked = keys.match(with_port, "", None)[2]  # given a port, revoked keys alone count for nothing
     except (OSError, ValueError):
-        return False
-    return any(found[:3])
+        return ""
+    return _CHANGED if any(found[:2]) else _REVOKED if revoked else ""
 
 
 def _line(text: str) -> str:

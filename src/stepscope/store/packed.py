@@ -11,7 +11,7 @@ import io
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -224,3 +224,12 @@ def problem_of_packed(file: Path) -> str | None:
             return None
     except UnreadableInput as error:
         return f"{error.problem}. {error.remedy}"
+
+
+def facts_of_packed(file: Path) -> Mapping[str, Any]:
+    """The row of `ranks` of a packed recording; empty if it cannot be opened here."""
+    try:
+        with PackedFile(file) as packed:
+            return packed.header.facts
+    except UnreadableInput:
+        return {}

@@ -2,7 +2,8 @@
 
 A rank table (`hccl.json`, or another JSON file with a `server_list`; templates 1.0 and 1.2) gives each server's devices
 their ranks, and `host_ips_mapping.txt` maps folders to hosts: a line is `<ip> <id>`. Both are next to
-`cluster_profiler`. In a table from which addresses were taken, servers have the ids of the folders instead.
+`cluster_profiler`. In a table from which addresses were taken, servers have the ids of the folders instead. Hosts are
+called by these ids, as in the mapping: it exists so that addresses are in no other file, and answers become files.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Cluster:
         """
         folder, table = int(profile.parent.name), self._table
         place = (folder, self._by_rank.get((folder, number), number))
-        host = self._hosts.get(folder, profile.parent.name)
+        host = profile.parent.name
         if (entry := table.entries.get(place)) is not None:
             return Seat(entry.rank, place[1], host, len(table.entries), None, entry.nic)
         known = [*table.entries, *(other for other in self._devices if other not in table.entries)]
@@ -85,7 +86,7 @@ class Cluster:
             problem = f"the rank table {self._table_name} gives rank {table.repeated[place]} to another device as well"
         elif table.entries and any(at == folder for at, _ in table.entries):
             problem = f"the rank table {self._table_name} does not list device {number} of host {host}"
-        elif table.entries and folder in self._hosts:
+        elif table.entries and folder in self._numbers.values():
             problem = f"the rank table {self._table_name} does not list host {host}"
         elif table.entries:
             problem = f"{MAPPING} does not list the host of folder {folder}"
@@ -140,7 +141,7 @@ class Cluster:
             return RankTable(entries, repeated, None)
         if self._mapping_file is None:
             return RankTable({}, {}, f"there is no {MAPPING} next to {FOLDER} to map folders to hosts")
-        if not self._hosts:
+        if not self._numbers:
             return RankTable({}, {}, f"{MAPPING} cannot be read, or has no line with an address and a number")
         lacks = f"the rank table {self._table_name} cannot be read, or lists no server that is in {MAPPING}"
         return RankTable({}, {}, lacks)
@@ -152,11 +153,6 @@ class Cluster:
         if found is not None or not named:
             return found
         return int(named[0]) if _is_number(named[0]) and (self.path / named[0]).is_dir() else None
-
-    @cached_property
-    def _hosts(self) -> Mapping[int, str]:
-        """Folder's number to address of the host, the first of several."""
-        return {number: address for address, number in reversed([*self._numbers.items()])}
 
     @cached_property
     def _numbers(self) -> Mapping[str, int]:
