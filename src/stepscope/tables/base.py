@@ -130,9 +130,13 @@ class Table:
 
     def or_empty(self, rows: pl.LazyFrame | None) -> pl.LazyFrame:
         """Rows of this table; none for those that can do without it."""
+        return self._no_rows if rows is None else rows
+
+    @cached_property
+    def _no_rows(self) -> pl.LazyFrame:
         import polars as pl  # noqa: PLC0415 - see the module's first lines
 
-        return pl.LazyFrame(schema=self.schema) if rows is None else rows
+        return pl.LazyFrame(schema=self.schema)
 
     def frame(self, **columns: Any) -> pl.DataFrame:
         """Build a frame of this table from whole columns; columns not given are null.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns
-from stepscope.analysis.registry import analysis, without_rows
+from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
-from stepscope.tables import RANKS, RECORDED_CALLS
+from stepscope.tables import RECORDED_CALLS
 from stepscope.tables.base import Column
 
 NO_DUMP = "there is no dump of a flight recorder here, or it lists no call: set TORCH_FR_BUFFER_SIZE on all ranks"
@@ -35,8 +35,8 @@ COLUMNS = columns(
 )
 
 
-@analysis("rank", COLUMNS, together=True, as_recorded=True)
-def recorded_positions(recorded_calls: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.DataFrame:
+@analysis("rank", COLUMNS, together=True, as_recorded=True, nothing=NO_DUMP)
+def recorded_positions(recorded_calls: pl.LazyFrame | None) -> pl.DataFrame:
     """Find the first, last and first unfinished call of each rank in each process group: one row per rank and group,
     collectives and point-to-point calls apart.
 
@@ -64,9 +64,8 @@ def recorded_positions(recorded_calls: pl.LazyFrame | None, ranks: pl.LazyFrame 
         )
         .collect()
     )
-    every = RANKS.or_empty(ranks).select(pl.col("rank").unique().sort()).collect()["rank"]
-    if found.is_empty() or (silent := without_rows(every, found)):
-        raise Unavailable(NO_DUMP, of=[] if found.is_empty() else silent)
+    if found.is_empty():
+        raise Unavailable(NO_DUMP)
     counted = found.group_by("rank").agg(
         kept=pl.col("calls").sum(), begins=pl.col("first").min(), ends=pl.col("last_record").max()
     )

@@ -32,12 +32,11 @@ class Busy:
             return
         ends = pl.col("start_ns") + pl.col("duration_ns")
         before = pl.max_horizontal("start_ns", ends.cum_max().shift(1), pl.lit(self._until_ns))
-        covered, summed, until = (
-            ranges.select("start_ns", "duration_ns")
-            .sort("start_ns")
-            .select(covered=(ends - before).clip(lower_bound=0).sum(), summed=pl.sum("duration_ns"), until=ends.max())
-            .row(0)
-        )
+        places = ranges[["start_ns", "duration_ns"]]
+        sorted_places = places if places["start_ns"].is_sorted() else places.sort("start_ns")
+        covered, summed, until = sorted_places.select(
+            covered=(ends - before).clip(lower_bound=0).sum(), summed=pl.sum("duration_ns"), until=ends.max()
+        ).row(0)
         self.union_ns += covered
         self.summed_ns += summed
         self._until_ns = max(self._until_ns, until)

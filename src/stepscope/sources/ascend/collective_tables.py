@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.sources.ascend.groups import Groups, read_call_name
 from stepscope.sources.csv_files.values import whole
 from stepscope.tables import COLLECTIVES
+from stepscope.tables.base import frame_of
 
 ELEMENT_BYTES = {
     **dict.fromkeys(("INT8", "UINT8"), 1),
@@ -18,15 +19,18 @@ ELEMENT_BYTES = {
 """Size of an element by its recorded type."""
 PARTS_OF_SDMA = ("HCCS", "PCIE", "SIO")
 NO_TYPE = ("RESERVED", "N/A", "INVALID_TYPE")
+_PAYLOAD = {
+    "size_bytes": pl.col("count").cast(pl.Int64, strict=False)
+    * pl.col("element_type").replace_strict(ELEMENT_BYTES, default=None, return_dtype=pl.Int64),
+    "element_type": pl.when(~pl.col("element_type").is_in(NO_TYPE)).then("element_type"),
+}
+_OWN_PART = ~pl.col("transport").is_in(PARTS_OF_SDMA)
+_BETWEEN_TWO = pl.col("operation").is_in(["send", "recv", "send_recv"])
 
 
 def with_payload(frame: pl.DataFrame) -> pl.DataFrame:
     """Turn `count` and `element_type` into `size_bytes`; null if either is unknown."""
-    size = pl.col("element_type").replace_strict(ELEMENT_BYTES, default=None, return_dtype=pl.Int64)
-    return frame.with_columns(
-        size_bytes=pl.col("count").cast(pl.Int64, strict=False) * size,
-        element_type=pl.when(~pl.col("element_type").is_in(NO_TYPE)).then("element_type"),
-    )
+    return frame.with_columns(**_PAYLOAD)
 
 
 def described_calls(
@@ -44,13 +48,13 @@ def described_calls(
         Columns of both, with `start_ns`, `duration_ns`, `group`, `operation` and number `collective`; `step` as the
         device's row states it, `step_analysed` as the analysis does, and `on_device` if there is a device's row.
     """
-    names = pl.concat([communication["name"], calls["name"]]).drop_nulls().unique().to_list()
-    parsed = [(name, read_call_name(name)) for name in names]
-    facts = pl.DataFrame(
-        [(name, call.operation, call.sequence, call.tag and groups.of_tag(call.tag)) for name, call in parsed],
-        schema={"name": pl.String, "operation": pl.String, "numbered": pl.Int64, "tagged": pl.String},
-        orient="row",
-    )
+    names = {name: read_call_name(name) for name in [*communication["name"], *calls["name"]] if name is not None}
+    facts = frame_of([
+        pl.Series("name", [*names], dtype=pl.String),
+        pl.Series("operation", [call.operation for call in names.values()], dtype=pl.String),
+        pl.Series("numbered", [call.sequence for call in names.values()], dtype=pl.Int64),
+        pl.Series("tagged", [call.tag and groups.of_tag(call.tag) for call in names.values()], dtype=pl.String),
+    ])
     # A name occurs again only when a communicator is made anew, so the n-th is matched with the n-th.
     nth = pl.int_range(pl.len()).over("name")
     analysed = calls.sort("start_us").with_columns(nth=nth)
@@ -84,34 +88,33 @@ def collectives(rows: pl.DataFrame, steps: pl.DataFrame, groups: Groups, *, on_h
         on_host: The rank has no device, and its host communicated.
     """
     sizes = {key: len(members) for key, members in groups.members.items() if members}
-    rows = rows.join(
-        steps.unique(["name", "start_ns"]), on=["name", "start_ns"], how="left", maintain_order="left"
-    ).with_columns(
-        step=pl.coalesce("step", pl.when("on_device").then("kernel_step"), "step_analysed"),
-    )
-    return COLLECTIVES.shaped(
-        rows.select(
-            "collective",
-            "group",
-            "operation",
-            "name",
-            "element_type",
-            "start_ns",
-            "duration_ns",
-            "correlation",
-            "algorithm",
-            "relayed",
-            "retried",
-            "step",
-            sequence=pl.coalesce("numbered", pl.int_range(pl.len()).over("group")),
-            size_bytes=pl.coalesce("size_bytes", "moved_bytes"),
-            group_size=pl.col("group").replace_strict(sizes, default=None, return_dtype=pl.Int32),
-            wait_ns=whole(pl.col("wait_ms") * 1e6),
-            transmit_ns=whole(pl.col("transit_ms") * 1e6),
-            synchronization_ns=whole(pl.col("synchronization_ms") * 1e6),
-            on_device=not on_host,
-        )
-    )
+    known = rows.join(steps.unique(["name", "start_ns"]), on=["name", "start_ns"], how="left", maintain_order="left")
+    size = pl.col("group").replace_strict(sizes, default=None, return_dtype=pl.Int32)
+    return COLLECTIVES.shaped(known.select(*_AS_DESCRIBED, group_size=size, on_device=not on_host))
+
+
+_AS_DESCRIBED = (
+    pl.col(
+        "collective",
+        "group",
+        "operation",
+        "name",
+        "element_type",
+        "start_ns",
+        "duration_ns",
+        "correlation",
+        "algorithm",
+        "relayed",
+        "retried",
+    ),
+    pl.coalesce("step", pl.when("on_device").then("kernel_step"), "step_analysed").alias("step"),
+    pl.coalesce("numbered", pl.int_range(pl.len()).over("group")).alias("sequence"),
+    pl.coalesce("size_bytes", "moved_bytes").alias("size_bytes"),
+    whole(pl.col("wait_ms") * 1e6).alias("wait_ns"),
+    whole(pl.col("transit_ms") * 1e6).alias("transmit_ns"),
+    whole(pl.col("synchronization_ms") * 1e6).alias("synchronization_ns"),
+)
+"""Columns of `collectives` from those of `described_calls` and the steps."""
 
 
 def with_peers(rows: pl.DataFrame, groups: Groups, rank: int | None) -> pl.DataFrame:
@@ -121,16 +124,17 @@ def with_peers(rows: pl.DataFrame, groups: Groups, rank: int | None) -> pl.DataF
         for key, members in groups.members.items()
         if rank is not None and members and len(set(members)) == 2 and rank in members
     }
+    if not others:
+        return rows
     peer = pl.col("group").replace_strict(others, default=None, return_dtype=pl.Int32)
-    between_two = pl.col("operation").is_in(["send", "recv", "send_recv"])
-    return rows.with_columns(peer=pl.when(between_two).then(peer))
+    return rows.with_columns(peer=pl.when(_BETWEEN_TWO).then(peer))
 
 
 def _moved(packets: pl.DataFrame) -> pl.DataFrame:
     """Bytes of a call over all transports but those that are parts of SDMA."""
     whole_calls = packets.unique(["step", "group", "name", "transport"], keep="first", maintain_order=True)
     return (
-        whole_calls.filter(~pl.col("transport").is_in(PARTS_OF_SDMA))
+        whole_calls.filter(_OWN_PART)
         .group_by("name", step_analysed="step")
         .agg(moved_bytes=whole(pl.sum("size_mb") * 1e6))
     )

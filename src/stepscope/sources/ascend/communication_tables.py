@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -30,6 +31,8 @@ def transports(packets: pl.DataFrame, path: Path, sink: Sink) -> pl.DataFrame:
     single = (pl.len().over(call) == 1) | pl.col("packet_mb").is_null()
     parts = pl.col("packet_mb") * pl.col("packets")
     used = packets.filter((pl.col("size_mb").fill_null(0) != 0) | (pl.col("time_ms").fill_null(0) != 0))
+    if used.is_empty():
+        return used
     _check_rates(used.unique(call, maintain_order=True), path, sink)
     sums = used.group_by(call).agg(pl.first("size_mb"), parts=parts.sum(), known=pl.col("packet_mb").count())
     off = (pl.col("parts") - pl.col("size_mb")).abs() > _TOLERANCE * pl.col("size_mb")
@@ -51,45 +54,41 @@ def links(matrix: pl.DataFrame, groups: Groups, path: Path, sink: Sink) -> pl.Da
     kinds = matrix["class"].unique().drop_nulls().to_list()
     operations = {kind: read_call_name(kind.rpartition("-")[0] or kind).operation for kind in kinds}
     is_total = pl.col("class").str.ends_with("-total")
-    ends = {"from": "source", "to": "destination"}
     wanted = is_total | pl.col("name").is_not_null()
-    rows = matrix.filter(wanted, pl.all_horizontal(pl.col("size_mb", "time_ms").is_not_null())).with_columns(
+    rows = matrix.filter(wanted, pl.col("size_mb").is_not_null(), pl.col("time_ms").is_not_null()).select(
+        "step",
+        "group",
+        "transport",
         operation=pl.col("class").replace_strict(operations, default=None, return_dtype=pl.String),
-        name=pl.when(is_total).then(None).otherwise("name"),
+        name=pl.when(~is_total).then("name"),
+        size_bytes=whole(pl.col("size_mb") * 1e6),
+        duration_ns=whole(pl.col("time_ms") * 1e6),
+        **_ranks_of(["source", "destination"], groups),
     )
-    rows = rows.with_columns(_ranks_of(rows, end, groups).alias(name) for name, end in ends.items())
-    placed = rows.drop_nulls([*ends])
+    placed = rows.drop_nulls(["source", "destination"])
     if lost := rows.height - placed.height:
         remedy = "Keep profiler_metadata.json with the profile: it lists the members of each group."
         sink.issue("warning", path, "links of groups with unknown members are left out", remedy, lost=lost)
-    call = ["step", "group", "operation", "name"]
-    key = [*call, "source", "destination"]
-    rows = placed.select(
-        *call,
-        "transport",
-        source="from",
-        destination="to",
-        size_bytes=whole(pl.col("size_mb") * 1e6),
-        duration_ns=whole(pl.col("time_ms") * 1e6),
-    )
-    return LINKS.shaped(rows.unique(key, keep="first", maintain_order=True).sort(key))
+    key = ["step", "group", "operation", "name", "source", "destination"]
+    return LINKS.shaped(placed.unique(key, keep="first", maintain_order=True).sort(key))
 
 
-def _ranks_of(links: pl.DataFrame, end: str, groups: Groups) -> pl.Series:
-    """The global ranks that stand at places (`end`) in the groups of some links; null for what is none.
+def _ranks_of(ends: Sequence[str], groups: Groups) -> dict[str, pl.Expr]:
+    """The global ranks that stand at places (`ends`) in the groups of links; null for what is none.
 
     The members of all groups stand in one column: a list of them for each row would be as large as the group times the
     number of links.
     """
     members = {key: ranks for key in sorted(groups.names) if (ranks := groups.members[key])}
-    every = pl.Series([rank for ranks in members.values() for rank in ranks], dtype=pl.Int32)
+    every = pl.lit(pl.Series([rank for ranks in members.values() for rank in ranks], dtype=pl.Int32))
     sizes = {key: len(ranks) for key, ranks in members.items()}
     firsts = dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
     first, size = (
         pl.col("group").replace_strict(values, default=None, return_dtype=pl.Int64) for values in (firsts, sizes)
     )
-    at = pl.when(pl.col(end) >= 0, pl.col(end) < size).then(first + pl.col(end))
-    return every.gather(links.select(at).to_series())
+    return {
+        end: every.gather(pl.when(pl.col(end) >= 0, pl.col(end) < size).then(first + pl.col(end))) for end in ends
+    }
 
 
 def _check_rates(frame: pl.DataFrame, path: Path, sink: Sink) -> None:

@@ -19,6 +19,15 @@ _TASK: Schema = {
     "calls": pl.String,
 }
 _CALL = {"track": pl.String, "calls": pl.String, "start_ns": pl.Int64, "call": pl.String, "until": pl.Int64}
+_KNOWN = (
+    *(
+        pl.col("members").list.get(pl.when(pl.col(end) >= 0).then(end), null_on_oob=True).alias(end)
+        for end in ("source", "destination")
+    ),
+    *(pl.when(~pl.col(kind).is_in(NO_TYPE)).then(kind).alias(kind) for kind in ("transport", "element_type")),
+    pl.when(~pl.col("link").is_in(NO_TYPE)).then(pl.col("link").str.to_uppercase()).alias("link"),
+)
+"""Ranks, and words that mean something, of tasks with the `members` of their group."""
 
 
 def communication_tasks(parts: pl.DataFrame, groups: Groups) -> pl.DataFrame:
@@ -38,13 +47,7 @@ def communication_tasks(parts: pl.DataFrame, groups: Groups) -> pl.DataFrame:
         {"group": list(known), "members": list(known.values())}, {"group": pl.String, "members": pl.List(pl.Int32)}
     )
     rows = parts.with_columns(key.alias("group")).join(members, on="group", how="left", maintain_order="left")
-    place = {end: pl.when(pl.col(end) >= 0).then(end) for end in ("source", "destination")}
-    rows = rows.with_columns(
-        *(pl.col("members").list.get(at, null_on_oob=True).alias(end) for end, at in place.items()),
-        *(pl.when(~pl.col(kind).is_in(NO_TYPE)).then(kind).alias(kind) for kind in ("transport", "element_type")),
-        link=pl.when(~pl.col("link").is_in(NO_TYPE)).then(pl.col("link").str.to_uppercase()),
-    )
-    return shaped(rows, COMMUNICATION_TASKS.stored_schema)
+    return shaped(rows.with_columns(*_KNOWN), COMMUNICATION_TASKS.stored_schema)
 
 
 class CallParts:

@@ -22,10 +22,26 @@ IS_KERNEL = (pl.col("kind") != "memory") & (pl.col("core").fill_null("") != CALL
 """Whether a row of `kernels` is a kernel, as the device and its totals count them, even if it communicates."""
 _API_LEVELS = {**{word: level for level, word in API_WORDS.items()}, "Communication": "communication"}
 _LAUNCH = {"correlation": pl.Int64, "layer": pl.Int32, "launch_start_ns": pl.Int64, "launch_end_ns": pl.Int64}
+_LAUNCHES = (pl.col("category") == "runtime") & pl.col("correlation").is_not_null()
+_LAUNCH_OF = {
+    "correlation": pl.col("correlation"),
+    "layer": pl.coalesce(
+        *(pl.when(pl.col("name").str.starts_with(word)).then(at) for at, word in enumerate(LAUNCH_LAYERS)),
+        pl.lit(len(LAUNCH_LAYERS)),
+    ),
+    "launch_start_ns": pl.col("start_ns"),
+    "launch_end_ns": pl.col("start_ns") + pl.col("duration_ns"),
+}
 _WORK = {name: dtype for name, dtype in COMPUTE.items() if not name.startswith("launch_")}
 """Work of the device before its launch is known."""
 _LAUNCHES_KEPT = 500_000
 """Device work may lag behind its launch by that many other launches."""
+_API_PARTS = pl.col("name").str.splitn("@", 2).struct
+_API_CALL = {
+    "level": _API_PARTS.field("field_0").replace_strict(_API_LEVELS, default=None),
+    "name": _API_PARTS.field("field_1"),
+}
+"""Level and name of an API call by its recorded name, e.g. `AscendCL@aclnnAdd`."""
 _FIGURES = {
     "count": pl.len(),
     "total_ns": pl.sum("duration_ns"),
@@ -46,15 +62,7 @@ class Launches:
         if host is None:
             return
         named = host.select("category", "correlation", "name", "start_ns", "duration_ns")
-        calls = named.filter((pl.col("category") == "runtime") & pl.col("correlation").is_not_null()).select(
-            "correlation",
-            layer=pl.coalesce(
-                *(pl.when(pl.col("name").str.starts_with(word)).then(at) for at, word in enumerate(LAUNCH_LAYERS)),
-                pl.lit(len(LAUNCH_LAYERS)),
-            ),
-            launch_start_ns="start_ns",
-            launch_end_ns=pl.col("start_ns") + pl.col("duration_ns"),
-        )
+        calls = named.filter(_LAUNCHES).select(**_LAUNCH_OF)
         calls = calls.sort("launch_start_ns", maintain_order=True)
         both = pl.concat([self.known.tail(_LAUNCHES_KEPT), calls]) if self.known.height else calls
         best = first_of_each(both.sort("layer", maintain_order=True), "correlation")
@@ -172,10 +180,8 @@ class Totals:
         self._sums.append(kernels.with_columns(level=pl.lit("kernel")))
         if host is not None:
             calls = host.select("category", "duration_ns", "name").filter(pl.col("category") == "runtime")
-            parts = pl.col("name").str.splitn("@", 2).struct
-            level = parts.field("field_0").replace_strict(_API_LEVELS, default=None)
             summed = calls.drop_nulls().group_by("name").agg(**_FIGURES)
-            self._sums.append(summed.with_columns(level=level, name=parts.field("field_1")))
+            self._sums.append(summed.with_columns(**_API_CALL))
 
     def frame(self, stated: pl.DataFrame) -> pl.DataFrame:
         """Rows of `operator_totals`: summed from events, and as stated for levels that have no events."""

@@ -14,19 +14,24 @@ from stepscope.tables import FLOWS, OPERATORS
 
 ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(")
 """Prefixes of framework ranges that are not operators: steps, optimizers, data loaders."""
+_IS_ANNOTATION = pl.any_horizontal(pl.col("name").str.starts_with(word) for word in ANNOTATIONS)
+_FRAMEWORK = {
+    "category": pl.when(_IS_ANNOTATION).then(pl.lit("annotation")).otherwise("category"),
+    # Ops outside autograd carry -1, ops on their own thread 0.
+    "sequence": pl.when(pl.col("sequence") >= 0).then("sequence"),
+    "forward_thread": pl.when(pl.col("forward_thread") > 0).then("forward_thread"),
+}
 _COMMUNICATION, _HARDWARE = pl.lit("Communication"), pl.lit("Ascend Hardware")
 _SLICE_OF_KERNEL = {"compute": "kernel", "communication": "communication", "memory": "memory"}
+_OF_KERNEL = {
+    "category": pl.col("kind").replace_strict(_SLICE_OF_KERNEL),
+    "process": pl.when(pl.col("core") == CALL_CORE).then(_COMMUNICATION).otherwise(_HARDWARE),
+}
 
 
 def framework_ranges(rows: pl.DataFrame) -> pl.DataFrame:
     """Ranges that the framework recorded, without frames of its profiler; `annotation` if they are not operators."""
-    is_annotation = pl.any_horizontal(pl.col("name").str.starts_with(word) for word in ANNOTATIONS)
-    known = rows.with_columns(
-        category=pl.when(is_annotation).then(pl.lit("annotation")).otherwise("category"),
-        # Ops outside autograd carry -1, ops on their own thread 0.
-        sequence=pl.when(pl.col("sequence") >= 0).then("sequence"),
-        forward_thread=pl.when(pl.col("forward_thread") > 0).then("forward_thread"),
-    )
+    known = rows.with_columns(**_FRAMEWORK)
     if not (known["category"] == "python").any():
         return known
     return known.filter((pl.col("category") != "python") | ~pl.col("name").str.contains(OWN_FRAME))
@@ -62,11 +67,7 @@ class SliceTables:
 
     def _new(self, piece: Piece, kernel_rows: pl.DataFrame) -> pl.DataFrame:
         """The ranges that start in a piece, in order of start."""
-        device = kernel_rows.with_columns(
-            self._threads(kernel_rows),
-            category=pl.col("kind").replace_strict(_SLICE_OF_KERNEL),
-            process=pl.when(pl.col("core") == CALL_CORE).then(_COMMUNICATION).otherwise(_HARDWARE),
-        )
+        device = kernel_rows.with_columns(self._threads(kernel_rows), **_OF_KERNEL)
         parts = []
         if (host := piece.of("host")) is not None:
             parts.append(host.with_columns(step=step_at(host["start_ns"], self._ranges, inside=True)))

@@ -242,14 +242,17 @@ def _parted(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def _counters(samples: pl.DataFrame) -> pl.DataFrame:
     """Samples of counters as rows of `counters`, named as those of a database."""
-    name = pl.col("name")
-    is_clock = name.is_in(layout.FREQUENCY)
-    part = name.str.to_lowercase().str.replace(r"/(throughput|hit rate)$", "").str.replace_all("[ /]+", "_")
-    unit = pl.when(pl.col("ratio").is_null()).then(pl.lit("_bytes_per_s")).otherwise(pl.lit("_hit_ratio"))
-    known = samples.filter(is_clock | name.str.contains(r"^(HBM|DDR|LLC)\b")).select(
-        time_ns="start_ns",
-        name=pl.when(is_clock).then(pl.lit("ai_core_frequency_mhz")).otherwise(part + unit),
-        device=_DEVICE,
-        value=pl.when(is_clock).then("mhz").otherwise(pl.coalesce(pl.col("mib_per_s") * (1 << 20), "ratio")),
-    )
-    return COUNTERS.shaped(known.drop_nulls(["time_ns", "value"]))
+    return COUNTERS.shaped(samples.filter(_IS_COUNTER).select(**_COUNTER).drop_nulls(["time_ns", "value"]))
+
+
+_COUNTED = pl.col("name")
+_IS_CLOCK = _COUNTED.is_in(layout.FREQUENCY)
+_IS_COUNTER = _IS_CLOCK | _COUNTED.str.contains(r"^(HBM|DDR|LLC)\b")
+_PART = _COUNTED.str.to_lowercase().str.replace(r"/(throughput|hit rate)$", "").str.replace_all("[ /]+", "_")
+_UNIT = pl.when(pl.col("ratio").is_null()).then(pl.lit("_bytes_per_s")).otherwise(pl.lit("_hit_ratio"))
+_COUNTER = {
+    "time_ns": pl.col("start_ns"),
+    "name": pl.when(_IS_CLOCK).then(pl.lit("ai_core_frequency_mhz")).otherwise(_PART + _UNIT),
+    "device": _DEVICE,
+    "value": pl.when(_IS_CLOCK).then("mhz").otherwise(pl.coalesce(pl.col("mib_per_s") * (1 << 20), "ratio")),
+}

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
@@ -64,10 +65,6 @@ class EventDecoder:
     def __init__(self, layout: Layout, places: Mapping[Place, int] | None = None) -> None:
         self._layout = layout
         self._places = {} if places is None else places
-        event, self._fields = _event_type(layout)
-        self._event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event)
-        self._events = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]
-        self._no_args = self._event.decode(b'{"args":{}}').args
         try:
             self._compiled: CompiledDecoder | None = CompiledDecoder(layout)
         except Refused:
@@ -115,9 +112,14 @@ class EventDecoder:
         end, rest = _array_end(text) if last else (len(text), b"")
         if end is not None:
             with suppress(*DECODE_ERRORS):
-                events = self._events.decode(b"[" + text[:end] + b"]")
+                events = self._types.events.decode(b"[" + text[:end] + b"]")
                 return self._sorted(Salvaged(events, ended=last, rest=rest))
-        return self._sorted(salvage(text, self._event.decode, last=last, offset=offset))
+        return self._sorted(salvage(text, self._types.event.decode, last=last, offset=offset))
+
+    @cached_property
+    def _types(self) -> _EventTypes:
+        """Made when a chunk is not clean: to make types takes longer than to read a small trace without them."""
+        return _EventTypes(self._layout)
 
     def _sorted(self, found: Salvaged) -> Decoded:
         buckets: list[list[Any]] = [[] for _ in (*self._layout.classes, None)]  # the last one is for events of no class
@@ -146,7 +148,7 @@ class EventDecoder:
     ) -> pl.DataFrame:
         made = [self._base(name, cls, events, places) for name in cls.base]
         if cls.args:
-            none = self._no_args
+            none = self._types.no_args
             made += self._arguments(cls.args, [none if a is None else a for a in _each("args", events)])
         return columns.usable(pl.DataFrame(made), cls.phases, problems)
 
@@ -166,7 +168,7 @@ class EventDecoder:
     def _arguments(self, wanted: tuple[Arg, ...], args: list[Any]) -> Iterable[pl.Series]:
         made: dict[str, pl.Series] = {}
         for arg in wanted:
-            one = _COLUMNS[arg.kind](arg.column, _each(self._fields[arg.key], args))
+            one = _COLUMNS[arg.kind](arg.column, _each(self._types.fields[arg.key], args))
             made[arg.column] = made[arg.column].fill_null(one) if arg.column in made else one
         return columns.arguments(made, wanted)
 
@@ -174,6 +176,17 @@ class EventDecoder:
 def _each(field: str, objects: list[Any]) -> list[Any]:
     """One field of many objects, without calling a Python function for each."""
     return list(map(attrgetter(field), objects))
+
+
+class _EventTypes:
+    """What decodes events of a layout in Python: one or a list of them."""
+
+    def __init__(self, layout: Layout) -> None:
+        one, self.fields = _event_type(layout)
+        """The name of the field in `args` for each key."""
+        self.event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(one)
+        self.events = msgspec.json.Decoder(list[one])  # type: ignore[valid-type]
+        self.no_args = self.event.decode(b'{"args":{}}').args
 
 
 def _event_type(layout: Layout) -> tuple[type[msgspec.Struct], dict[str, str]]:
