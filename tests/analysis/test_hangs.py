@@ -10,6 +10,9 @@ import pytest
 
 from stepscope import open_run
 from stepscope.advice import advise
+from stepscope.analysis.hangs.recorded_positions import NO_DUMP
+from stepscope.analysis.registry import Analysis
+from stepscope.run.supply import Supplier
 from tests.cli.calling import EXAMPLE, document, printed
 from tests.sources.flight_dumps import BASE_NS, Call, call, dump, receive, send, waits, write_dump, write_job
 
@@ -275,3 +278,18 @@ def test_dumps_beside_traces_are_told_first(tmp_path: Path, capsys: pytest.Captu
     assert told["findings"][0]["rule"] == "hang"
     assert {finding["rule"] for finding in told["findings"]} > {"hang"}
     assert document(capsys, "hangs", tmp_path)["tables"]["hangs"][0]["kind"] == "missing"
+
+
+def test_ranks_without_a_dump_are_asked_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    call_one = Supplier._call
+
+    def counted(self: Supplier, analysis: Analysis, options: Any, ranks: Any) -> Any:
+        asked.append((analysis.name, ranks))
+        return call_one(self, analysis, options, ranks)
+
+    monkeypatch.setattr(Supplier, "_call", counted)
+    run = open_run(EXAMPLE)
+
+    assert {str(reason) for reason in run.silent_ranks("recorded_positions").values()} == {NO_DUMP}
+    assert asked == [("recorded_positions", (0, 1, 2, 3))]

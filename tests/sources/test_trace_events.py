@@ -127,6 +127,13 @@ def test_keys_on_both_sides_of_the_events_make_the_header(tmp_path: Path, indent
     assert reading.issues == []
 
 
+def test_keys_before_the_events_may_be_longer_than_what_is_read_first(tmp_path: Path) -> None:
+    long = "x" * 200_000
+    reading = Reading(tmp_path, json.dumps({"environment": long, "traceEvents": [op("a"), op("b")], "after": 1}))
+    assert reading.names() == ["a", "b"]
+    assert reading.events.header == {"environment": long, "after": 1}
+
+
 @pytest.mark.parametrize("text", ["[]", '{"traceEvents": []}', '{"traceEvents":[ ] , "a":1}', "[ \n"])
 def test_a_trace_without_events_gives_none(tmp_path: Path, text: str) -> None:
     reading = Reading(tmp_path, text)

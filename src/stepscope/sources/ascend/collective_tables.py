@@ -49,12 +49,14 @@ def described_calls(
         device's row states it, `step_analysed` as the analysis does, and `on_device` if there is a device's row.
     """
     names = {name: read_call_name(name) for name in [*communication["name"], *calls["name"]] if name is not None}
-    facts = frame_of([
-        pl.Series("name", [*names], dtype=pl.String),
-        pl.Series("operation", [call.operation for call in names.values()], dtype=pl.String),
-        pl.Series("numbered", [call.sequence for call in names.values()], dtype=pl.Int64),
-        pl.Series("tagged", [call.tag and groups.of_tag(call.tag) for call in names.values()], dtype=pl.String),
-    ])
+    facts = frame_of(
+        [
+            pl.Series("name", [*names], dtype=pl.String),
+            pl.Series("operation", [call.operation for call in names.values()], dtype=pl.String),
+            pl.Series("numbered", [call.sequence for call in names.values()], dtype=pl.Int64),
+            pl.Series("tagged", [call.tag and groups.of_tag(call.tag) for call in names.values()], dtype=pl.String),
+        ]
+    )
     # A name occurs again only when a communicator is made anew, so the n-th is matched with the n-th.
     nth = pl.int_range(pl.len()).over("name")
     analysed = calls.sort("start_us").with_columns(nth=nth)

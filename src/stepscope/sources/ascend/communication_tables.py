@@ -86,9 +86,7 @@ def _ranks_of(ends: Sequence[str], groups: Groups) -> dict[str, pl.Expr]:
     first, size = (
         pl.col("group").replace_strict(values, default=None, return_dtype=pl.Int64) for values in (firsts, sizes)
     )
-    return {
-        end: every.gather(pl.when(pl.col(end) >= 0, pl.col(end) < size).then(first + pl.col(end))) for end in ends
-    }
+    return {end: every.gather(pl.when(pl.col(end) >= 0, pl.col(end) < size).then(first + pl.col(end))) for end in ends}
 
 
 def _check_rates(frame: pl.DataFrame, path: Path, sink: Sink) -> None:

@@ -29,6 +29,8 @@ _BOM = b"\xef\xbb\xbf"
 _TAIL_BYTES = 1 << 16
 _EVENT_BYTES = 1 << 12
 """Most events are shorter than that."""
+_FIRST_BYTES = 1 << 16
+"""Few traces have more in front of their events. What is read of the events themselves is copied."""
 _READ_BYTES = 1 << 20
 _MOST_TRIES = 100
 """Keys named `traceEvents` before which everything is decoded; before further ones, only brackets are counted."""
@@ -79,7 +81,7 @@ class Chunker:
         text, searched, tries = b"", 0, 0
         depth = _Depth()
         while True:
-            more = self._stream.read(_READ_BYTES)
+            more = self._stream.read(_READ_BYTES if text else _FIRST_BYTES)
             text += more
             start = len(text) - len(text.removeprefix(_BOM).lstrip(b" \t\r\n"))
             if start == len(text):
@@ -119,8 +121,13 @@ class Chunker:
                 memory = self._rooms.pop() if self._rooms else mmap(-1, self._chunk_bytes)
                 room = memoryview(memory)
                 room[:held] = self._held
-                filled = held + self._stream.read_into(room[held:])
-                cut = last_boundary(room[held:]) if filled == len(room) else None
+                filled = held
+                while filled < len(room) and (count := self._stream.read_into(room[filled:])):
+                    filled += count
+                if filled < len(room):  # the end of the file
+                    yield Chunk(self._offset, room[:filled], last=True, gap=gap)
+                    return
+                cut = last_boundary(room[held:])
                 if cut is not None:  # the usual case, without copying the text twice
                     end, start = (held + place for place in cut)
                     self._held, next_gap = bytes(room[start:]), bytes(room[end:start])
