@@ -98,3 +98,27 @@ def test_a_call_hands_on_what_it_gains_as_far_as_the_next_could_begin_sooner(sla
 
     assert found["gained"].to_list() == [gained]
     assert gained_ns(pl.DataFrame([{**known, **second, "awaited_ns": 10}]), "excess")["gained"].to_list() == [10]
+
+
+def test_calls_outside_of_steps_are_no_step_of_transmission() -> None:
+    """Twelve calls of 10 ns in each of two steps, and as many of 90 before the first."""
+    rows = [
+        {"start_ns": 1000 * at + (1000 - length) * (step == 2), "duration_ns": length, "step": step}
+        for at, (step, length) in enumerate(
+            (step, 90 if step is None else 10) for step in (None, 1, 2) for _ in range(12)
+        )
+    ]
+    call = {"operation": "all_reduce", "name": "call", "on_device": True, "size_bytes": 8, "group": "dp"}
+    calls = pl.DataFrame([{**row, **call, "sequence": at} for at, row in enumerate(rows)]).with_row_index("collective")
+    times = {"start_ns": [12000, 24000], "end_ns": [24000, 36000]}
+    steps = {"step": [1, 2], **times, **{f"window_{side}": at for side, at in times.items()}, "window": ["device"] * 2}
+    tables = {
+        "collectives": COLLECTIVES.conform(calls),
+        "kernels": KERNELS.frame(kernel=[0], start_ns=[12000], duration_ns=[1], kind=["compute"], name=["k"], step=[1]),
+        "steps": STEPS.conform(pl.DataFrame(steps)),
+        "ranks": RANKS.conform(pl.DataFrame({"host": ["h"], "device_kind": ["cuda"]})),
+    }
+
+    (row,) = Run.from_frames({0: tables, 1: tables}).analyse("transmission").to_dicts()
+
+    assert (row["calls"], row["transmit_ns"], row["best_ns"]) == (12, 10, 10)

@@ -106,6 +106,20 @@ def test_calls_before_the_first_mark_are_no_step(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["rank_communication", "rank_calls"])
+def test_a_first_step_that_means_of_steps_leave_out_is_left_out(name: str) -> None:
+    usual = make_run(steps=4)
+    frames = {rank.rank: {table: rank.table(table).collect() for table in rank.rows} for rank in usual.ranks}
+    early = pl.when(pl.col("step") == 1).then(2000 * MS).otherwise(0)
+    for tables in frames.values():
+        tables["steps"] = tables["steps"].with_columns(pl.col("start_ns", "window_start_ns") - early)
+    run = Run.from_frames(frames)
+
+    assert run.analyse("left_out_steps")["step"].to_list() == [1] * 4
+    assert set(run.analyse(name)["steps"]) == {3}
+    assert set(run.analyse(name, by_step=True)["step"]) == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("name", ["rank_communication", "rank_calls"])
 def test_the_parts_of_a_mean_add_up_where_the_waiting_of_a_step_is_unknown(name: str) -> None:
     rows = marked((1, 10, 4), (2, 4, None)).analyse(name)
 

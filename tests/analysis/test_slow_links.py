@@ -38,6 +38,14 @@ def test_a_slow_link_is_named_once_with_its_bandwidth() -> None:
     assert found["cost_ns"].item() > 1_000_000
 
 
+def test_what_went_over_links_outside_of_steps_is_no_step() -> None:
+    rows = links(8, {(0, 1): 0.35})
+    before = rows.with_columns(pl.lit(None, pl.Int32).alias("step"), pl.col("duration_ns") * 3)
+
+    assert slow_links(pl.concat([before, rows])).equals(slow_links(rows))
+    assert slow_links(before)["steps"].to_list() == [1]
+
+
 def test_two_slow_links_are_both_named() -> None:
     found = slow_links(links(8, {(0, 1): 0.5, (4, 6): 0.4}))
 

@@ -105,3 +105,17 @@ def test_in_a_step_without_waiting_the_median_knows_it() -> None:
 def test_a_rank_alone_waits_for_nobody_that_is_known() -> None:
     with pytest.raises(Unavailable, match="no communication was matched"):
         job(ranks=1).analyse("waits")
+
+
+def test_waits_outside_of_steps_are_of_no_step() -> None:
+    every = two_by_two({1: LATE})
+    frames = {rank.rank: {name: rank.table(name).collect() for name in rank.rows} for rank in every.ranks}
+    for tables in frames.values():
+        calls = tables["collectives"]
+        tables["collectives"] = calls.with_columns(step=pl.when(pl.col("step") > 0).then("step"))
+        tables["steps"] = tables["steps"].filter(pl.col("step") > 0)
+
+    rows = Run.from_frames(frames).analyse("waits")
+
+    assert set(rows["steps"]) == {2}
+    assert rows["mean_ns"].to_list() == every.analyse("waits")["mean_ns"].to_list()

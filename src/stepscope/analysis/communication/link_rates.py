@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.methods.numbering import numbered
+from stepscope.analysis.methods.step_windows import count_steps
 
 LINK = ["rank_a", "rank_b", "transport"]
 _DIRECTED = ["source", "destination", "transport"]
@@ -64,7 +65,7 @@ def pairs_of(timed: pl.DataFrame, enough: int, *, by_step: bool = False) -> pl.D
         .agg(
             pl.col(_DIRECTED).first(),
             pl.col("size_bytes", "duration_ns").sum(),
-            steps=pl.col("step").n_unique(),
+            steps=count_steps().fill_null(1),
             typical_ns=pl.col("typical_ns").sum(),
         )
         .with_columns(rate=pl.col("size_bytes") / pl.col("duration_ns"), **_ends())

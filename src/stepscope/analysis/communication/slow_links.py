@@ -9,6 +9,7 @@ from stepscope.analysis.communication.gains import GAINS, gains
 from stepscope.analysis.communication.link_costs import link_costs
 from stepscope.analysis.communication.suspected_links import UNITS
 from stepscope.analysis.methods.link_cuts import ENDS
+from stepscope.analysis.methods.step_windows import count_steps
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column, schema_of
 
@@ -86,7 +87,7 @@ def slow_links(
     rows = rows.with_columns(number=pl.coalesce("number", pl.col("suspect")))
     size, length = pl.col("size_bytes").sum(), pl.col("duration_ns").sum()
     one = pl.col("suspect").n_unique() == 1
-    steps = pl.col("step").n_unique()
+    steps = count_steps().fill_null(1)
     found = rows.group_by("number", maintain_order=True).agg(
         pl.when(one).then(pl.col("unit").first()).otherwise(pl.lit("links")).alias("unit"),
         pl.when(one).then(pl.col("host").first()).alias("host"),

@@ -12,6 +12,7 @@ from stepscope.analysis.communication.comparable_calls import Limits as SizeLimi
 from stepscope.analysis.communication.exposed_calls import gained_ns
 from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.methods.step_windows import count_steps, without_unmarked
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
 from stepscope.tables.base import Column
@@ -55,7 +56,7 @@ def transmission(
     Returns:
         One row per group and kind of call, those that computing awaits longest first.
     """
-    matched = matched_calls(arrival)
+    matched = without_unmarked(matched_calls(arrival))
     calls = sized_calls(matched, links, ranks, limits.alike_factor).with_columns(
         best_ns=pl.when(pl.len().over(SAME) >= limits.calls).then(
             pl.col("transmit_ns").quantile(limits.best_quantile, "lower").over(SAME)
@@ -63,7 +64,7 @@ def transmission(
     )
     calls = calls.with_columns(excess_ns=(pl.col("transmit_ns") - pl.col("best_ns")).clip(lower_bound=0))
     awaited = _awaited(calls, exposed_calls)
-    steps = pl.col("step").n_unique().clip(lower_bound=1)
+    steps = count_steps().fill_null(1)
     kinds = (
         calls.join(awaited, on=CALL, how="left", maintain_order="left")
         .group_by("group", *SAME)

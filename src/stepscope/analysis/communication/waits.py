@@ -8,6 +8,7 @@ from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.communication.comparable_calls import group_names
 from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.methods.step_windows import count_steps
 from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
@@ -72,8 +73,9 @@ def waits(
     roots = _roots(calls)
     waited = calls.join(roots, on="call").filter((pl.col("rank") != pl.col("for_rank")) & (pl.col("waited") > 0))
     keys = ["rank", "for_rank", "root_rank", "group"]
-    counted = known.group_by("rank").agg(steps=pl.col("step").fill_null(0).n_unique().cast(pl.Int64))
-    by_step = waited.group_by(*keys, "step").agg(pl.col("waited").sum(), calls=pl.len().cast(pl.Int64))
+    counted = known.group_by("rank").agg(steps=count_steps().fill_null(1), has_steps=pl.col("step").count() > 0)
+    in_steps = waited.join(counted, on="rank").filter(pl.col("step").is_not_null() | ~pl.col("has_steps"))
+    by_step = in_steps.group_by(*keys, "step").agg(pl.col("waited").sum(), calls=pl.len().cast(pl.Int64))
     return (
         by_step.group_by(keys)
         .agg(
@@ -120,7 +122,7 @@ def _waits(known: pl.DataFrame, activity: pl.DataFrame | None) -> pl.DataFrame:
         "last_ns",
         "for_rank",
         "wait_ns",
-        pl.col("step").fill_null(0),
+        "step",
         pl.col("call").cast(pl.Int64).alias("number"),
         at_ns=pl.col("start_ns") + pl.col("offset_ns"),
     )

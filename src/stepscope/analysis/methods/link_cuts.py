@@ -23,7 +23,7 @@ _AMONG = ["step", "group"]
 
 def between_ranks(links: pl.LazyFrame) -> pl.DataFrame:
     """Rows of `links` that are totals of a link between different ranks, with its ends (`first`, `second`): the columns
-    that are compared. There may be millions of them."""
+    that are compared. There may be millions of them. What ranks with steps move outside of these is left out."""
     return _between_ranks(links).collect()
 
 
@@ -49,12 +49,15 @@ def beside(links: pl.LazyFrame, slow: pl.DataFrame) -> pl.DataFrame:
 
 
 def _between_ranks(links: pl.LazyFrame) -> pl.LazyFrame:
+    marked = links.group_by("rank").agg(has_steps=pl.col("step").count() > 0, has_others=pl.col("step").has_nulls())
+    some = marked.filter(pl.col("has_steps") & pl.col("has_others")).collect(engine="streaming")["rank"]
     return links.filter(
+        pl.col("step").is_not_null() | ~pl.col("rank").is_in(some.to_list()),
         (pl.col("source") != pl.col("destination"))
         & (pl.col("transport") != "LOCAL")
         & (pl.col("duration_ns") > 0)
         & (pl.col("size_bytes") > 0)
-        & pl.col("name").is_null()
+        & pl.col("name").is_null(),
     ).select(
         *("step", "group", "operation", "source", "destination", "transport", "size_bytes", "duration_ns"),
         first=pl.min_horizontal("source", "destination"),
@@ -63,9 +66,9 @@ def _between_ranks(links: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def steps_of(links: pl.LazyFrame) -> int:
-    """In how many steps anything went over links between different ranks; what is in no step counts as one."""
-    found: int = _between_ranks(links).select(pl.col("step").n_unique()).collect(engine="streaming").item()
-    return found
+    """In how many steps anything went over links between different ranks; if none is known, one."""
+    found: int = _between_ranks(links).select(pl.col("step").drop_nulls().n_unique()).collect(engine="streaming").item()
+    return max(found, 1)
 
 
 class LinkCuts:

@@ -65,6 +65,8 @@ def count_steps() -> pl.Expr:
 
 def without_unmarked(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows without those outside of all steps (e.g. before the first mark) of ranks that have rows of steps."""
+    if not rows["step"].null_count():  # nearly always; there may be millions of them
+        return rows
     return rows.filter(pl.col("step").is_not_null() | (pl.col("step").count().over("rank") == 0))
 
 
