@@ -10,6 +10,7 @@ from stepscope.report.sentences import Sentence, spoken
 from stepscope.report.time_split import (
     LEAST_SHARE,
     PARTS,
+    Stages,
     Waits,
     average_step,
     narrow_step,
@@ -149,12 +150,25 @@ def test_exposed_communication_is_split_where_all_members_are_known() -> None:
     assert waits_of(segments(0, 0, 0), late) is None
 
 
+@pytest.mark.parametrize(("slow", "split"), [([], Waits(0.1, 0.4, [2], 0.5)), ([1], Waits(0.6, 0.4, [1]))])
+def test_waits_between_pipeline_stages_are_late_only_for_ranks_known_to_be_slow(slow: list[int], split: Waits) -> None:
+    rows = {"rank": [0, 2, 3], "for_rank": [1, 1, 2], "root_rank": [1, 1, 2], "mean_ns": [30, 30, 6]}
+    places = pl.DataFrame({"rank": [0, 1, 2, 3], "stage": [0, 1, 2, 2]})
+    stages = Stages(places, pl.DataFrame({"stage_wait_ns": [20, 30]}), slow)
+
+    assert waits_of(segments(60, 40, 0), pl.DataFrame(rows), stages) == split
+
+
 @pytest.mark.parametrize(
     ("waits", "said"),
     [
         (
             Waits(0.75, 0.25, [3]),
             "40% exposed communication (30% waiting for rank 3, 10% transmission), ",
+        ),
+        (
+            Waits(0.25, 0.25, [3], 0.5),
+            "40% exposed communication (20% waiting for other stages, 10% waiting for rank 3, 10% transmission), ",
         ),
         (Waits(0.75, 0.25), "40% exposed communication (30% waiting, 10% transmission), "),
         (Waits(0.0, 1.0), "40% exposed communication (40% transmission), "),

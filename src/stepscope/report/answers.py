@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from stepscope.advice import RULES, Finding, advise
+from stepscope.analysis.rank_lists import listed
 from stepscope.errors import Unavailable
 from stepscope.pages.answering import Answered, answer
 from stepscope.pages.job import PAGE
 from stepscope.pages.replayed import replayed_steps
 from stepscope.report.sentences import Sentence, counted
-from stepscope.report.time_split import Waits, waits_of
+from stepscope.report.time_split import Stages, Waits, waits_of
 from stepscope.run.narrow_windows import narrow_step_ns
 
 if TYPE_CHECKING:
@@ -119,6 +120,19 @@ def _not_compared(run: Run) -> list[int]:
 
 def _waits(run: Run) -> Waits | None:
     try:
-        return waits_of(run.analyse("segments"), run.whole.analyse("waits"))
+        return waits_of(run.analyse("segments"), run.whole.analyse("waits"), _stages(run))
     except Unavailable:
         return None
+
+
+def _stages(run: Run) -> Stages | None:
+    """What is known of pipeline stages; None without any."""
+    try:
+        places, waits = run.whole.analyse("pipeline_places"), run.analyse("pipeline_waits")
+    except Unavailable:
+        return None
+    try:
+        slow = run.whole.analyse("slow_ranks")["ranks"].to_list()
+    except Unavailable:
+        slow = []
+    return Stages(places, waits, [rank for text in slow for rank in listed(text)])

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.advice.finding import per_of
-from stepscope.analysis.communication.late_ranks import late_ranks
+from stepscope.analysis.communication.late_ranks import late_ranks, lateness
 from stepscope.analysis.methods.statistics import median
 from stepscope.present import duration
 from stepscope.report.sentences import Sentence
@@ -31,24 +31,46 @@ class Waits:
     """How exposed communication splits.
 
     Args:
-        wait_ratio: The share of it that is waiting for other ranks.
+        wait_ratio: The share of it that is waiting for other ranks, without `stage_ratio`.
         transmit_ratio: The share that is transmission.
         late: The ranks for which the others mostly wait; empty if there are many.
+        stage_ratio: The share that is waiting for other pipeline stages, as their schedule asks for.
     """
 
     wait_ratio: float
     transmit_ratio: float
     late: list[int] = field(default_factory=list)
+    stage_ratio: float = 0.0
 
 
-def waits_of(segments: pl.DataFrame, waits: pl.DataFrame | None) -> Waits | None:
+@dataclass(frozen=True)
+class Stages:
+    """What is known of the stages of a pipeline.
+
+    Args:
+        places: The answer `pipeline_places`.
+        waits: The answer `pipeline_waits`.
+        slow: Ranks that are slow by `slow_ranks`.
+    """
+
+    places: pl.DataFrame
+    waits: pl.DataFrame
+    slow: list[int] = field(default_factory=list)
+
+
+def waits_of(segments: pl.DataFrame, waits: pl.DataFrame | None, stages: Stages | None = None) -> Waits | None:
     """How exposed communication splits into waiting and transmission; None if that is not known."""
     sums = segments.select(pl.col("wait_ns", "transmit_ns", "unsplit_ns").sum().cast(pl.Float64)).row(0)
     waiting, transmission, unsplit = sums
     if waits is None or not sum(sums) or unsplit > UNSPLIT_SHARE * sum(sums):
         return None
-    late = late_ranks(waits, waits["rank"].n_unique())
-    return Waits(waiting / sum(sums), transmission / sum(sums), late)
+    if stages is None:
+        return Waits(waiting / sum(sums), transmission / sum(sums), late_ranks(waits, waits["rank"].n_unique()))
+    known = lateness(waits, stages.places, stages.slow)
+    late, between = late_ranks(known, waits["rank"].n_unique()), 0.0
+    if known.height < waits.height:
+        between = min(float(stages.waits["stage_wait_ns"].sum()), waiting)
+    return Waits((waiting - between) / sum(sums), transmission / sum(sums), late, between / sum(sums))
 
 
 def average_step(steps: pl.DataFrame, averages: pl.DataFrame, waits: Waits | None = None) -> Sentence:
@@ -109,6 +131,7 @@ def _communication(share: float, waits: Waits | None) -> Sentence:
         return Sentence("unsplit_communication", {"ratio": share})
     waiting, transmission = share * waits.wait_ratio, share * waits.transmit_ratio
     parts = (
+        Sentence("stage_waiting", {"ratio": share * waits.stage_ratio}),
         Sentence("waiting", {"ratio": waiting, "late": waits.late or None}),
         Sentence("transmission", {"ratio": transmission}),
     )

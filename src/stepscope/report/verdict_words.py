@@ -92,6 +92,7 @@ SENTENCES = {
     "split_communication": Text(
         "{ratio:percent} exposed communication[ ({parts})]", "未掩盖的通信 {ratio:percent}[（{parts}）]"
     ),
+    "stage_waiting": Text("{ratio:percent} waiting for other stages", "等待其他阶段 {ratio:percent}"),
     "waiting": Text("{ratio:percent} waiting[ for {late:ranks}]", "等待[ {late:ranks}] {ratio:percent}"),
     "transmission": Text("{ratio:percent} transmission", "传输 {ratio:percent}"),
     "memory_not_overlapped_ns": Text("{ratio:percent} exposed memory operations", "未掩盖的内存操作 {ratio:percent}"),

@@ -10,9 +10,9 @@ import polars as pl
 from stepscope.advice.finding import CPU, Finding, per_of, platform_of
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
-from stepscope.analysis.communication.late_ranks import late_ranks
+from stepscope.analysis.communication.late_ranks import MOST, late_ranks, lateness
 from stepscope.analysis.methods.statistics import median
-from stepscope.analysis.rank_lists import listed_ranks
+from stepscope.analysis.rank_lists import listed, listed_ranks
 from stepscope.limits import limit
 
 
@@ -123,6 +123,8 @@ def exposed_communication(
     slow_links: pl.DataFrame | None,
     slow_groups: pl.DataFrame | None,
     ranks: pl.LazyFrame | None = None,
+    pipeline_places: pl.DataFrame | None = None,
+    slow_ranks: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report transmission that is not hidden by computing, without the time that ranks wait for each other.
@@ -148,7 +150,7 @@ def exposed_communication(
     if not split:
         yield Finding("exposed-communication", "unsplit", parameters, per=per, evidence=evidence)
         return
-    late = [] if waits is None else late_ranks(waits, breakdown["rank"].n_unique())
+    late = [] if waits is None else _late(waits, pipeline_places, slow_ranks, breakdown["rank"].n_unique())
     has_waited = waiting >= 1
     parameters |= {"wait_ns": waiting if has_waited else None, "late": late if has_waited and late else None}
     excess = _excess_ns(transmission, limits)
@@ -168,6 +170,14 @@ def exposed_communication(
         evidence={**evidence, "late_ranks": late},
         most="medium",  # a noisy network has better calls, too
     )
+
+
+def _late(waits: pl.DataFrame, places: pl.DataFrame | None, slow: pl.DataFrame | None, ranks: int) -> list[int]:
+    """For whom most of the waiting is; nobody if most of it is what the schedule of a pipeline asks for."""
+    blamed = [] if slow is None else [rank for text in slow["ranks"] for rank in listed(text)]
+    known = lateness(waits, places, blamed)
+    of_all = int(known["mean_ns"].sum()) >= MOST * int(waits["mean_ns"].sum())
+    return late_ranks(known, ranks) if of_all else []
 
 
 def _on_one_host(ranks: pl.LazyFrame | None) -> bool:
