@@ -119,6 +119,15 @@ def test_a_first_step_that_means_of_steps_leave_out_is_left_out(name: str) -> No
     assert set(run.analyse(name, by_step=True)["step"]) == {1, 2, 3, 4}
 
 
+def test_time_in_which_calls_overlap_is_told() -> None:
+    run = marked((1, 1500, None), (1, 2500, None), (1, 100, None), (2, 10, None))
+
+    rows = run.analyse("rank_communication", by_step=True)
+
+    # from 1000 to 1500 beside the first call, and the third wholly beside the second
+    assert rows.select("step", "total_ns", "overlap_ns").rows() == [(1, 4100, 600), (2, 10, 10)]
+
+
 @pytest.mark.parametrize("name", ["rank_communication", "rank_calls"])
 def test_the_parts_of_a_mean_add_up_where_the_waiting_of_a_step_is_unknown(name: str) -> None:
     rows = marked((1, 10, 4), (2, 4, None)).analyse(name)

@@ -8,7 +8,7 @@ from stepscope.pages.base import STAGE, Derived, Option, Page, Section
 from stepscope.pages.job import calls
 from stepscope.pages.layout import LAYOUT
 from stepscope.pages.links import BY_STEP, FILTERS, LINK_OPTIONS, of_mean
-from stepscope.pages.sources import differing, left_out, source_of, together, unknown_waits
+from stepscope.pages.sources import differing, left_out, overlapping, source_of, together, unknown_waits
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,7 +37,7 @@ PAGE = Page(
             derived=_of_ranks,
             takes={"stage": "stage", **_MEAN},
             hidden=("parts_by", "left_out"),
-            notes=together(left_out, differing("communication", "waiting")),
+            notes=together(overlapping, left_out, differing("communication", "waiting")),
         ),
         Section("communication", "Communication by group, operation and size", derived=calls, notes=unknown_waits),
         Section("rank_calls", "Operators of each rank", derived=_of_ranks, takes=_MEAN, hidden=("group", "parts_by")),

@@ -48,6 +48,24 @@ def together(*notes: Callable[[Run, pl.DataFrame], Iterable[str]]) -> Callable[[
     return lambda run, found: (note for kind in notes for note in kind(run, found))
 
 
+OVERLAP = 0.05
+"""Share of the time of a rank's calls from which it is told that they overlap."""
+
+
+def overlapping(run: Run, found: pl.DataFrame) -> Iterable[str]:  # noqa: ARG001 - one signature for all
+    """Notes of a section of ranks: whose calls overlap, so that their times sum up to more than passes."""
+    known = found.drop_nulls("overlap_ns")
+    rows = known.filter(known["overlap_ns"] >= OVERLAP * known["total_ns"].clip(1)).sort("overlap_ns", descending=True)
+    if rows.is_empty():
+        return
+    row, ranks = rows.row(0, named=True), rows["rank"].n_unique()
+    took = f"{duration(row['total_ns'])}" + ("" if row["step"] is None else f" in {{step}} {row['step']}")
+    yield (
+        f"Calls of {ranks} {'rank' if ranks == 1 else 'ranks'} overlap, and `total` counts each of them: those of rank "
+        f"{row['rank']} take {took}, in which {duration(row['total_ns'] - row['overlap_ns'])} pass."
+    )
+
+
 _LEFT_OUT = {
     "long": "is far longer than the others",
     "unmeasured": "is the first that was recorded, so that its interval is unknown",

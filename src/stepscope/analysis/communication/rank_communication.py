@@ -38,9 +38,16 @@ COLUMNS = columns(
     _STEPS,
     Column("calls", "float64", "Number of calls in a step; null if only totals were recorded."),
     *_TIMES,
+    Column(
+        "overlap_ns",
+        "int64",
+        "Part of `total_ns` that counts more than once, as an earlier call of the rank runs meanwhile; null if stated.",
+        title="overlap",
+        importance=20,
+    ),
     _BY,
     LEFT_OUT,
-    nulls=f"{_NULLS} host device stage calls left_out",
+    nulls=f"{_NULLS} host device stage calls overlap_ns left_out",
     keep="rank step total_ns wait_ns transmit_ns wait_ratio calls stage",
 )
 
@@ -96,10 +103,11 @@ def rank_communication(
         .join(named, on=["rank", "step"], how="left", nulls_equal=True)
         .with_columns(parts_by=pl.lit("stated"))
     )
-    parts = [stated]
+    parts = [stated.with_columns(overlap_ns=pl.lit(None, pl.Int64))]
     if arrival is not None:
         own = arrival.join(stated.select("rank").unique(), on="rank", how="anti", maintain_order="left")
-        parts.append(of_calls(own, ["rank", "step"]).with_columns(parts_by=pl.lit("timeline")))
+        of = of_calls(own, ["rank", "step"]).with_columns(parts_by=pl.lit("timeline"))
+        parts.append(of.join(_overlaps(own), on=["rank", "step"], how="left", nulls_equal=True))
     every = without_unmarked(pl.concat(parts, how="diagonal_relaxed"))
     keys = ["rank", "parts_by"]
     is_mean = chosen is None and not (with_first or by_step)
@@ -193,6 +201,17 @@ def of_calls(calls: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     )
 
 
+def _overlaps(calls: pl.DataFrame) -> pl.DataFrame:
+    """How long calls of a rank run beside one that began before them: `rank`, `step`, `overlap_ns`."""
+    before = pl.col("end_ns").cum_max().shift(1).over("rank")
+    beside = pl.min_horizontal("end_ns", before) - pl.col("start_ns")
+    ordered = calls.select("rank", "step", "start_ns", "end_ns").sort("rank", "start_ns", "end_ns")
+    marked = ordered.with_columns(
+        overlap_ns=pl.when(before.is_not_null()).then(beside.clip(lower_bound=0)).otherwise(0)
+    )
+    return marked.group_by("rank", "step").agg(pl.col("overlap_ns").sum())
+
+
 def _averaged(rows: pl.DataFrame, keys: list[str], *, by_step: bool) -> pl.DataFrame:
     """Rows of steps, or their mean; an operator's is of the steps that have it.
 
@@ -203,6 +222,7 @@ def _averaged(rows: pl.DataFrame, keys: list[str], *, by_step: bool) -> pl.DataF
     """
     if rows.is_empty():
         raise Unavailable("no communication was recorded")
+    sums = [name for name in (*SUMS, "overlap_ns") if name in rows.columns]
     if by_step:
         mean = rows.with_columns(pl.col("calls").cast(pl.Float64), steps=pl.lit(1, pl.Int64))
     else:
@@ -210,7 +230,7 @@ def _averaged(rows: pl.DataFrame, keys: list[str], *, by_step: bool) -> pl.DataF
             pl.lit(None, pl.Int32).alias("step"),
             pl.len().cast(pl.Int64).alias("steps"),
             pl.col("calls").mean(),
-            *(rounded(sum_known(name) / pl.len()) for name in SUMS),
+            *(rounded(sum_known(name) / pl.len()) for name in sums),
         )
     known = pl.col("wait_ns") + pl.col("transmit_ns")
     return mean.with_columns(wait_ratio=pl.when(known > 0).then(pl.col("wait_ns") / known))
