@@ -42,12 +42,12 @@ SENTENCES = {
         "Slow ranks and links were looked for in the last {replayed} of {steps} {per:nouns} only: more do not fit into "
         "memory (limit operations of replayed_steps).",
         "只在最后 {replayed} {per:noun}（共 {steps} {per:noun}）中查找慢 rank 和慢链路：更多的放不进内存"
-        "（replayed_steps 的上限 operations）。",
+        "（replayed_steps 的上限 `operations`）。",
     ),
     "none_replayed": Text(
         "Slow ranks and links were not looked for: a single {per:noun} of all ranks does not fit into memory (limit "
         "operations of replayed_steps).",
-        "没有查找慢 rank 和慢链路：所有 rank 的一{per:noun}放不进内存（replayed_steps 的上限 operations）。",
+        "没有查找慢 rank 和慢链路：所有 rank 的一{per:noun}放不进内存（replayed_steps 的上限 `operations`）。",
     ),
     "nothing": Text("Nothing stands out[ on {selected:ranks}].", "[{selected:ranks} 上]没有突出的问题。"),
     "long_step": _LONG + _SHARE,
