@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.analysis.columns import columns
 from stepscope.analysis.device.operator_launches import NO_OPERATORS, SEQUENCE
 from stepscope.analysis.methods.kernel_lists import as_text, callers, numbered_kernels, sequences
-from stepscope.analysis.methods.launch_owners import outermost, owners, parents
+from stepscope.analysis.methods.launch_owners import Parents, outermost, owners
 from stepscope.analysis.registry import analysis, ranks_of, without_rows
 from stepscope.errors import Unavailable, there_are
 from stepscope.sources.ancestors import climb
@@ -58,7 +58,8 @@ def kernel_sequences(
     owned = owners(kernels, operators, slices)
     if unknown := without_rows(ranks, owned):
         raise Unavailable(NO_OPERATORS, of=unknown)
-    under = [_under(rank, part, roots, slices) for (rank,), part in _by_rank(owned)]
+    parents = Parents(slices, owned["rank"])
+    under = [_under(rank, part, roots, parents) for (rank,), part in _by_rank(owned)]
     rows, names = numbered_kernels(kernels, pl.concat([owned.clear(), *under]))
     called = callers(operators, sequences(rows), "name", "duration_ns")
     named = called.filter(pl.col("kernels") >= shortest)
@@ -78,10 +79,10 @@ def _by_rank(rows: pl.DataFrame) -> list[tuple[tuple[object, ...], pl.DataFrame]
     return list(rows.partition_by("rank", as_dict=True, maintain_order=True).items())
 
 
-def _under(rank: object, owned: pl.DataFrame, roots: pl.DataFrame, slices: pl.LazyFrame) -> pl.DataFrame:
+def _under(rank: object, owned: pl.DataFrame, roots: pl.DataFrame, parents: Parents) -> pl.DataFrame:
     """The same work as that of the outermost wanted operators around it."""
     own = roots.filter(pl.col("rank") == rank)["slice"]
-    parent = parents(slices, rank, own, owned["slice"])
+    parent = parents.of(rank, own, owned["slice"])
     return owned.with_columns(climb(owned["slice"], parent, outermost(own, parent)).alias("slice")).drop_nulls("slice")
 
 

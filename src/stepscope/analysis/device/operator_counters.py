@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns
-from stepscope.analysis.methods.launch_owners import outermost, owners, parents
+from stepscope.analysis.methods.launch_owners import Parents, innermost, outermost, owners
 from stepscope.analysis.methods.names import names_of
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.errors import Unavailable
@@ -132,12 +132,8 @@ def _at_launches(counters: pl.LazyFrame, operators: pl.LazyFrame, slices: pl.Laz
     keys = ["rank", "time_ns"]
     at = calls.join(moments.lazy(), on=keys, how="semi").collect().sort("slice")
     launches = at.unique(keys, keep="first", maintain_order=True)
-    parts = [launches.clear()]
-    for (rank,), own in launches.partition_by("rank", as_dict=True, maintain_order=True).items():
-        wanted = operators.filter(pl.col("rank") == rank).select("slice").collect()["slice"]
-        parent = parents(slices, rank, own["slice"], wanted)
-        parts.append(own.with_columns(climb(own["slice"], parent, wanted).alias("slice")))
-    named = _named(pl.concat(parts).drop_nulls("slice"), operators, slices, outer=outer)
+    owned = innermost(launches, operators, slices).drop_nulls("slice")
+    named = _named(owned, operators, slices, outer=outer)
     rows = samples.rename({"name": "counter"}).join(named.select(*keys, "operator"), on=keys, how="left")
     sums = rows.group_by("rank", "operator", "counter").agg(
         count=pl.len().cast(pl.Int64),
@@ -152,10 +148,10 @@ def _at_launches(counters: pl.LazyFrame, operators: pl.LazyFrame, slices: pl.Laz
 def _named(owned: pl.DataFrame, operators: pl.LazyFrame, slices: pl.LazyFrame, *, outer: bool) -> pl.DataFrame:
     """Rows with a `slice` of an operator, with the name of it or of the outermost around it (`operator`)."""
     if outer:
-        parts = [owned.clear()]
+        parents, parts = Parents(slices, owned["rank"]), [owned.clear()]
         for (rank,), own in owned.partition_by("rank", as_dict=True, maintain_order=True).items():
             every = operators.filter(pl.col("rank") == rank).select("slice").collect()["slice"]
-            parent = parents(slices, rank, own["slice"], every)
+            parent = parents.of(rank, own["slice"], every)
             parts.append(own.with_columns(climb(own["slice"], parent, outermost(every, parent)).alias("slice")))
         owned = pl.concat(parts)
     keys = ["rank", "slice"]

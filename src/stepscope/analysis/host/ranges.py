@@ -7,7 +7,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.distributions import STATISTICS, distributions
-from stepscope.analysis.methods.launch_owners import launched_in, parents
+from stepscope.analysis.methods.launch_owners import Parents, launched_in
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.sources.ancestors import climb
@@ -98,10 +98,11 @@ def _work(marked: pl.DataFrame, slices: pl.LazyFrame, kernels: pl.LazyFrame | No
     launched = kernels.filter(pl.col("correlation").is_not_null()).select(*work, "correlation", "duration_ns")
     rows = launched.collect(engine="streaming")
     around = launched_in(rows, own.lazy(), slices)
+    parents = Parents(slices, around["rank"])
     parts = []
     for (rank,), part in around.partition_by("rank", as_dict=True, maintain_order=True).items():
         wanted = own.filter(pl.col("rank") == rank)
-        parent = parents(slices, rank, wanted["slice"])
+        parent = parents.of(rank, wanted["slice"])
         above = climb(parent.gather(wanted["slice"]), parent, wanted["slice"])
         outer = wanted.select("slice", "name").with_columns(outer=above)
         rest = part

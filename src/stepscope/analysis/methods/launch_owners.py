@@ -49,23 +49,52 @@ def launched_in(work: pl.DataFrame, ranges: pl.LazyFrame, slices: pl.LazyFrame) 
         .join(work.lazy().select(keys).unique(), on=keys, how="semi")
         .collect(engine="streaming")
     )
-    parts = [calls.clear()]
-    for (rank,), own in calls.partition_by("rank", as_dict=True, maintain_order=True).items():
-        wanted = ranges.filter(pl.col("rank") == rank).select("slice").collect()["slice"]
-        parent = parents(slices, rank, own["slice"], wanted)
-        parts.append(own.with_columns(climb(own["slice"], parent, wanted).alias("slice")))
-    around = pl.concat(parts).drop_nulls("slice").sort("slice").unique(keys, keep="first", maintain_order=True)
+    found = innermost(calls, ranges, slices).drop_nulls("slice").sort("slice")
+    around = found.unique(keys, keep="first", maintain_order=True)
     return work.join(around, on=keys, maintain_order="left").select("rank", "kernel", "slice")
 
 
-def parents(slices: pl.LazyFrame, rank: object, *others: pl.Series) -> pl.Series:
-    """The parent of each slice of a rank by number, for `climb`; long enough for some others, too."""
-    inside = SLICES.or_empty(slices).filter(pl.col("rank") == rank, pl.col("parent").is_not_null())
-    known = inside.select("slice", "parent").collect()
-    highest = pl.concat([*known, *others]).max()
-    length = int(highest) + 1 if isinstance(highest, int) else 1
-    nobody: pl.Series = pl.repeat(None, length, dtype=pl.Int64, eager=True)
-    return nobody.scatter(known["slice"], known["parent"])
+def innermost(rows: pl.DataFrame, ranges: pl.LazyFrame, slices: pl.LazyFrame) -> pl.DataFrame:
+    """Rows with a `rank` and a `slice`, rank by rank, with the innermost of some ranges around it as `slice`: itself,
+    or what it is inside of; null if there is none.
+
+    Args:
+        rows: The rows.
+        ranges: `rank` and `slice` of those to find.
+        slices: All ranges.
+    """
+    by_rank = _by_rank(ranges.select("rank", "slice").collect(engine="streaming"))
+    parents = Parents(slices, rows["rank"])
+    parts = [rows.clear()]
+    for (rank,), own in rows.partition_by("rank", as_dict=True, maintain_order=True).items():
+        wanted = by_rank[rank]["slice"] if rank in by_rank else own["slice"].clear()
+        parent = parents.of(rank, own["slice"], wanted)
+        parts.append(own.with_columns(climb(own["slice"], parent, wanted).alias("slice")))
+    return pl.concat(parts)
+
+
+class Parents:
+    """The parents of the slices of some ranks. They are read once: to ask for those of one rank costs as much as for
+    those of all ranks whose rows are read together."""
+
+    def __init__(self, slices: pl.LazyFrame, ranks: pl.Series) -> None:
+        inside = SLICES.or_empty(slices).filter(
+            pl.col("rank").is_in(ranks.unique().implode()), pl.col("parent").is_not_null()
+        )
+        self._known = _by_rank(inside.select("rank", "slice", "parent").collect(engine="streaming"))
+
+    def of(self, rank: object, *others: pl.Series) -> pl.Series:
+        """The parent of each slice of a rank by number, for `climb`; long enough for some others, too."""
+        known = self._known.get(rank)
+        numbers = [*others] if known is None else [known["slice"], known["parent"], *others]
+        highest = pl.concat(numbers).max()
+        length = int(highest) + 1 if isinstance(highest, int) else 1
+        nobody: pl.Series = pl.repeat(None, length, dtype=pl.Int64, eager=True)
+        return nobody if known is None else nobody.scatter(known["slice"], known["parent"])
+
+
+def _by_rank(rows: pl.DataFrame) -> dict[object, pl.DataFrame]:
+    return {rank: own for (rank,), own in rows.partition_by("rank", as_dict=True).items()}
 
 
 def outermost(wanted: pl.Series, parent: pl.Series) -> pl.Series:
