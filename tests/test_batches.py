@@ -10,7 +10,7 @@ import pytest
 import asking
 from every_format import FORMATS
 from stepscope.analysis.methods import batches as module
-from stepscope.analysis.methods.batches import batches, batches_by_time
+from stepscope.analysis.methods.batches import batches, batches_by_rank, batches_by_time
 from test_same_answers import differing
 
 
@@ -28,6 +28,18 @@ def test_a_table_without_rows_is_one_empty_batch() -> None:
     (part,) = batches(pl.LazyFrame(schema={"n": pl.Int64}))
 
     assert (part.height, part.schema) == (0, {"n": pl.Int64()})
+
+
+def test_batches_by_rank_have_all_rows_of_their_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH_ROWS", 2)
+    rows = pl.DataFrame({"rank": [0, 1, 1, 1, 1, 1, 2, 3, 3], "n": range(9)})
+
+    parts = list(batches_by_rank(rows.lazy()))
+
+    assert [part["rank"].unique().sort().to_list() for part in parts] == [[0], [1, 2], [3]]
+    assert pl.concat(parts).equals(rows)
+    assert [part.height for part in batches_by_rank(rows.head(0).lazy())] == [0]
+    assert [part.height for part in batches_by_rank(rows.tail(1).lazy())] == [1]
 
 
 def test_batches_by_time_keep_equal_times_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -181,6 +181,17 @@ def test_the_times_of_a_step_add_up() -> None:
     assert found.select("rank", "wait_ns", "transmit_ns").rows()[::2] == [(0, 10 * MS, 20 * MS), (1, 0, 20 * MS)]
 
 
+def test_the_rank_with_most_exposed_communication_comes_first_with_its_worst_step() -> None:
+    run = make_run(2, 3, late={1: 10 * MS})
+    steps, found = run.analyse("step_times"), run.analyse("mean_times")
+    exposed = steps.filter(rank=0)["communication_not_overlapped_ns"]
+
+    assert found["rank"].to_list() == [0, 1]
+    assert found["communication_not_overlapped_ns"].to_list() == [30 * MS, 20 * MS]
+    first = found.row(0, named=True)
+    assert (first["steps"], first["max_step"], first["max_ns"]) == (3, steps["step"][0], exposed.max())
+
+
 def test_without_calls_there_are_no_longest_ones() -> None:
     with pytest.raises(Unavailable):
         Run.from_frames({0: {"ranks": RANKS.frame(world_size=[1])}}).analyse("longest_calls")

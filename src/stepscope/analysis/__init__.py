@@ -188,6 +188,7 @@ from stepscope.analysis.step.marks import marks as marks
 from stepscope.analysis.step.outer_steps import all_steps as all_steps
 from stepscope.analysis.step.outer_steps import device_steps as device_steps
 from stepscope.analysis.step.outer_steps import outer_steps as outer_steps
+from stepscope.analysis.step.overlap import mean_times as mean_times
 from stepscope.analysis.step.overlap import overlap as overlap
 from stepscope.analysis.step.overlap import rank_overlap as rank_overlap
 from stepscope.analysis.step.overlap import step_times as step_times

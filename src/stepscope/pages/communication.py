@@ -41,10 +41,17 @@ PAGE = Page(
         ),
         Section("communication", "Communication by group, operation and size", derived=calls, notes=unknown_waits),
         Section("rank_calls", "Operators of each rank", derived=_of_ranks, takes=_MEAN, hidden=("group", "parts_by")),
-        Section("call_links", "Links of each operator", derived=of_mean, takes={"by_step": "by_step", **FILTERS}),
+        Section(
+            "call_links",
+            "Links of each operator",
+            derived=of_mean,
+            takes={"by_step": "by_step", **FILTERS},
+            # as many rows as calls and links: not unless they are asked for
+            only_with=("by_step", *FILTERS),
+        ),
     ],
     options=[STAGE, BY_STEP, WITH_FIRST, *LINK_OPTIONS, LAYOUT],
     more="The rank that waits least is the one that the others wait for. Search operators by name with --table "
-    "rank_calls --search; `stepscope links` sums up links over operators.",
+    "rank_calls --search. --table call_links shows the links of each operator, `stepscope links` their sums.",
     scope="job",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.methods.batches import batches_by_rank
 from stepscope.analysis.methods.statistics import rounded, sum_known
 from stepscope.analysis.methods.step_windows import without_unmarked
 from stepscope.analysis.registry import analysis
@@ -99,17 +100,16 @@ def link_totals(
     Raises:
         Unavailable: If no links were recorded.
     """
-    totals = links.filter(pl.col("name").is_null()).group_by("rank", "step", *_LINK).agg(*_sums())
-    every = without_unmarked(totals.collect(engine="streaming"))
+    columns_ = ("rank", "step", *_LINK, "size_bytes", "duration_ns", "wait_ns")
+    totals = links.filter(pl.col("name").is_null()).select(columns_)
+    every = pl.concat([_reported(rows, by_step=by_step) for rows in batches_by_rank(totals)])
     if every.is_empty():
         raise Unavailable(NO_LINKS)
-    steps = every.group_by("rank").agg(of_steps=pl.col("step").n_unique().cast(pl.Int64))
-    most = pl.col("size_bytes").sum().over("rank", *_LINK)
-    reported = every.with_columns(most=most).sort("most", "rank", descending=[True, False])
+    reported = every.select("rank", *_LINK, "most").sort("most", "rank", descending=[True, False])
     reporter = reported.unique(_LINK, keep="first", maintain_order=True).select("rank", *_LINK)
     once = every.join(reporter, on=["rank", *_LINK], how="semi", nulls_equal=True)
     # means of floats depend on the order of rows
-    rows = _averaged(once, steps, _LINK, by_step=by_step).sort("step", *_LINK, nulls_last=True)
+    rows = once.sort("step", *_LINK, nulls_last=True)
     over = ["transport", "step"]
     apart = pl.col("source") != pl.col("destination")
     mean = pl.col("bandwidth_bytes_per_s").filter(apart).mean().over(over)
@@ -193,6 +193,15 @@ def call_links(
         .select(names(CALLS))
         .sort("rank", -pl.col("duration_ns"), "step", "name", "operation", *_LINK, nulls_last=True)
     )
+
+
+def _reported(rows: pl.DataFrame, *, by_step: bool) -> pl.DataFrame:
+    """What some ranks report of each link, in a mean step or each, with the bytes of all steps (`most`)."""
+    every = without_unmarked(rows.group_by("rank", "step", *_LINK).agg(*_sums()))
+    steps = every.group_by("rank").agg(of_steps=pl.col("step").n_unique().cast(pl.Int64))
+    link = ["rank", *_LINK]
+    most = every.group_by(link).agg(most=pl.col("size_bytes").sum())
+    return _averaged(every, steps, link, by_step=by_step).join(most, on=link, nulls_equal=True, maintain_order="left")
 
 
 def _sums() -> list[pl.Expr]:

@@ -10,6 +10,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.job.rank_steps import STATED
+from stepscope.analysis.methods.batches import batches_by_rank
 from stepscope.analysis.methods.parallel_layout import object_of
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
@@ -154,13 +155,18 @@ def _summed(links: pl.LazyFrame | None) -> dict[tuple[Any, ...], float]:
     """How far each link is below the mean of its transport if its bandwidth is the sum of those of its calls."""
     apart = (pl.col("source") != pl.col("destination")) & (pl.col("duration_ns") > 0)
     calls = LINKS.or_empty(links).drop_nulls("name").filter(apart)
-    rate = (pl.col("size_bytes") / pl.col("duration_ns") * 1e9).sum()
-    steps = calls.group_by("rank", "step", *_LINK).agg(rate=rate).sort("rank", "step", *_LINK).collect()
-    rates = steps.group_by("rank", *_LINK, maintain_order=True).agg(pl.col("rate").mean())
+    calls = calls.select("rank", "step", *_LINK, rate=pl.col("size_bytes") / pl.col("duration_ns") * 1e9)
+    rates = pl.concat(map(_mean_rates, batches_by_rank(calls)))
     off = rates.with_columns(off=1 - pl.col("rate") / pl.col("rate").mean().over("transport"))
     return {
         (source, destination, kind): off for source, destination, kind, off in off.select(*_LINK, "off").iter_rows()
     }
+
+
+def _mean_rates(calls: pl.DataFrame) -> pl.DataFrame:
+    """The mean over steps of the sums of calls' bandwidths, of each link as some ranks report it."""
+    steps = calls.group_by("rank", "step", *_LINK).agg(pl.col("rate").sum()).sort("rank", "step", *_LINK)
+    return steps.group_by("rank", *_LINK, maintain_order=True).agg(pl.col("rate").mean())
 
 
 _WORK, _ALONE = "computing_and_free_ns", "communication_not_overlapped_ns"

@@ -24,6 +24,24 @@ def batches(table: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         yield table.head(0).collect()
 
 
+def batches_by_rank(table: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """The rows of a table of ranks one after the other, about `BATCH_ROWS` at a time, each batch with all rows of its
+    ranks; at least one frame, which may be empty."""
+    held: list[pl.DataFrame] = []
+    for batch in batches(table):
+        held.append(batch)
+        first, last = held[0]["rank"], batch["rank"]
+        if first.n_unique() == last.n_unique() == 1 and first[0] == last[0]:  # there may be more of the same rank
+            continue
+        rows = pl.concat(held)
+        is_last = rows["rank"].is_in(rows["rank"].tail(1).implode())
+        whole = rows.filter(~is_last)
+        if whole.height:
+            yield whole
+        held = [rows.filter(is_last)]
+    yield pl.concat(held)
+
+
 def batches_by_time(table: pl.LazyFrame, column: str) -> Iterator[pl.DataFrame]:
     """The rows of a table, about `BATCH_ROWS` at a time, each batch with later times than the one before; at least one
     frame, which may be empty. Rows of one batch are in the order of the table.

@@ -54,6 +54,16 @@ TIMES = columns(
 )
 
 
+MEANS = columns(
+    "rank",
+    meaning("steps", "Number of steps in the mean."),
+    *(column for column in TIMES if column.name not in ("rank", "step")),
+    Column("max_step", "int32", "Step with most communication exposed; of several, the first.", importance=37),
+    Column("max_ns", "int64", "How much that is.", title="most exposed", importance=36),
+    nulls="wait_ns transmit_ns",
+)
+
+
 @analysis("rank", BY_RANK, together=True)
 def rank_overlap(
     collectives: pl.LazyFrame,
@@ -164,4 +174,28 @@ def step_times(breakdown: pl.DataFrame, arrival: pl.DataFrame | None = None) -> 
         .join(sums, on=["rank", "step"], how="left", maintain_order="left")
         .select(names(TIMES))
         .sort("rank", "step")
+    )
+
+
+@analysis("job", MEANS)
+def mean_times(step_times: pl.DataFrame, left_out_steps: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Average `step_times` over the steps of each rank: one row per rank, most exposed communication first.
+
+    First steps that do not count are left out (`left_out_steps`).
+    """
+    rows = step_times
+    if left_out_steps is not None:
+        rows = rows.join(left_out_steps, on=["rank", "step"], how="anti", maintain_order="left")
+    exposed = pl.col("communication_not_overlapped_ns")
+    times = [name for name in names(TIMES) if name not in ("rank", "step")]
+    return (
+        rows.group_by("rank", maintain_order=True)
+        .agg(
+            steps=pl.len().cast(pl.Int64),
+            **{name: rounded(pl.col(name).mean()) for name in times},
+            max_step=pl.col("step").get(exposed.arg_max()),
+            max_ns=exposed.max(),
+        )
+        .sort(-exposed, "rank")
+        .select(names(MEANS))
     )

@@ -15,6 +15,10 @@ Ranks = tuple[int, ...]
 """The numbers of ranks that were computed together."""
 
 
+MOST_MOVED_BYTES = 200_000_000
+"""Rows of so many bytes are copied to be in one piece, which takes as much memory once more."""
+
+
 @dataclass(frozen=True)
 class PartAnswer:
     """The answers of some ranks.
@@ -76,8 +80,8 @@ class PartAnswer:
 
 def by_rank(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """The rows of several groups of ranks rank by rank, so that their order does not depend on the groups; in one piece
-    of memory, which what is computed of them can share."""
-    rows = pl.concat(frames, rechunk=True)
+    of memory, which what is computed of them can share, unless they are too many to be moved."""
+    rows = pl.concat(frames, rechunk=sum(frame.estimated_size() for frame in frames) <= MOST_MOVED_BYTES)
     return rows if rows["rank"].is_sorted() else rows.sort("rank", maintain_order=True)
 
 
