@@ -20,7 +20,8 @@ def hangs() -> pl.DataFrame:
     known = [kind for kind in KINDS if kind not in (NO_DUMP, UNFINISHED)]
     rows = [{**row, "call": at, "kind": kind} for at, kind in enumerate(KINDS)]
     rows = [{**one, "ranks": "1" if one["kind"] in known else None} for one in rows]
-    return pl.DataFrame([*rows, {**rows[0], "call": len(rows), "cause_call": 0}], schema=schema_of(HANGS))
+    sent = {**rows[0], "call": len(rows) + 1, "sender": 0, "receiver": 1, "ranks": "2"}
+    return pl.DataFrame([*rows, {**rows[0], "call": len(rows), "cause_call": 0}, sent], schema=schema_of(HANGS))
 
 
 def unfinished_calls() -> pl.DataFrame:
@@ -30,5 +31,5 @@ def unfinished_calls() -> pl.DataFrame:
     culprit = {**row, "rank": 1, "role": "missing", "own_operation": "_p", "place": "_f (x.py:3)"}
     waiting = {**row, "rank": 0, "role": "waits", "own_operation": "_o", "place": "_g (x.py:9)", "next_operation": "_p"}
     sides = [{**culprit, "size_bytes": 5, "element_type": "_h"}, {**waiting, "size_bytes": 9, "element_type": "_t"}]
-    calls = range(len(KINDS) + 1)
+    calls = range(len(KINDS) + 2)
     return pl.DataFrame([{**one, "call": at} for at in calls for one in sides], schema=schema_of(UNFINISHED_CALLS))

@@ -164,12 +164,20 @@ def test_receives_of_unknown_groups_are_of_the_pipeline() -> None:
     assert _overlapping(names=False).analyse("rank_overlap")["parallelism"].to_list() == ["other", "pipeline"]
 
 
+def test_calls_of_unrecorded_groups_are_of_the_only_parallelism_of_the_job() -> None:
+    run = make_run(2, 2)
+    data, both = (run.with_options({"parallel_layout": {"layout": text}}) for text in ("dp=2", "dp=2,ep=2"))
+
+    assert data.analyse("overlap")["parallelism"].unique().to_list() == ["data"]
+    assert both.analyse("overlap")["parallelism"].unique().to_list() == ["other"]
+
+
 def test_hidden_communication_of_all_ranks() -> None:
     found = make_run(2, 2, compute_ns=60 * MS, collective_ns=20 * MS, late={1: 10 * MS}).analyse("overlap")
 
     shown = found.select("step", "parallelism", "ranks", "communication_ns", "exposed_ratio", "max_rank", "max_ns")
     assert shown.rows() == [
-        (1, "other", 2, 25 * MS, 1.0, 0, 30 * MS), (2, "other", 2, 25 * MS, 1.0, 0, 30 * MS)
+        (1, "data", 2, 25 * MS, 1.0, 0, 30 * MS), (2, "data", 2, 25 * MS, 1.0, 0, 30 * MS)
     ]  # fmt: skip
 
 

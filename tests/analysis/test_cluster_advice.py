@@ -13,6 +13,7 @@ from builders import make_run
 from stepscope import open_run
 from stepscope.advice import advise, worded
 from stepscope.analysis.job.cluster_advice import Limits
+from stepscope.analysis.methods.call_patterns import Limits as CallLimits
 from stepscope.run import Run
 
 RULES = {"step-interval", "flops-per-second", "cluster-link", "communication-rate", "pipeline-flops"}
@@ -59,9 +60,18 @@ def test_receiving_is_a_share_of_all_ranks_and_collectives_of_those_of_their_sta
 
 
 def test_without_a_pipeline_exposed_communication_is_of_data_or_model_parallelism() -> None:
-    (row,) = said(make_run(), "data_parallel_communication_rate")
+    """Where nothing says how the job is parallel, neither is named."""
+    nothing = CallLimits(small_bytes=1 << 40)  # calls show nothing
+    unknown = make_run().with_options({"parallel_layout": {"limits": nothing}})
+
+    (row,) = said(unknown, "communication_rate")
 
     assert row["off_ratio"] == pytest.approx(0.2)
+    world = unknown.table("ranks").collect().height
+    data = unknown.with_options({"parallel_layout": {"layout": f"dp={world}"}})
+    tensor = unknown.with_options({"parallel_layout": {"layout": f"tp={world}"}})
+    assert [len(said(one, "data_parallel_communication_rate")) for one in (unknown, data, tensor)] == [0, 1, 0]
+    assert [len(said(one, "model_parallel_communication_rate")) for one in (unknown, data, tensor)] == [0, 0, 1]
 
 
 def test_a_link_is_compared_by_its_bandwidth_and_told_by_the_sum_of_rates_as_well() -> None:

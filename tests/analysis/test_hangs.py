@@ -232,6 +232,13 @@ def test_two_ranks_that_both_send_first_hold_each_other_up(tmp_path: Path) -> No
     write_job(tmp_path, calls, {"0": [0, 1]})
 
     assert [row[:2] for row in found(tmp_path)] == [("crossed", "0, 1"), ("missing", None)]
+    assert open_run(tmp_path).analyse("hangs").select("sender", "receiver").rows() == [(0, 1), (1, 0)]
+
+
+def test_the_sides_of_a_receive_are_named(tmp_path: Path) -> None:
+    write_job(tmp_path, {0: [call(), receive(0, 1, ended=False)], 1: [call()]}, {"0": [0, 1]})
+
+    assert open_run(tmp_path).analyse("hangs").select("sender", "receiver").rows() == [(1, 0)]
 
 
 def test_a_pipeline_waits_for_its_last_stage(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from stepscope import Run
 from stepscope.analysis.methods.call_patterns import Limits
 from stepscope.analysis.methods.memberships import memberships, stages_of
 from stepscope.errors import StepscopeError, Unavailable
-from stepscope.tables import COLLECTIVES, GROUPS, RANKS, STEPS
+from stepscope.tables import COLLECTIVES, GROUPS, RANKS, SLICES, STEPS
 
 MEGATRON = {"tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 2, "data_parallel_size": 2}
 MB = 1 << 20
@@ -132,10 +132,22 @@ def test_a_given_layout_against_groups_and_sizes() -> None:
 
     assert found == [
         ("size", "tp", "given", 4, 2, "0, 1"),
-        ("replaced", "pp", "recorded sizes", 2, 1, None),
+        ("unused", None, "given", None, None, None),
     ]
     assert conflicts(run, layout="tp=2,pp=2") == [("crossed", None, "given", None, None, "0, 3")]
-    assert sizes(run, layout="tp=4,pp=1")["tp"] == (2, "group names")
+    assert sizes(run, layout="tp=4,pp=1") == sizes(run)
+    assert conflicts(job(8, {"tp": 2, "pp": 2}), layout="tp=4,pp=1") == [
+        ("replaced", "tp", "recorded sizes", 2, 4, None),
+        ("replaced", "pp", "recorded sizes", 2, 1, None),
+    ]
+
+
+def test_no_layout_is_put_together_from_what_is_given_and_what_is_recorded() -> None:
+    run = job(8, None, {"dp": [list(range(8))]})
+
+    assert sizes(run, layout="tp=2,dp=4") == sizes(run)
+    assert [size for size, _ in sizes(run).values()] == [1, 1, None, 8, 1]
+    assert [kind for kind, *_ in conflicts(run, layout="tp=2,dp=4")] == ["size", "unused"]
 
 
 def test_mindspore_states_stages_only_unless_it_is_data_parallel() -> None:
@@ -335,3 +347,20 @@ def test_sides_that_are_named_by_their_place_in_the_group_show_pipelines() -> No
         "pp": 3,
     }
     assert places(run, "pp") == [0, 0, 1, 1, 2, 2]
+
+
+def test_marks_of_the_framework_show_data_parallelism_of_all_ranks() -> None:
+    """On a job with a straggler, the other ranks enter their sums early in the step."""
+    world = [list(range(4))]
+    marked = SLICES.frame(
+        slice=[0], start_ns=[0], duration_ns=[10], category=["annotation"], name=["DistributedDataParallel.forward"]
+    )
+
+    def known(groups: dict[str, list[list[int]]], slices: pl.DataFrame) -> tuple[int | None, str | None]:
+        lists = {name: (of_name, "all_reduce", OFTEN) for name, of_name in groups.items()}
+        tables = {"collectives": calls(4, lists), "steps": steps(4), "slices": dict.fromkeys(range(4), slices)}
+        return sizes(job(4, None, groups, **tables))["dp"]
+
+    assert known({"": world}, marked) == (4, "marks")
+    assert known({"": world}, marked.clear()) == (None, None)
+    assert known({"": world, "1": PAIRS}, marked) == (None, None)

@@ -8,11 +8,14 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from stepscope.analysis.job.cluster_advice import _is_model_parallel
+from stepscope.analysis.job.cluster_advice import SHARE, _parallel_by
 from stepscope.analysis.methods.memberships import memberships
 from stepscope.analysis.pipeline.schedule import Limits
 from stepscope.analysis.replay.operation_replay import places
 from stepscope.errors import Unavailable
+from stepscope.pages.answering import Request, answer
+from stepscope.pages.pipeline import PAGE
+from stepscope.pages.showing import shown_sections
 from stepscope.run import Run
 from stepscope.tables import STEP_TOTALS
 from tests.builders import make_run
@@ -147,6 +150,14 @@ def test_first_steps_that_are_start_up_are_left_out() -> None:
     assert found["left_out"].to_list() == [1] * 4
     assert found["steps"].to_list() == [3] * 4
     assert found["window_ns"].to_list() == [1000 * MS] * 4
+
+    frames[3]["steps"] = run.ranks[3].table("steps").collect().drop("rank")  # its start-up is no longer than a step
+    some = Run.from_frames(frames)
+    assert some.analyse("left_out_steps").rows() == [(rank, 1, "long") for rank in range(3)]
+    assert some.analyse("pipeline_stages").equals(found)
+    assert some.analyse("pipeline_schedule")["step_ns"].to_list() == [1000 * MS]
+    (pairs,) = next(iter(shown_sections(answer(some, PAGE, Request(table="pairs"))))).tables
+    assert pairs.rows["count"].unique().to_list() == [3 * FOUR.micro_batches]
 
 
 def test_a_long_step_that_is_the_first_selected_one_is_no_start_up() -> None:
@@ -360,7 +371,7 @@ def test_damaged_parallel_sizes_fail_no_question(text: str) -> None:
     assert run.analyse("cluster_advice").height >= 0
     assert run.analyse("pipeline_places")["stage"].to_list() == [0, 0, 1, 1]
     assert places(run.table("ranks"))["replica"].to_list() == [None] * 4
-    assert not _is_model_parallel(run.table("ranks"))
+    assert _parallel_by(run.table("ranks"), None) == SHARE
 
 
 def test_jobs_without_stages_have_no_answer() -> None:

@@ -43,3 +43,10 @@ def test_the_schedule_is_told() -> None:
     assert "2 stages, 2 micro-batches a step" in notes
     assert "Even stages that do nothing else would wait 33.3%" in notes
     assert "stage 1 works 1.33 times as long" in notes
+
+
+def test_a_job_without_stages_says_so() -> None:
+    alone = section(replace(JOB, sizes=False, named=False).run(), "timeline")
+
+    assert "No pipeline stages are known: stage 0 stands for all ranks." in alone.sentences
+    assert not any("No pipeline stages" in one for one in section(JOB.run(), "timeline").sentences)

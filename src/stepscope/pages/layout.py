@@ -53,6 +53,11 @@ def _unknown(dimensions: pl.DataFrame) -> Iterator[str]:
         )
     if (dimensions["by"] == "communication").any():
         yield "What is known from communication follows from when and how groups of ranks call each other."
+    if (dimensions["by"] == "marks").any():
+        yield (
+            "What is known from marks: PyTorch's data parallelism marks that it runs the model, and all ranks sum up "
+            "in one group."
+        )
 
 
 def _contradictions(run: Run, conflicts: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
@@ -69,13 +74,8 @@ _STATED = {
     "given": "the given layout",
     "recorded sizes": "recorded sizes",
     "group names": "names of groups",
+    "marks": "marks of the framework",
     "communication": "communication",
-}
-
-
-_OF_WORLD = {
-    "recorded sizes": "recorded parallel sizes need {} ranks",
-    "group names": "groups, by their names, need {} ranks or a multiple",
 }
 
 
@@ -92,8 +92,9 @@ def _sentence(
         f"They are not used for {name}.",
         "shared": f"Contradiction: a recorded {name} group and one of another dimension both have ranks {members}. "
         "Names of groups are not used.",
-        "world": f"Contradiction: {_OF_WORLD[by].format(stated)}, but the job has {found}. They are not "
-        "used. Are all files from one job?",
+        "world": f"Contradiction: {'groups, by their names,' if by == 'group names' else 'recorded parallel sizes'} "
+        f"need {stated} ranks, but the job has {found}. They are not used. Are all files from one job?",
+        "unused": "The given layout is not used: what is left of it does not fit the recorded groups.",
         "ranks": f"Contradiction: ranks {members} recorded other parallel sizes than most, whose sizes are used. Are "
         "their files from another job?",
         "replaced": f"Contradiction: recorded sizes say {name} has size {stated}, the given layout {found}. The given "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from stepscope.errors import Unavailable
 from stepscope.pages.base import Derived, Page, Section
 from stepscope.pages.layout import LAYOUT
 from stepscope.pages.replayed import other_pages
@@ -78,17 +79,30 @@ def _schedule(run: Run, stages: pl.DataFrame) -> Iterator[str]:
     if missing:
         yield f"Not all ranks were recorded of stage{'s' * (len(missing) > 1)} {', '.join(missing)}."
     if left_out := int(stages["left_out"].sum()):
-        yield f"{left_out} first {{steps}} of ranks are left out: start-up, or not measured whole."
+        yield (
+            f"{left_out} first {{steps}} of ranks are left out, here and in means of transfers: start-up of some rank, "
+            "or not measured whole."
+        )
 
 
-def _pairs(run: Run, transfers: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
-    """Transfers by pair of ranks."""
+def _counted(run: Run, transfers: pl.DataFrame) -> pl.DataFrame:
+    """The transfers of steps that count, if there are any."""
+    try:
+        left_out = run.analyse("left_out_steps")
+    except Unavailable:
+        return transfers
+    kept = transfers.join(left_out.select("step").unique(), on="step", how="anti", maintain_order="left")
+    return kept if kept.height else transfers
+
+
+def _pairs(run: Run, transfers: pl.DataFrame) -> Derived:
+    """Transfers by pair of ranks, in the steps that count."""
     import polars as pl
 
     from stepscope.text_columns import filled_in
 
     ends = pl.col("rank_a", "rank_b").cast(pl.String).fill_null("?")
-    named = transfers.with_columns(ends.name.suffix("_text"))
+    named = _counted(run, transfers).with_columns(ends.name.suffix("_text"))
     rows = named.with_columns(ranks=filled_in("{} > {}", "rank_a_text", "rank_b_text"))
     waits = ("receiver_wait_ns", "sender_wait_ns", "transmit_ns")
     found = rows.group_by("stage_a", "stage_b", "direction", "ranks").agg(
@@ -112,6 +126,14 @@ def _problems(transfers: pl.DataFrame) -> Iterator[str]:
             f"{guessed} pairs are guessed: the other side is not recorded, but with two stages it is the rank at the "
             "same place of the other one, and numbers and times of all calls fit."
         )
+
+
+def _no_stages(run: Run, timeline: pl.DataFrame) -> Iterator[str]:  # noqa: ARG001 - one signature for all
+    """What stage 0 is in a job without a pipeline."""
+    try:
+        run.analyse("pipeline_places")
+    except Unavailable:
+        yield "No pipeline stages are known: stage 0 stands for all ranks."
 
 
 CELLS = 56
@@ -225,6 +247,7 @@ PAGE = Page(
             "Operators of {a_step} on the ranks of each stage",
             name="timeline",
             hidden=("last_start_ns", "first_end_ns", "mean_end_ns", "kind", "mean_start_ns"),
+            notes=_no_stages,
             rows=12,
         ),
         Section("stage_operators", "Operators of each stage, by type", name="operators", hidden=("ranks",)),

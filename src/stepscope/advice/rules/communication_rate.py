@@ -10,7 +10,7 @@ from stepscope.advice.finding import Finding
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
 from stepscope.advice.rules.cluster_facts import by_formula, facts, stated
-from stepscope.analysis.job.cluster_advice import BETWEEN, DATA, MODEL, WITHIN
+from stepscope.analysis.job.cluster_advice import BETWEEN, DATA, MODEL, SHARE, WITHIN
 
 _SEE = Text(
     "See `stepscope communication` for the operators that cost most and how much of it is waiting.",
@@ -53,6 +53,20 @@ MESSAGES = {
             " Choose a split that needs less communication, or fewer model-parallel ranks.",
             "选择通信更少的切分策略，或减少模型并行的 rank 数。",
         ),
+    ),
+    SHARE: Message(
+        summary=Text(
+            "Communication that no computing covers takes {off:number .2f} % of the time of {mean_of} ranks.",
+            "没有被计算掩盖的通信占 {mean_of} 个 rank 时间的 {off:number .2f} %。",
+        ),
+        cause=by_formula(
+            Text(
+                "How the job is parallel is unknown: ranks exchange much when little is left to compute, or wait for "
+                "others.",
+                "作业的并行方式未知：各 rank 在所剩计算不多时大量交换数据，或者在等待其他 rank。",
+            )
+        ),
+        action=_SEE,
     ),
     BETWEEN: Message(
         summary=Text(
@@ -103,7 +117,7 @@ def communication_rate(
     like of MindSpore Insight), if only step tables tell it: of a timeline, other rules do."""
     if breakdown is not None or device_steps.is_empty():
         return
-    for kind in (DATA, MODEL, BETWEEN):
+    for kind in (DATA, MODEL, SHARE, BETWEEN):
         for row in facts(cluster_advice, kind):
             yield stated("communication-rate", kind, row)
     within = facts(cluster_advice, WITHIN)

@@ -13,7 +13,10 @@ from stepscope.advice.messages import Message, Text, fields_of
 from stepscope.advice.registry import rule
 from stepscope.analysis.rank_lists import listed
 
-_CALL = Text("{operation}[ {sequence}] of {group}", "{group} 的 {operation}[ {sequence}]")
+_CALL = Text(
+    "{operation}[ {sequence}] of {group}[ from rank {sender} to rank {receiver}]",
+    "{group} 的 {operation}[ {sequence}][（rank {sender} 到 rank {receiver}）]",
+)
 _WAIT = Text(
     "[: {waiting:ranks} {waiting:one waits|wait} in it][ since {since}][, for at least {waited_ns:duration}].",
     "[：{waiting:ranks} 在其中等待][，自 {since} 起][，至少 {waited_ns:duration}]。",
@@ -195,7 +198,7 @@ def _finding(row: dict[str, Any], members: Sequence[dict[str, Any]], also: int) 
     nexts = sorted({one["next_operation"] for one in others if one["next_operation"]})
     evidence = {name: row[name] for name in ("kind", "group", "operation", "sequence", "since_ns", "waited_ns")}
     parameters = {
-        **{name: row[name] for name in ("operation", "sequence")},
+        **{name: row[name] for name in ("operation", "sequence", "sender", "receiver")},
         "waited_ns": row["waited_ns"] if waiting else None,
         "group": row["group_name"] or row["group"],
         "ranks": ranks,

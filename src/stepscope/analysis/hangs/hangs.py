@@ -47,6 +47,8 @@ COLUMNS = columns(
     "operation",
     Column("sequence", "int64", "Sequence number of the call in its group."),
     Column("is_point_to_point", "bool", "True for `send` and `recv`.", importance=3),
+    Column("sender", "int32", "Rank that sends, of a `send` or `recv`; else null.", title="from rank"),
+    Column("receiver", "int32", "Rank that receives; likewise null.", title="to rank"),
     Column("members_known", "bool", "Whether the members of the group were recorded.", importance=3),
     Column("since_ns", "int64", "When the first of the waiting ranks made the call.", moment=True),
     Column(
@@ -91,6 +93,7 @@ def hangs(unfinished_calls: pl.DataFrame, limits: Limits = Limits()) -> pl.DataF
         {
             **{name: call.about[name] for name in ("group", "group_name", "operation", "sequence")},
             **{name: call.about[name] for name in ("is_point_to_point", "members_known", "timeout_ns")},
+            **_sides(by_call[call.number]),
             "call": call.number,
             "kind": call.kind,
             "ranks": rank_list(call.ranks) or None,
@@ -108,6 +111,16 @@ def hangs(unfinished_calls: pl.DataFrame, limits: Limits = Limits()) -> pl.DataF
         if not rows
         else pl.DataFrame(rows, infer_schema_length=None).select(names(COLUMNS))
     )
+
+
+def _sides(rows: Sequence[Row]) -> dict[str, int | None]:
+    """Who sends to whom in a point-to-point call."""
+    made = (row for row in rows if row["role"] in ("waits", *DIFFERENT) and row["own_operation"] == row["operation"])
+    if not rows[0]["is_point_to_point"] or len(rows) != 2 or (caller := next(made, None)) is None:
+        return {"sender": None, "receiver": None}
+    other = next(row for row in rows if row is not caller)
+    ends = (caller["rank"], other["rank"]) if caller["operation"] == "send" else (other["rank"], caller["rank"])
+    return dict(zip(("sender", "receiver"), ends, strict=True))
 
 
 def _judged(rows: Sequence[Row], limits: Limits) -> _Call | None:

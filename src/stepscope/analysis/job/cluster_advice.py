@@ -35,15 +35,24 @@ class Limits:
 
 INTERVAL, RATE, LINK = "step_interval", "flops_per_second", "cluster_link"
 DATA, MODEL = "data_parallel_communication_rate", "model_parallel_communication_rate"
+SHARE = "communication_rate"
+"""The same of a job of which nobody knows how it is parallel; MindSpore Insight calls it data parallel."""
+
 BETWEEN, WITHIN = "pipeline_parallel_between_stage", "pipeline_parallel_within_stage"
 STAGE_FLOPS = "pipeline_parallel_flops"
-KINDS = (INTERVAL, RATE, LINK, DATA, MODEL, BETWEEN, WITHIN, STAGE_FLOPS)
-"""The keys of MindSpore Insight's answer."""
+KINDS = (INTERVAL, RATE, LINK, DATA, MODEL, SHARE, BETWEEN, WITHIN, STAGE_FLOPS)
+"""The keys of MindSpore Insight's answer, and `communication_rate`."""
 
 _MODEL_MODES = ("model_parallel", "semi_auto_parallel", "auto_parallel", "hybrid_parallel")
 
 COLUMNS = columns(
-    Column("advice", "string", "What it is about, by its key in MindSpore Insight.", values=KINDS),
+    Column(
+        "advice",
+        "string",
+        "What it is about, by its key in MindSpore Insight; `communication_rate` where it is unknown "
+        "how the job is parallel.",
+        values=KINDS,
+    ),
     meaning("rank", "Rank; null if it is about a link, a stage or the job."),
     Column("stage", "int32", "Pipeline stage, from 0; likewise null."),
     Column("source", "int32", "Rank that sends over the link; likewise null."),
@@ -76,6 +85,7 @@ def cluster_advice(
     link_totals: pl.DataFrame | None = None,
     links: pl.LazyFrame | None = None,
     ranks: pl.LazyFrame | None = None,
+    parallel_layout: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Apply the formulas of MindSpore Insight's cluster advice: one row for each rank, link and stage beyond a limit.
@@ -89,7 +99,7 @@ def cluster_advice(
         *_intervals(means, limits),
         *_rates(rank_flops, limits),
         *_links(link_totals, links, limits),
-        *_shares(means, ranks, limits),
+        *_shares(means, _parallel_by(ranks, parallel_layout), limits),
         *_stage_flops(rank_flops, limits),
     ]
     rows = pl.DataFrame([{**dict.fromkeys(schema_of(COLUMNS)), **row} for row in parts], schema=schema_of(COLUMNS))
@@ -173,13 +183,13 @@ _WORK, _ALONE = "computing_and_free_ns", "communication_not_overlapped_ns"
 _RECEIVE, _COLLECTIVE = "receiving_ns", "communication_not_overlapped_exclude_receive_ns"
 
 
-def _shares(means: pl.DataFrame | None, ranks: pl.LazyFrame | None, limits: Limits) -> Iterator[dict[str, Any]]:
+def _shares(means: pl.DataFrame | None, kind: str, limits: Limits) -> Iterator[dict[str, Any]]:
     """Shares of communication that no computing hides, by how the job is parallel."""
     known = None if means is None else means.drop_nulls([_WORK, _ALONE])
     if known is None or known.is_empty():
         return
     if known[_RECEIVE].null_count() == known.height:
-        share, kind = _share(known, _ALONE), MODEL if _is_model_parallel(ranks) else DATA
+        share = _share(known, _ALONE)
         if share > limits.communication_ratio:
             yield _share_row(kind, share, limits.communication_ratio, known.height)
         return
@@ -202,12 +212,25 @@ def _share_row(kind: str, share: float, limit_ratio: float, count: int) -> dict[
     return {"advice": kind, "off_ratio": share, "limit_ratio": limit_ratio, "mean_of": count}
 
 
-def _is_model_parallel(ranks: pl.LazyFrame | None) -> bool:
-    """Whether the recorded parallel mode splits the model."""
-    for text in RANKS.or_empty(ranks).select("parallelism").collect()["parallelism"].drop_nulls().unique().sort():
-        if object_of(text).get("parallel_mode") in _MODEL_MODES:
-            return True
-    return False
+def _parallel_by(ranks: pl.LazyFrame | None, layout: pl.DataFrame | None) -> str:
+    """How the job is parallel: by the recorded mode, which MindSpore states, else by its layout.
+
+    A job of MindSpore that states no mode, or another one, is data parallel to MindSpore Insight.
+    """
+    facts = RANKS.or_empty(ranks).select("parallelism", "framework").collect()
+    modes = {object_of(text).get("parallel_mode") for text in facts["parallelism"].drop_nulls().unique().sort()}
+    if any(mode in _MODEL_MODES for mode in modes):
+        return MODEL
+    if modes - {None} or set(facts["framework"].drop_nulls()) == {"mindspore"}:
+        return DATA
+    if layout is None:
+        return SHARE
+    sizes = {name: layout[f"{name}_size"].max() for name in ("tp", "cp", "ep", "dp")}
+    if any(isinstance(size, int) and size > 1 for name, size in sizes.items() if name != "dp"):
+        return MODEL
+    return (
+        DATA if isinstance(sizes["dp"], int) and sizes["dp"] > 1 and None not in (sizes["tp"], sizes["cp"]) else SHARE
+    )
 
 
 def _stage_flops(flops: pl.DataFrame | None, limits: Limits) -> Iterator[dict[str, Any]]:

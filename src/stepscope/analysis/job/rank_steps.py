@@ -290,6 +290,15 @@ def without_first(rows: pl.DataFrame, left_out_steps: pl.DataFrame | None) -> pl
     return rows if left_out_steps is None else rows.join(left_out_steps, on=["rank", "step"], how="anti")
 
 
+def without_start_up(rows: pl.DataFrame, left_out_steps: pl.DataFrame | None) -> pl.DataFrame:
+    """Rows (`rank`, `step`) of ranks that wait for one another: without the steps that any rank leaves out, for all of
+    them, unless nothing else is left of a rank."""
+    if left_out_steps is None or left_out_steps.is_empty():
+        return rows
+    counts = ~pl.col("step").is_in(left_out_steps["step"].unique().sort().to_list()).fill_null(value=False)
+    return rows.filter(counts | ~counts.any().over("rank"))
+
+
 def _stated(rank_figures: pl.LazyFrame | None, rows: pl.DataFrame) -> pl.DataFrame:
     """Means that the source states of other steps than the recorded ones."""
     wanted = {f"{AVERAGE}{_SOURCE_NAMES.get(name, name)}": name for name in TIMES}

@@ -6,14 +6,14 @@ import polars as pl
 
 from stepscope.analysis.columns import columns
 from stepscope.analysis.methods.call_patterns import LIMITS, Limits
-from stepscope.analysis.methods.layout_conflicts import GIVEN, NAMES, PATTERN, SIZES
+from stepscope.analysis.methods.layout_conflicts import GIVEN, MARKS, NAMES, PATTERN, SIZES
 from stepscope.analysis.methods.memberships import ranks_text
 from stepscope.analysis.methods.parallel_layout import RANK_TABLE, RECORDED, Layout, parallel_groups
 from stepscope.analysis.methods.parallel_sizes import DIMENSIONS
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column, schema_of
 
-BY = (GIVEN, NAMES, SIZES, PATTERN)
+BY = (GIVEN, NAMES, SIZES, MARKS, PATTERN)
 
 WORDS = {name: kind.removesuffix(" group") for name, kind in DIMENSIONS.items()}
 """Short name of each dimension, and what it is."""
@@ -47,6 +47,7 @@ def parallel_layout(
     groups: pl.LazyFrame | None,
     collectives: pl.LazyFrame | None,
     steps: pl.LazyFrame | None,
+    slices: pl.LazyFrame | None = None,
     layout: str | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
@@ -65,7 +66,9 @@ def parallel_layout(
     """
     known = ranks.collect()
     named = None if groups is None else groups.collect()
-    found = parallel_groups(known, named, given=layout, collectives=collectives, steps=steps, limits=limits)
+    found = parallel_groups(
+        known, named, given=layout, collectives=collectives, steps=steps, slices=slices, limits=limits
+    )
     has_place = pl.any_horizontal(pl.col("host", "device").is_not_null())
     by = pl.when(pl.col("rank_origin") == RANK_TABLE).then(pl.lit(RANK_TABLE)).otherwise(pl.lit(RECORDED))
     places = known.select("rank", "host", "device", "nic", place_by=pl.when(has_place).then(by))
@@ -96,7 +99,8 @@ OF_DIMENSIONS = columns(
     Column(
         "by",
         "string",
-        "What shows it: the user (`given`), names of groups, recorded sizes, or how its groups communicate.",
+        "What shows it: the user (`given`), names of groups, recorded sizes, `marks` of the framework's data "
+        "parallelism, or how its groups communicate.",
         values=BY,
         title="known from",
     ),
@@ -129,10 +133,10 @@ CONFLICTS = columns(
         "string",
         "What contradicts: recorded groups have another `size` or other `members` than stated, groups of one name "
         "are `uneven` (they overlap or differ in size) or of two dimensions and `shared` (they have several ranks in "
-        "common), sizes need another number of ranks (`world`), some `ranks` "
-        "recorded other sizes than most, a recorded group lies across (`crossed`) what is given, or a given size takes "
-        "the place of a recorded one (`replaced`).",
-        values=("size", "members", "uneven", "shared", "world", "ranks", "crossed", "replaced"),
+        "common), sizes need another number of ranks (`world`), some `ranks` recorded other sizes than most, a group "
+        "lies across (`crossed`) what is given, a given size takes the place of a recorded one (`replaced`), or the "
+        "given layout does not fit the recorded groups and none of it is used (`unused`).",
+        values=("size", "members", "uneven", "shared", "world", "ranks", "crossed", "replaced", "unused"),
     ),
     Column("dimension", "string", "The dimension; null if it is about all.", values=tuple(DIMENSIONS)),
     Column("by", "string", "What is contradicted.", values=BY),

@@ -117,6 +117,28 @@ def patterns(
     return found
 
 
+_MARKS = r"^(DistributedDataParallel|FullyShardedDataParallel)\.forward$|^FSDP::"
+"""Names of the ranges in which PyTorch's data parallelism runs a model."""
+
+
+def marked_data(
+    collectives: pl.LazyFrame, groups: pl.DataFrame | None, slices: pl.LazyFrame | None, world: int, limits: Limits
+) -> dict[str, Groups]:
+    """Data parallelism of all ranks (`dp`), where the framework marks that it runs the model so, and all large sums and
+    exchanges are of one recorded group of all ranks; else nothing."""
+    if slices is None:
+        return {}
+    large = pl.col("size_bytes").fill_null(limits.small_bytes) >= limits.small_bytes
+    shared = pl.col("operation").is_in([*SUMS, "all_to_all"]) & large
+    used = collectives.filter(shared | pl.col("operation").is_in(POINT_TO_POINT)).select("group").unique().collect()
+    everyone = tuple(range(world))
+    if used.height != 1 or _members(groups).get(used["group"][0]) != everyone:
+        return {}
+    first = slices.filter(pl.col("rank") == pl.col("rank").min())
+    marks = first.filter((pl.col("category") == "annotation") & pl.col("name").str.contains(_MARKS))
+    return {"dp": [everyone]} if marks.head(1).collect().height else {}
+
+
 def _is_data(family: _Family, limits: Limits) -> bool:
     """Whether it sums gradients: after the forward pass, and nothing else."""
     return family.sums > 0 and family.exchanges == 0 and not family.gathers and family.late >= limits.late_ratio

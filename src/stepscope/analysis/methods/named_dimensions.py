@@ -105,19 +105,24 @@ def _without(lists: Groups, context: Groups | None) -> Groups:
 
 
 def _fits(found: Mapping[str, Groups], world: int | None, conflicts: list[Conflict]) -> bool:
-    """Whether no groups of two dimensions share several ranks, and the sizes divide all ranks; else a conflict."""
+    """Whether dimensions fit together; else that is a conflict."""
+    conflict = misfit(found, world)
+    conflicts += [] if conflict is None else [conflict]
+    return conflict is None
+
+
+def misfit(found: Mapping[str, Groups], world: int | None) -> Conflict | None:
+    """What does not fit: groups of two dimensions share several ranks, or the sizes do not divide all ranks."""
     dense = [name for name in DIMENSIONS if name in found and name != "ep"]
     for first, second in combinations(dense, 2):
         of_rank = {rank: set(one) for one in found[second] for rank in one}
         shared = (sorted(of_rank.get(rank, set()).intersection(one)) for one in found[first] for rank in one)
         if both := next((ranks for ranks in shared if len(ranks) > 1), None):
-            conflicts.append(Conflict(SHARED, second, NAMES, ranks=tuple(both)))
-            return False
+            return Conflict(SHARED, second, NAMES, ranks=tuple(both))
     needed = prod(len(found[name][0]) for name in dense)
-    if world is not None and world % needed:
-        conflicts.append(Conflict(WORLD, None, NAMES, needed, world))
-        return False
-    return True
+    if world is not None and (world % needed or (len(dense) == len(DIMENSIONS) - 1 and needed != world)):
+        return Conflict(WORLD, None, NAMES, needed, world)
+    return None
 
 
 def pipelines(lists: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:

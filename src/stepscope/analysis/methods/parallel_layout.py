@@ -10,11 +10,12 @@ from math import prod
 
 import polars as pl
 
-from stepscope.analysis.methods.call_patterns import LIMITS, Limits, patterns
+from stepscope.analysis.methods.call_patterns import LIMITS, Limits, marked_data, patterns
 from stepscope.analysis.methods.group_names import DATA_PARTS, named
 from stepscope.analysis.methods.layout_conflicts import (
     CROSSED,
     GIVEN,
+    MARKS,
     MEMBERS,
     NAMES,
     PATTERN,
@@ -22,10 +23,11 @@ from stepscope.analysis.methods.layout_conflicts import (
     REPLACED,
     SIZE,
     SIZES,
+    UNUSED,
     WORLD,
     Conflict,
 )
-from stepscope.analysis.methods.named_dimensions import named_dimensions
+from stepscope.analysis.methods.named_dimensions import misfit, named_dimensions
 from stepscope.analysis.methods.parallel_sizes import (
     DIMENSIONS,
     ORDERS,
@@ -93,6 +95,7 @@ def parallel_groups(
     given: str | None = None,
     collectives: pl.LazyFrame | None = None,
     steps: pl.LazyFrame | None = None,
+    slices: pl.LazyFrame | None = None,
     limits: Limits = LIMITS,
 ) -> Layout:
     """Find the layout: recorded groups by their names, what the user gives, recorded sizes, the communication pattern.
@@ -102,6 +105,7 @@ def parallel_groups(
         groups: Table `groups` of all ranks: `group`, `name`, `members`.
         given: What the user gives, see `given_sizes`.
         collectives, steps: Those tables; without them, nothing follows from the pattern of communication.
+        slices: The table of that name, for marks of the framework.
         limits: When that shows a dimension.
 
     Raises:
@@ -113,9 +117,13 @@ def parallel_groups(
     if given is not None:
         sizes = given_sizes(given, world)
         stated = sizes.groups(prod(sizes.sizes.get(name, 1) for name in DENSE) if world is None else world)
-        layout.conflicts += _against(layout.groups, stated, GIVEN)
-        layout.conflicts += _crossing(_unnamed(groups), stated)
-        layout.take(stated, GIVEN)
+        against = list(_against(layout.groups, stated, GIVEN))
+        layout.conflicts += against
+        if against and misfit({**stated, **layout.groups}, world):  # no layout is put together from two
+            layout.conflicts.append(Conflict(UNUSED, None, GIVEN))
+        else:
+            layout.conflicts += _crossing(_unnamed(groups), stated)
+            layout.take(stated, GIVEN)
     if world is not None:
         recorded = _recorded(ranks, world, layout)
         layout.conflicts += _replaced(recorded, layout)
@@ -124,6 +132,8 @@ def parallel_groups(
     if collectives is not None and not all(name in layout.groups for name in DENSE):
         known = frozenset(tuple(sorted(one)) for of_dimension in layout.groups.values() for one in of_dimension)
         found = patterns(collectives, steps, groups, world or ranks["rank"].n_unique(), known, limits)
+        if not found and not layout.groups and world is not None:
+            layout.take(marked_data(collectives, groups, slices, world, limits), MARKS)
         layout.take({name: of for name, of in found.items() if _fits(of, layout.groups)}, PATTERN)
         _fill(layout, world)
     return layout
@@ -134,7 +144,7 @@ def _fill(layout: Layout, world: int | None) -> None:
     known = [name for name in DENSE if name in layout.groups]
     if world is None or not known or prod(len(layout.groups[name][0]) for name in known) != world:
         return
-    by = max((layout.by[name] for name in known), key=(NAMES, GIVEN, SIZES, PATTERN).index)
+    by = max((layout.by[name] for name in known), key=(NAMES, GIVEN, SIZES, MARKS, PATTERN).index)
     layout.take({name: [(rank,) for rank in range(world)] for name in DENSE}, by)
 
 

@@ -43,6 +43,19 @@ def parallelism_of(groups: pl.DataFrame, ranks: pl.DataFrame, layout: pl.DataFra
     return found
 
 
+def only_parallelism(layout: pl.DataFrame | None) -> str:
+    """What a job is divided by, if all is known of its layout and that is one dimension; else `other`.
+
+    Args:
+        layout: The answer `parallel_layout`, if there is one.
+    """
+    if layout is None:
+        return OTHER
+    sizes = {name: layout[f"{name}_size"].unique().to_list() for name in DIMENSIONS}
+    divided = [name for name, found in sizes.items() if found != [1] and not (name == "ep" and found == [None])]
+    return KINDS[DIMENSIONS[divided[0]]] if len(divided) == 1 and None not in sizes[divided[0]] else OTHER
+
+
 def _named(name: str | None) -> str | None:
     """What a group is for by its name; None if that does not say. Gradients are reduced over data and context
     parallelism, those of experts over the ranks that have the same ones; tokens are sent over tensor parallelism and

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import columns
-from stepscope.analysis.job.rank_steps import without_first
+from stepscope.analysis.job.rank_steps import without_start_up
 from stepscope.analysis.methods.pipeline_places import BACKWARD, FORWARD, marked_passes
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
@@ -113,7 +113,9 @@ def pipeline_schedule(
         longest = (
             work.drop_nulls("work_factor").sort("work_factor", "stage", descending=[True, False]).row(0, named=True)
         )
-    kept = None if pipeline_bubbles is None else without_first(pipeline_bubbles, left_out_steps).drop_nulls("bubble_ns")
+    kept = (
+        None if pipeline_bubbles is None else without_start_up(pipeline_bubbles, left_out_steps).drop_nulls("bubble_ns")
+    )
     waited, lasted = (
         (None, None) if kept is None or kept.is_empty() else kept.select("bubble_ns", "window_ns").mean().row(0)
     )

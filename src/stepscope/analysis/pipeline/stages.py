@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
-from stepscope.analysis.job.rank_steps import without_first
+from stepscope.analysis.job.rank_steps import without_start_up
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.analysis.registry import analysis
@@ -56,7 +56,9 @@ COLUMNS = columns(
     Column("peak_bytes", "int64", "Highest memory in use on any of its ranks.", title="peak memory", importance=72),
     Column("capacity_bytes", "int64", "Memory of their devices."),
     Column("steps", "int64", "Number of steps averaged."),
-    Column("left_out", "int64", "First steps that are left out (`left_out_steps`), of all its ranks."),
+    Column(
+        "left_out", "int64", "Steps that are left out as start-up (`left_out_steps`) of any rank, on all its ranks."
+    ),
     nulls="window_ns work_ns work_factor bubble_ns bubble_ratio bubble_by recorded_bubble_ns operators step_flops "
     "flops_per_s peak_bytes capacity_bytes",
 )
@@ -83,9 +85,10 @@ def pipeline_stages(
 ) -> pl.DataFrame:
     """Average over the ranks and steps of each stage: one row per stage with recorded ranks, in order.
 
-    First steps that do not count are left out (`left_out_steps`).
+    First steps that do not count on some rank (`left_out_steps`) are left out of all ranks, as these wait for one
+    another.
     """
-    kept = without_first(pipeline_bubbles, left_out_steps)
+    kept = without_start_up(pipeline_bubbles, left_out_steps)
     by_rank = kept.group_by("stage", "rank").agg(
         *(pl.col(name).mean() for name in [*_MEANS, "recorded_bubble_ns"]),
         pl.col("bubble_by").drop_nulls().unique().sort().str.join(_BETWEEN),

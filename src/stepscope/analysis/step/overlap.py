@@ -6,7 +6,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.methods.parallelism import OTHER, PARALLELISMS
+from stepscope.analysis.methods.parallelism import OTHER, PARALLELISMS, only_parallelism
 from stepscope.analysis.methods.statistics import rounded, sum_known
 from stepscope.analysis.methods.step_windows import known_steps, step_windows
 from stepscope.analysis.registry import analysis
@@ -70,10 +70,12 @@ def rank_overlap(
     activity: pl.DataFrame,
     steps: pl.LazyFrame,
     process_groups: pl.DataFrame | None = None,
+    parallel_layout: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Measure in each step how much of the communication of each parallelism computing hides: one row each, in order.
 
-    Calls that run at the same time count once. What runs outside of all steps does not count.
+    Calls that run at the same time count once. What runs outside of all steps does not count. Where a job is divided in
+    one dimension only, so are calls whose group is not recorded.
     """
     device = activity.filter("on_device")["rank"].unique().to_list()
     counts = pl.col("on_device") | ~pl.col("rank").is_in(device)
@@ -83,7 +85,15 @@ def rank_overlap(
     kinds = pl.DataFrame(schema={"group": pl.String, "parallelism": pl.String})
     if process_groups is not None:
         kinds = process_groups.select("group", "parallelism").filter(pl.col("parallelism") != OTHER)
-    otherwise = pl.when(pl.col("operation").is_in(POINT_TO_POINT)).then(pl.lit("pipeline")).otherwise(pl.lit(OTHER))
+    listed = [] if process_groups is None else process_groups["group"].unique().sort().to_list()
+    unlisted = pl.col("group").is_null() | ~pl.col("group").is_in(listed)
+    otherwise = (
+        pl.when(pl.col("operation").is_in(POINT_TO_POINT))
+        .then(pl.lit("pipeline"))
+        .when(unlisted)
+        .then(pl.lit(only_parallelism(parallel_layout)))
+        .otherwise(pl.lit(OTHER))
+    )
     named = (
         calls.join(kinds.lazy(), on="group", how="left").with_columns(pl.coalesce("parallelism", otherwise)).collect()
     )
