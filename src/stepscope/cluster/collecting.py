@@ -22,7 +22,7 @@ from stepscope.cluster.rank_tables import anonymous_table, read_rank_table, seat
 from stepscope.cluster.reaching import Reached, open_connections, reach
 from stepscope.errors import StepscopeError
 from stepscope.present import plural
-from stepscope.sources.classic.legacy import TABLE
+from stepscope.sources.rank_tables import TABLE
 from stepscope.store.packed import SUFFIX, facts_of_packed, problem_of_packed
 
 State = Literal["complete", "partial", "failed"]

@@ -13,14 +13,20 @@ if TYPE_CHECKING:
     from stepscope.run import Run
 
 
-def _stages(run: Run, stages: pl.DataFrame) -> Iterator[str]:  # noqa: ARG001 - one signature for all
+def _stages(run: Run, stages: pl.DataFrame) -> Iterator[str]:
     """What of the job was not recorded, or is not the same."""
     missing = stages.filter(stages["recorded"].is_null())["stage"].to_list()
     if len(missing) == stages.height:
-        yield (
-            "No graph was recorded, so only the ranks of each stage are known. MindSpore writes graphs with "
-            "`parallel_strategy=True` in auto_parallel, semi_auto_parallel or data_parallel mode."
+        frameworks = {rank.facts.get("framework") for rank in run.ranks} - {None}
+        how = (
+            "MindSpore writes graphs with `parallel_strategy=True` in auto_parallel, semi_auto_parallel or "
+            "data_parallel mode."
+            if "mindspore" in frameworks
+            else "Only MindSpore writes such graphs; `stepscope layout` and `stepscope pipeline` show the rest."
+            if frameworks
+            else "MindSpore writes such graphs."
         )
+        yield f"No graph was recorded, so only the ranks of each stage are known. {how}"
     elif missing:
         yield f"No graph was recorded of stage{'s' * (len(missing) > 1)} {', '.join(map(str, missing))}."
     if (stages["differing"].fill_null(0) > 0).any():

@@ -9,6 +9,7 @@ import pytest
 from every_kind import NAMES, texts, write_every_kind
 
 import stepscope
+from stepscope.sources import rank_tables
 from stepscope.sources.classic import legacy
 from stepscope.sources.discover import discover
 
@@ -60,7 +61,7 @@ def test_the_tables_of_a_cluster_are_read_once_for_all_hosts_and_again_when_chan
         (folder / "flops_0.txt").write_text("x")
 
     first, *others = [legacy.cluster_of(folder) for folder in folders]
-    (tmp_path / legacy.TABLE).write_text(json.dumps({"server_list": [{"server_id": "a", "device": []}]}))
+    (tmp_path / rank_tables.TABLE).write_text(json.dumps({"server_list": [{"server_id": "a", "device": []}]}))
 
     assert first is not None
     assert all(cluster is first for cluster in others)

@@ -10,7 +10,10 @@ from stepscope.errors import Unavailable
 from stepscope.tables import RECORDED_CALLS
 from stepscope.tables.base import Column
 
-NO_DUMP = "there is no dump of a flight recorder here, or it lists no call: set TORCH_FR_BUFFER_SIZE on all ranks"
+NO_DUMP = (
+    "there is no dump of PyTorch's flight recorder here, or it lists no call; PyTorch writes them where "
+    "TORCH_FR_BUFFER_SIZE is set"
+)
 
 COLUMNS = columns(
     "rank",

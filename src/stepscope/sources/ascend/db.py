@@ -15,7 +15,7 @@ from stepscope.sources.ascend.exported_rank import ExportedRank
 from stepscope.sources.ascend.framework_files import cpu_executions, take_framework, write_data_preparation
 from stepscope.sources.ascend.marked_calls import read_marked_calls
 from stepscope.sources.ascend.rank_files import ExportFiles, sort_files
-from stepscope.sources.ascend.rank_info import read_rank_info
+from stepscope.sources.ascend.rank_info import read_rank_info, take_rank_table
 from stepscope.sources.ascend.steps import clean_ranges, step_ranges
 from stepscope.sources.ascend.timeline import Timeline
 from stepscope.sources.base import Input, Sink
@@ -26,6 +26,7 @@ def read_database(item: Input, sink: Sink) -> None:
     """Read the database export of one rank."""
     recording, files = take_database(item, sink)
     _, span = write_tables(recording, files, sink)
+    take_rank_table(recording.identity, item, sink)
     sink.write(RANKS, recording.identity.frame(span))
     write_data_preparation(files, sink)
 

@@ -19,7 +19,8 @@ from stepscope.sources.ascend.rank_files import (
     RANK_DIRECTORY,
     ExportFiles,
 )
-from stepscope.sources.base import Sink
+from stepscope.sources.base import Input, Sink
+from stepscope.sources.rank_tables import differences, is_named, place_of
 from stepscope.sources.side_files import read_object
 from stepscope.tables import RANKS
 
@@ -37,6 +38,7 @@ class RankInfo:
     device_kind: str | None = "npu"
     device: int | None = None
     device_name: str | None = None
+    nic: str | None = None
     framework: str | None = None
     framework_version: str | None = None
     mode: str | None = None
@@ -84,6 +86,23 @@ def read_rank_info(files: ExportFiles, source: str, sink: Sink) -> tuple[RankInf
     groups = read_metadata(identity, metadata)
     _read_device_info(identity, device)
     return identity, groups
+
+
+def take_rank_table(identity: RankInfo, item: Input, sink: Sink) -> None:
+    """Take from the rank table of an input, once all else is known, what the recording does not state of host and
+    device."""
+    table = next(filter(is_named, item.files), None)
+    if table is None or identity.rank is None:
+        return
+    place = place_of(table, identity.rank, identity.world_size, sink)
+    if place is None:
+        return
+    for problem in differences(table, place, identity.host, identity.device):
+        remedy = "Check that the rank table is that of this job; what the recording says is used"
+        sink.issue("warning", table, problem, remedy)
+    identity.host = identity.host or (place.host and shown(place.host))
+    identity.device = place.device if identity.device is None else identity.device
+    identity.nic = place.nic and shown(place.nic)
 
 
 def read_metadata(identity: RankInfo, metadata: Mapping[str, Any]) -> Groups:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stepscope.sources.ascend.rank_files import DATABASE, find_rank_files
+from stepscope.sources.ascend.rank_files import DATABASE, OUTPUT, find_rank_files
 from stepscope.sources.ascend.recognise import text_part
 from stepscope.sources.base import PROFILER_REASONS, Found, Input, Sink
+from stepscope.sources.rank_tables import beside
 
 _REASONS: Mapping[str, str] = {
     **PROFILER_REASONS,
@@ -35,14 +36,18 @@ class _Export:
         files = find_rank_files(directory, names, has_database=self._is_database)
         if files is None:
             return None
-        return Found((Input(self.name, directory, files.files),)) if self._is_database or files.has_text else None
+        if not (self._is_database or files.has_text):
+            return None
+        root = directory.parent if directory.name == OUTPUT else directory
+        table = beside(root, root.parent)
+        return Found((Input(self.name, directory, (*files.files, *([] if table is None else [table]))),))
 
 
 class AscendText(_Export):
     """Reader of the text export."""
 
     name = "ascend_text"
-    version = 11
+    version = 12
     reasons: Mapping[str, str] = {
         **_REASONS,
         "links": "communication_matrix.json is missing or empty",
@@ -65,7 +70,7 @@ class AscendDb(_Export):
     """Reader of the database export."""
 
     name = "ascend_db"
-    version = 13
+    version = 14
     reasons: Mapping[str, str] = {
         **_REASONS,
         "links": "the database has no communication matrix",

@@ -16,7 +16,7 @@ from stepscope.sources.ascend.framework_files import cpu_executions, take_framew
 from stepscope.sources.ascend.kernel_tables import joined
 from stepscope.sources.ascend.pmu import counters_of, scaled
 from stepscope.sources.ascend.rank_files import ExportFiles, sort_files
-from stepscope.sources.ascend.rank_info import read_rank_info
+from stepscope.sources.ascend.rank_info import read_rank_info, take_rank_table
 from stepscope.sources.ascend.recognise import text_part
 from stepscope.sources.ascend.steps import step_ranges
 from stepscope.sources.ascend.timeline import Timeline
@@ -35,6 +35,7 @@ def read_text(item: Input, sink: Sink) -> None:
     """Read the text export of one rank."""
     recording, view, files = take_text(item, sink)
     computed, span = write_tables(recording, files, sink)
+    take_rank_table(recording.identity, item, sink)
     sink.write(RANKS, recording.identity.frame(span))
     check_text(recording, computed, view, files, sink)
     write_data_preparation(files, sink)

@@ -95,7 +95,7 @@ class Seat:
     Args:
         rank: The rank.
         device: Number of the device on its host.
-        host: Address of the host.
+        host: Address of the host; None if the table has none.
         world_size: Ranks of the job, if known.
         problem: Why the rank had to be guessed; None if it is recorded.
         nic: Address of the device's network interface, if known.
@@ -104,7 +104,7 @@ class Seat:
 
     rank: int
     device: int
-    host: str
+    host: str | None
     world_size: int | None
     problem: str | None
     nic: str | None = None

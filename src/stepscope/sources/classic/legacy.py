@@ -1,9 +1,9 @@
 """Clusters of MindSpore 1.1 to 1.3: `cluster_profiler/<id>/profiler/*_<device>`, with a table of ranks above.
 
-A rank table (`hccl.json`, or another JSON file with a `server_list`; templates 1.0 and 1.2) gives each server's devices
-their ranks, and `host_ips_mapping.txt` maps folders to hosts: a line is `<ip> <id>`. Both are next to
-`cluster_profiler`. In a table from which addresses were taken, servers have the ids of the folders instead. Hosts are
-called by these ids, as in the mapping: it exists so that addresses are in no other file, and answers become files.
+A rank table (`hccl.json`, or another JSON file that is one; see `rank_tables`) gives each server's devices their ranks,
+and `host_ips_mapping.txt` maps folders to hosts: a line is `<ip> <id>`. Both are next to `cluster_profiler`. In a table
+from which addresses were taken, servers have the ids of the folders instead. Hosts are called by these ids, as in the
+mapping: it exists so that addresses are in no other file, and answers become files.
 """
 
 from __future__ import annotations
@@ -13,20 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
-from stepscope.json_values import as_index, as_text, list_of
 from stepscope.sources.classic.files import Seat, entries_of, kind_of
-from stepscope.sources.side_files import peek_object
+from stepscope.sources.rank_tables import TABLE, beside, is_named, is_rank_table, places, unknown
 
 FOLDER = "cluster_profiler"
 MAPPING = "host_ips_mapping.txt"
-TABLE = "hccl.json"
 _LARGEST = 16 << 20
 _PAIR = re.compile(r"(\S+)\s+(\d+)")
-
-_NAMES = ("server_id", "host_ip", "server_ip", "container_ip")
-"""What a rank table may call a server."""
 
 Device = tuple[int, int]
 """Number of a host's folder, and of a device there."""
@@ -126,29 +120,28 @@ class Cluster:
         entries: dict[Device, Entry] = {}
         repeated: dict[Device, int] = {}
         taken: set[int] = set()
-        for server in _objects(peek_object(self._table_file), "server_list"):
-            folder = self._folder_of(server)
-            for device in _objects(server, "device"):
-                number, rank = as_index(device.get("device_id")), as_index(device.get("rank_id"))
-                if folder is None or number is None or rank is None:
-                    continue
-                if rank in taken:
-                    repeated[folder, number] = rank
-                    continue
-                entries[folder, number] = Entry(rank, as_text(device.get("device_ip")))
-                taken.add(rank)
+        for place in places(self._table_file):
+            folder = self._folder_of(place.names)
+            if folder is None:
+                continue
+            if place.rank in taken:
+                repeated[folder, place.device] = place.rank
+                continue
+            entries[folder, place.device] = Entry(place.rank, place.nic)
+            taken.add(place.rank)
         if entries:
             return RankTable(entries, repeated, None)
         if self._mapping_file is None:
             return RankTable({}, {}, f"there is no {MAPPING} next to {FOLDER} to map folders to hosts")
         if not self._numbers:
             return RankTable({}, {}, f"{MAPPING} cannot be read, or has no line with an address and a number")
-        lacks = f"the rank table {self._table_name} cannot be read, or lists no server that is in {MAPPING}"
+        lacks = f"the rank table {self._table_name} lists no server that is in {MAPPING}"
+        if not places(self._table_file):
+            lacks = f"the rank table {self._table_name} {unknown(self._table_file)}"
         return RankTable({}, {}, lacks)
 
-    def _folder_of(self, server: Mapping[str, Any]) -> int | None:
+    def _folder_of(self, named: Sequence[str]) -> int | None:
         """Number of the folder of a server: by its address, or its own name if that is the number of a folder."""
-        named = [str(server[name]) for name in _NAMES if server.get(name) is not None]
         found = next((self._numbers[name] for name in named if name in self._numbers), None)
         if found is not None or not named:
             return found
@@ -193,22 +186,7 @@ def _is_number(name: str) -> bool:
 
 def table_beside(profile: Path) -> Path | None:
     """The rank table in the directory of a flat profile, or in the one above it."""
-    files = (folder / TABLE for folder in (profile, profile.parent))
-    return next((file for file in files if file.is_file() and is_rank_table(file)), None)
-
-
-def seats_in(table: Path) -> Mapping[int, Seat]:
-    """The host and device of each rank in a table, for files that are numbered by rank."""
-    entries = [
-        (as_index(device.get("rank_id")), as_index(device.get("device_id")), server, device)
-        for server in _objects(peek_object(table), "server_list")
-        for device in _objects(server, "device")
-    ]
-    return {
-        rank: Seat(rank, number, str(server.get("server_id")), len(entries), None, as_text(device.get("device_ip")))
-        for rank, number, server, device in entries
-        if rank is not None and number is not None
-    }
+    return beside(profile, profile.parent)
 
 
 def cluster_of(profile: Path) -> Cluster | None:
@@ -241,16 +219,7 @@ def _changed_ns(path: Path) -> int:
 def table_names(directory: Path, names: Sequence[str]) -> set[str]:
     """Names of the tables in a folder, mainly of one that holds or is a cluster; they are not recordings themselves."""
     if FOLDER not in names and directory.name != FOLDER:  # a table of any name may be a recording elsewhere
-        return {TABLE} if TABLE in names and is_rank_table(directory / TABLE) else set()
+        return {name for name in names if is_named(directory / name) and is_rank_table(directory / name)}
     jsons = {name for name in names if name.endswith(".json")}
     tables = {name for name in jsons if name == TABLE or is_rank_table(directory / name)}
     return tables | ({MAPPING} & set(names))
-
-
-def is_rank_table(file: Path) -> bool:
-    """Whether a JSON file lists the ranks of servers and their devices."""
-    return bool(_objects(peek_object(file), "server_list"))
-
-
-def _objects(part: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    return [one for one in list_of(part, key) if isinstance(one, Mapping)]

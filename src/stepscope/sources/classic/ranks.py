@@ -12,8 +12,8 @@ import polars as pl
 from stepscope.json_values import as_index, as_text, json_text
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles, Seat
-from stepscope.sources.classic.legacy import seats_in
 from stepscope.sources.classic.raw_profiles import device_number
+from stepscope.sources.rank_tables import differences, place_of, places
 from stepscope.sources.side_files import peek_object, read_object
 from stepscope.tables import RANKS
 
@@ -83,16 +83,13 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
 
 def _listed(files: RankFiles, world: int | None, sink: Sink) -> Seat | None:
     """Host and device of a rank in the table beside a flat profile, unless that is a table of another job."""
-    if files.table is None:
+    if files.table is None or (place := place_of(files.table, files.rank, world, sink)) is None:
         return None
-    seats = seats_in(files.table)
-    if files.rank in seats and world in (None, len(seats)):
-        return seats[files.rank]
-    lists = f"lists {len(seats)} ranks"
-    why = f"{lists}, not rank {files.rank}" if files.rank not in seats else f"{lists}, but the job has {world}"
-    remedy = "Put the rank table of this job beside it, or move that table elsewhere"
-    sink.issue("warning", files.table, f"{why}, so it is not used: host and device stay unknown", remedy)
-    return None
+    device_info = files.one("device_info")
+    of_device = None if device_info is None else device_number(device_info.parent)
+    for problem in differences(files.table, place, None, of_device):
+        sink.issue("warning", files.table, problem, "Check that the rank table is that of this job")
+    return Seat(files.rank, place.device, place.host, world or len(places(files.table)), None, place.nic)
 
 
 def read_info(files: RankFiles) -> Mapping[str, Any]:

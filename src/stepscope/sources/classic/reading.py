@@ -31,6 +31,7 @@ from stepscope.sources.classic.strategy import write_strategy
 from stepscope.sources.classic.timeline import write_device
 from stepscope.sources.minddata.files import Clock, MinddataFiles
 from stepscope.sources.minddata.write import write_minddata
+from stepscope.sources.rank_tables import is_named
 from stepscope.sources.sinks import CountingSink, RecordedStepsSink
 
 Part = Callable[[RankFiles, Sink], None]
@@ -121,9 +122,9 @@ def _files_of(item: Input) -> RankFiles:
     in_cluster = (file.parent for file in item.files if item.path in file.parents and legacy.cluster_of(file.parent))
     folder = next(in_cluster, None) if root.name == legacy.FOLDER else None
     if folder is None:
-        own = [file for file in item.files if file.name != legacy.TABLE]
+        own = [file for file in item.files if not is_named(file)]
         files = rank_files(item.path, rank, [(file.relative_to(root).as_posix(), file) for file in own])
-        table = next((file for file in item.files if file.name == legacy.TABLE), None)
+        table = next((file for file in item.files if is_named(file)), None)
         return replace(files, table=table)
     named = [(file.relative_to(folder).as_posix(), file) for file in item.files if folder in file.parents]
     numbers = [found[1] for name, _ in named if (found := kind_of(name)) and found[1] is not None]
