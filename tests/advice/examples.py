@@ -284,7 +284,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 {"slow_ranks": slow_ranks(), "breakdown": steps, "slow_rank_causes": slow_rank_causes(*of)}
                 for kind, reasons in OF_KIND.items()
                 for reason in reasons
-                for of in ((kind, reason), (kind, reason, "grid"))
+                for of in ((kind, reason), (kind, reason, "grid"), (kind, reason, "tokens"))
             ),
         ],
         "slow-link": [

@@ -170,6 +170,15 @@ def test_a_device_that_is_slow_at_as_many_tokens_is_named() -> None:
     assert _blamed(_run([100] * 4, slow={3: 1.5})) == {"slow-rank": [3]}
 
 
+def test_a_device_that_is_slow_for_as_many_tokens_is_told_so_where_no_shapes_are_equal() -> None:
+    run = _run([100, 101, 99, 102], slow={3: 1.5})
+
+    (cause,) = run.analyse("slow_rank_causes").to_dicts()
+
+    assert (cause["reason"], cause["sized_by"]) == ("some", "tokens")
+    assert cause["factor"] == pytest.approx(1.5)
+
+
 def test_of_a_slow_device_with_more_tokens_each_claims_its_part() -> None:
     found = advise(_run([100, 100, 200, 100], slow={2: 2.0}), strict=True)
 

@@ -15,6 +15,7 @@ from stepscope.advice.replayed import OFF, replay_error
 from stepscope.advice.rules.expert_blame import blamed_on_experts
 from stepscope.advice.rules.slow_rank_reasons import INSTEAD, OF_KIND, parameters_of, with_reasons
 from stepscope.advice.rules.slow_rank_times import highest, is_once, ranged, when
+from stepscope.analysis.job.slow_experts import TOKENS
 from stepscope.analysis.methods.units import RANK, RANKS
 from stepscope.analysis.rank_lists import listed
 
@@ -357,6 +358,7 @@ def _worded(kind: str, reason: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         "longest": None if reason["longest_step"] is None else [reason["longest_step"]],
         "equal_shapes": 1 if reason["sized_by"] == "shapes" else None,
         "equal_grids": 1 if reason["sized_by"] == "grid" else None,
+        "equal_tokens": 1 if reason["sized_by"] == TOKENS else None,
         "unsized": 1 if _is_unsized(reason) else None,
     }
     return key, {name: known[name] for name in sorted(parameters_of(MESSAGES[key]) - parameters_of(MESSAGES[kind]))}

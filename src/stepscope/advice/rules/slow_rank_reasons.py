@@ -122,8 +122,10 @@ _KERNELS: dict[str, tuple[Text | Choices, Text | Choices]] = {
     "some": (
         Text(
             " Mostly {names:list}: {factor:number .2f}x as long as on other ranks[{equal_shapes:one  for equal shapes}]"
-            "[{equal_grids:one  for equal grids}], {named_ns:ms} more {per:each}.",
+            "[{equal_grids:one  for equal grids}][{equal_tokens:one  for as many tokens}]"
+            ", {named_ns:ms} more {per:each}.",
             "主要是 {names:list}：[{equal_shapes:one 形状相同，}][{equal_grids:one 网格相同，}]"
+            "[{equal_tokens:one 词元数相同，}]"
             "耗时为其他 rank 的 {factor:number .2f} 倍，{per:each}多 {named_ns:ms}。",
         )
         + _UNSIZED,

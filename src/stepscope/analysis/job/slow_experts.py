@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,14 @@ from stepscope.tables.base import Column, schema_of
 
 CAUSES = ("load", "both", "unknown")
 """More work explains the extra time; it explains a part of it; work was not recorded, so it may be either."""
+
+
+TOKENS = "tokens"
+"""What tells the size of the work of experts: they rarely have equal shapes."""
+
+SLOWER = 1.1
+"""Times as long for as many tokens, from which on that is told instead of other shapes; chosen by us: fewer tokens take
+longer each."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +122,25 @@ def _unlike(times: pl.DataFrame, limits: Limits) -> list[str]:
     by_speed = pl.col("slower_ns").filter(pl.col("sized_by") == "shapes").sum()
     is_slower = most.select(by_speed > (1 - limits.speed_ratio) * pl.col("excess_ns").sum()).item()
     return [] if is_slower else most["name"].to_list()
+
+
+def slower_for_load(reason: dict[str, Any], own: pl.DataFrame, peers: pl.DataFrame) -> dict[str, Any]:
+    """The reason of a rank whose experts get other shapes than on other ranks, as in each step, if they are slower for
+    as many tokens.
+
+    Args:
+        reason: `names`, `total_ns` and `typical_ns` of these kernels in a step.
+        own: The rank in `expert_load`.
+        peers: Ranks that are not slow.
+    """
+    if own.is_empty() or not all(re.search(EXPERTS, name) for name in reason["names"]) or not reason["typical_ns"]:
+        return reason
+    ratio = _load_ratio(own.row(0, named=True), peers)
+    factor = reason["total_ns"] / reason["typical_ns"] / ratio if ratio else 0.0
+    if factor < SLOWER:
+        return reason
+    slower = round(reason["total_ns"] * (1 - 1 / factor))
+    return {**reason, "reason": "some", "factor": factor, "sized_by": TOKENS, "named_ns": slower}
 
 
 def _load_ratio(own: dict[str, Any], peers: pl.DataFrame) -> float | None:

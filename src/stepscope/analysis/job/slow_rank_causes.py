@@ -15,6 +15,7 @@ from stepscope.analysis.job.kernel_patterns import patterns_of
 from stepscope.analysis.job.rank_counters import compared_counters
 from stepscope.analysis.job.rank_host_calls import compared_calls, host_patterns_of
 from stepscope.analysis.job.rank_kernels import compared, least_known
+from stepscope.analysis.job.slow_experts import TOKENS, slower_for_load
 from stepscope.analysis.rank_lists import listed_ranks
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.marks import DATA_LOADING
@@ -53,7 +54,7 @@ COLUMNS = columns(
         "sized_by",
         "string",
         "What tells that calls of these kernels are of one size; null if nothing does, and for host calls.",
-        values=SIZES,
+        values=(*SIZES, TOKENS),
     ),
     Column("calls", "float64", "Their calls in a step; null if not known."),
     Column("typical_calls", "float64", "The same on the median peer."),
@@ -126,6 +127,7 @@ def slow_rank_causes(
     calls_if_slow: pl.DataFrame | None,
     counter_steps: pl.DataFrame | None,
     extra_pieces: pl.DataFrame | None = None,
+    expert_load: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Find what the recording shows as the reason of each row of `slow_ranks`, compared with the ranks that are not.
 
@@ -149,6 +151,9 @@ def slow_rank_causes(
         reason = by_kind[kind].get(rank)
         if reason is None:
             continue
+        if reason["reason"] == "shapes" and expert_load is not None:
+            peers = expert_load.filter(~pl.col("rank").is_in(slow_kinds["together"].explode().implode()))
+            reason = slower_for_load(reason, expert_load.filter(rank=rank), peers)
         reason = _in_slow_steps(reason, ratio)
         if reason["reason"] != "synchronisation":  # a mean of steps or of several streams, where the excess is a median
             reason["named_ns"] = min(reason["named_ns"], excess)
@@ -247,6 +252,7 @@ def _of_kernels(classes: pl.DataFrame, kind: str, slow: Sequence[int], clocks: d
             **{name: row[name] for name in ("names", "factor", "named_ns")},
             "reason": "ai_cpu" if row["pattern"] == "only" and row["cores"] == ["AI_CPU"] else row["pattern"],
             "sized_by": of.select(least_known()).item(),
+            **{name: of[name].sum() for name in ("total_ns", "typical_ns")},
             "calls": of["calls"].sum() if row["names"] else None,
             "typical_calls": of["typical_calls"].sum() if row["names"] else None,
             **lower.get(row["rank"], {}),
