@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,9 +23,16 @@ MOST_ENTRIES = 4_000_000
 MOST_SHAPES = 20_000_000
 """Dimensions of all tensors. A pickle may hold one list at many places, so that little text stands for much."""
 MOST_FRAMES = 20_000_000
+MOST_STACK_CHARACTERS = 200_000_000
+MOST_TYPES = 20_000_000
+LONGEST_NAME = 1000
+"""Characters of a name; what is longer is cut, as one text may stand at many places too."""
+
+_MANY = 1 << 63
+"""Fits no column: what is as large is unknown."""
 
 _BATCHED = re.compile(r"^_|_base$|_coalesced$|_oop$|_uneven$|_v$|_out$|_tensor(?:_coalesced)?$|_into_tensor\w*$")
-_PEER = re.compile(r"^(send|recv) (\d+)(->|<-)(\d+)$")
+_PEER = re.compile(r"^(send|recv) (\d{1,9})(->|<-)(\d{1,9})$")
 _NAMES = {
     "allreduce": "all_reduce",
     "allgather": "all_gather",
@@ -101,7 +107,7 @@ def _members(config: Any) -> dict[str, tuple[str | None, list[int]]]:
         numbers = [small_number(rank) for rank in ranks] if isinstance(ranks, (list, tuple)) else []
         known = [rank for rank in numbers if rank is not None and rank >= 0]
         if known and len(known) == len(numbers):
-            found[as_text(about.get("name")) or str(key)] = (as_text(about.get("desc")), known)
+            found[_text(about.get("name")) or _text(key) or ""] = (_text(about.get("desc")), known)
     return found
 
 
@@ -111,7 +117,10 @@ class _Maker:
     def __init__(self, dump: Dump, members: Mapping[str, tuple[str | None, list[int]]]) -> None:
         self._dump = dump
         self._members = members
-        self._left = {"shapes": MOST_SHAPES, "frames": MOST_FRAMES}
+        self._left = {
+            **{"shapes": MOST_SHAPES, "frames": MOST_FRAMES, "types": MOST_TYPES},
+            "characters of call stacks": MOST_STACK_CHARACTERS,
+        }
         self._frames: dict[int, str] = {}
         self._stacks: dict[tuple[int, ...], int] = {}
         self._numbers: dict[str, int] = {}
@@ -120,11 +129,12 @@ class _Maker:
         """Add an entry; one without number, group or name counts as lost."""
         group = entry.get("process_group") if isinstance(entry, dict) else None
         record = whole_number(entry.get("record_id")) if isinstance(entry, dict) else None
-        name = as_text(entry.get("profiling_name")) if isinstance(entry, dict) else None
-        if record is None or record < 0 or name is None or not isinstance(group, (list, tuple)) or not group:
+        name = _text(entry.get("profiling_name")) if isinstance(entry, dict) else None
+        number = _text(group[0]) if isinstance(group, (list, tuple)) and group else None
+        if record is None or record < 0 or name is None or number is None:
             self._dump.lost += 1
             return
-        key, members = self._group(str(group[0]), as_text(group[1]) if len(group) > 1 else None)
+        key, members = self._group(number, _text(group[1]) if len(group) > 1 else None)
         backend, _, plain = name.rpartition(":")
         if backend:
             self._dump.backends.add(backend)
@@ -132,7 +142,7 @@ class _Maker:
         is_point_to_point = entry.get("is_p2p") is True
         kind = "p2p_seq_id" if is_point_to_point else "collective_seq_id"
         inputs, outputs = (self._shapes(entry.get(f"{side}_sizes")) for side in ("input", "output"))
-        types = [str(one) for one in _list(entry.get("input_dtypes"))]
+        types = self._types(entry.get("input_dtypes"))
         self._dump.rows.append(
             {
                 "record": record,
@@ -149,14 +159,14 @@ class _Maker:
                 "output_elements": _elements(outputs),
                 "element_type": ",".join(dict.fromkeys(map(data_type, types))) or None,
                 "size_bytes": _bytes(inputs, types),
-                "state": as_text(entry.get("state")),
+                "state": _text(entry.get("state")),
                 "is_done": _is_done(entry),
                 "is_retired": entry.get("retired") if isinstance(entry.get("retired"), bool) else None,
                 "created_ns": _moment(entry.get("time_created_ns")),
                 "started_ns": _moment(entry.get("time_discovered_started_ns")),
                 "completed_ns": _moment(entry.get("time_discovered_completed_ns")),
                 "timeout_ns": _milliseconds(entry.get("timeout_ms")),
-                "thread": as_text(entry.get("thread_name")) or as_text(entry.get("thread_id")),
+                "thread": _text(entry.get("thread_name")) or _text(entry.get("thread_id")),
                 "stack": self._stack(entry.get("frames")),
             }
         )
@@ -184,6 +194,12 @@ class _Maker:
             found.append([one for one in numbers if one is not None and one >= 0])
         return found
 
+    def _types(self, value: Any) -> list[str]:
+        """Names of data types; what is no text is an unknown one."""
+        types = _list(value)
+        self._take("types", len(types))
+        return [as_text(one) or "unknown" for one in types]
+
     def _stack(self, value: Any) -> int | None:
         """Number of a call stack. Frames are the same objects in many entries, so each becomes a text once."""
         frames = _list(value)
@@ -192,7 +208,9 @@ class _Maker:
         if not place:
             return None
         if place not in self._stacks:
-            text = "\n".join(self._frames.setdefault(id(frame), _frame(frame)) for frame in frames)
+            lines = [self._frames.setdefault(id(frame), _frame(frame)) for frame in frames]
+            self._take("characters of call stacks", sum(map(len, lines)))
+            text = "\n".join(lines)
             number = self._numbers.setdefault(text, len(self._numbers))
             if number == len(self._dump.stacks):
                 self._dump.stacks.append(text)
@@ -246,11 +264,32 @@ def _list(value: Any) -> list[Any] | tuple[Any, ...]:
 def _frame(frame: Any) -> str:
     if not isinstance(frame, dict):
         return "(unknown)"
-    return f"{frame.get('filename')}({frame.get('line')}): {frame.get('name')}"
+    return f"{_text(frame.get('filename'))}({_text(frame.get('line'))}): {_text(frame.get('name'))}"
+
+
+def _text(value: Any) -> str | None:
+    """A text or a number as text, cut to a length that names have; None for what is neither.
+
+    Only these: the text of a list whose parts stand in it many times could be without end.
+    """
+    if isinstance(value, str):
+        return value[:LONGEST_NAME] or None
+    number = whole_number(value)
+    return None if number is None else str(number)
+
+
+def _product(shape: Iterable[int]) -> int:
+    """Elements of a tensor; the numbers of a file may be such that multiplying all of them takes for ever."""
+    product = 1
+    for one in shape:
+        product = min(product * one, _MANY)
+        if product == 0:
+            break
+    return product
 
 
 def _elements(shapes: Iterable[Iterable[int]]) -> int | None:
-    counts = [math.prod(shape) for shape in shapes]
+    counts = [_product(shape) for shape in shapes]
     return whole_number(sum(counts)) if counts else None
 
 
@@ -261,7 +300,7 @@ def _bytes(shapes: list[list[int]], types: list[str]) -> int | None:
     widths = [element_bytes(one) for one in types]
     if not shapes or len(widths) < len(shapes):
         return None
-    sizes = [None if width is None else math.prod(shape) * width for shape, width in zip(shapes, widths, strict=False)]
+    sizes = [None if width is None else _product(shape) * width for shape, width in zip(shapes, widths, strict=False)]
     known = [size for size in sizes if size is not None]
     return whole_number(sum(known)) if len(known) == len(sizes) else None
 

@@ -161,9 +161,14 @@ class _Reader:
 
 
 def _key(value: Any) -> Any:
-    """A key of a dict: texts and numbers, whose hash takes no time that a file could stretch."""
+    """A key of a dict: texts and numbers, with which a file cannot stretch the time.
+
+    Integers beyond this size may all have one hash, and then each is compared with all before it.
+    """
     if not isinstance(value, (str, int, float, bytes)) and value is not None:
         raise RefusedPickle("has a key that is neither a text nor a number")
+    if isinstance(value, int) and abs(value) >= 1 << 60:
+        raise RefusedPickle("has a key of a size that no dump has")
     return value
 
 
