@@ -130,7 +130,8 @@ class _Maker:
         group = entry.get("process_group") if isinstance(entry, dict) else None
         record = whole_number(entry.get("record_id")) if isinstance(entry, dict) else None
         name = _text(entry.get("profiling_name")) if isinstance(entry, dict) else None
-        number = _text(group[0]) if isinstance(group, (list, tuple)) and group else None
+        group = _list(group)
+        number = _text(group[0]) if group else None
         if record is None or record < 0 or name is None or number is None:
             self._dump.lost += 1
             return
