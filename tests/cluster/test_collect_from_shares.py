@@ -226,3 +226,49 @@ def test_sigterm_ends_a_collection_at_once(tmp_path: Path) -> None:
     assert process.communicate(timeout=20) == (None, b"")
     assert process.returncode == 143
     assert list((tmp_path / "run").rglob("quarantine-*")) == []
+
+
+KUBECTL = """#!{python}
+import os, subprocess, sys
+source, target = sys.argv[2:4]
+pod, _, path = source.partition(":")
+print("tar: Removing leading `/' from member names", file=sys.stderr)
+if not os.path.exists(path):
+    sys.exit("tar: " + path + ": Cannot stat: No such file or directory\\ncommand terminated with exit code 2")
+os.mkdir(target)
+packed = subprocess.run(["tar", "cf", "-", "-C", path, "--exclude", "link", "."], stdout=subprocess.PIPE).stdout
+subprocess.run(["tar", "xmf", "-", "-C", target], input=packed, check=True)
+print('warning: skipping symlink: "link" -> "/etc"', file=sys.stderr)
+"""
+
+
+def test_a_command_like_kubectl_cp(tmp_path: Path, capfd) -> None:
+    """It unpacks what `tar` packs in the pod, with new times of change, leaves out links and warns of them."""
+    write_devices(tmp_path / "data" / "run1", 1)
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text(KUBECTL.replace("{python}", sys.executable))
+    kubectl.chmod(0o700)
+    host = {"name": "worker-4", "command": [str(kubectl), "cp", "training/{host}:{source}", "{target}"]}
+
+    found = collected(capfd, [{**host, "source": str(tmp_path / "data/run1")}], tmp_path)
+    again = collected(capfd, [{**host, "source": str(tmp_path / "data/run1")}], tmp_path, "--resume")
+    gone = collected(capfd, [{**host, "source": "/data/none"}], tmp_path, "--resume", code=2)
+    wrong = {**host, "command": [str(kubectl), "cp", "{host}:{sorce}", "{target}"], "source": "/data/run1"}
+    misspelt = collected(capfd, [wrong], tmp_path, "--resume", code=2)
+
+    assert sorted(content(tmp_path / "run")) == [
+        "host_ips_mapping.txt",
+        "run1/device0/data/profiler/framework_raw_0.csv",
+        "run1/device0/data/profiler/step_trace_raw_0_detail_time.csv",
+    ]
+    (warning,) = found["hosts"][0]["not_taken"]
+    assert warning == {
+        "file": 'warning: skipping symlink: "link" -> "/etc"',
+        "reason": "a warning of its command",
+    }
+    assert (again["hosts"][0]["files"], again["hosts"][0]["new_files"]) == (2, 0)
+    assert gone["hosts"][0]["reason"] == (
+        "its command failed (exit status 1): tar: /data/none: Cannot stat: No such file or directory; "
+        "command terminated with exit code 2"
+    )
+    assert "its command has {sorce}, which stands for nothing. Did you mean {source}?" in misspelt["hosts"][0]["reason"]

@@ -19,7 +19,7 @@ from stepscope.sources.flight_recorder import pickled
 from stepscope.sources.flight_recorder.calls import dump_of
 from stepscope.sources.flight_recorder.pickled import RefusedPickle, plain_data
 from stepscope.tables import RECORDED_CALLS
-from tests.sources.flight_dumps import BASE_NS, call, dump, receive, waits, write_dump, write_job
+from tests.sources.flight_dumps import BASE_NS, call, dump, receive, send, waits, write_dump, write_job
 
 
 @pytest.mark.parametrize(
@@ -184,6 +184,21 @@ def test_groups_that_share_a_name_are_told_apart_by_their_members(tmp_path: Path
     groups = open_run(tmp_path).table("recorded_calls").collect()["group"].to_list()
 
     assert groups == ["1 sub1 (0-1)"] * 2 + ["1 sub1 (2-3)"] * 2
+
+
+def test_dumps_that_do_not_state_what_is_point_to_point_name_the_peers(tmp_path: Path) -> None:
+    content = dump([call(), send(0, 1)])
+    for entry in content["entries"]:
+        del entry["is_p2p"]
+    content["entries"][1]["p2p_seq_id"] = 7
+    write_dump(tmp_path, 0, content)
+
+    rows = open_run(tmp_path).table("recorded_calls").collect()
+
+    assert rows.select("operation", "is_point_to_point", "sequence", "peer").rows() == [
+        ("all_reduce", False, 1, None),
+        ("send", True, 7, 1),
+    ]
 
 
 def test_parts_of_a_batch_are_done_when_the_batch_is(tmp_path: Path) -> None:

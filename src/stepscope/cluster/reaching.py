@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,7 +17,7 @@ from stepscope.cluster.hosts import Host
 from stepscope.cluster.landing import Landing
 from stepscope.cluster.listing import Bounds, Listing, Notes, list_files
 from stepscope.cluster.local_place import LocalPlace, run_here
-from stepscope.cluster.places import HostFailed, Place
+from stepscope.cluster.places import HostFailed, Place, Ran
 from stepscope.cluster.summaries import packed_on
 from stepscope.errors import StepscopeError
 from stepscope.present import printable, size
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
     from stepscope.cluster.ssh_place import Connections
 
 _WATCH_S = 1.0
+_PLACEHOLDER = re.compile(r"\{[A-Za-z_]+\}")
+_PLACEHOLDERS = ("{host}", "{source}", "{target}")
+_LAST_LINES = 2
+"""Of what a command prints: the last line alone often states no more than that something failed."""
 _NAME_S = 20.0
 
 
@@ -140,7 +146,9 @@ async def _by_command(host: Host, number: int, patterns: Sequence[str], landing:
     """Have a command copy into a directory of its own, from which only regular files with plain names are taken."""
     if not any("{target}" in word for word in host.command):
         raise HostFailed("its command has no {target}. Add it where the command takes the directory to copy into")
-    quarantine = landing.quarantine(number)
+    if wrong := _misspelt(host.command):
+        raise HostFailed(f"its command has {wrong[0]}, which stands for nothing. Did you mean {wrong[1]}?")
+    quarantine, warnings = landing.quarantine(number), list[str]()
     reached = Reached(LocalPlace(quarantine), own_names=host.names, quarantine=quarantine)
     try:
         for at, pattern in enumerate(patterns):
@@ -148,8 +156,11 @@ async def _by_command(host: Host, number: int, patterns: Sequence[str], landing:
             folder.mkdir(mode=0o700)
             name = Path(pattern).name.replace("*", "_") or "files"
             known = {"{host}": host.name, "{source}": pattern, "{target}": str(folder / name)}
-            await _run_bounded([_filled(word, known) for word in host.command], host, quarantine, bounds)
+            ran = await _run_bounded([_filled(word, known) for word in host.command], host, quarantine, bounds)
+            warnings += [line.strip() for line in ran.err.splitlines() if line.lower().startswith("warning")]
         reached.listing = await list_files(reached.place, [f"{at}/*" for at in range(len(patterns))], bounds)
+        for line in warnings:
+            reached.listing.skipped.add(line, "a warning of its command")
     except BaseException:
         await reached.leave()
         raise
@@ -159,6 +170,14 @@ async def _by_command(host: Host, number: int, patterns: Sequence[str], landing:
         only = f" but links or devices ({others}), which are not taken" if others else ""
         raise HostFailed(f"its command copied nothing{only}. Run it by hand to see why")
     return reached
+
+
+def _misspelt(words: Sequence[str]) -> tuple[str, str] | None:
+    """A placeholder that is nearly one of ours, and ours; other braces may mean something to the command."""
+    for name in (name for word in words for name in _PLACEHOLDER.findall(word) if name not in _PLACEHOLDERS):
+        if near := difflib.get_close_matches(name, _PLACEHOLDERS, 1):
+            return name, near[0]
+    return None
 
 
 def _filled(word: str, known: dict[str, str]) -> str:
@@ -182,7 +201,7 @@ def _split(part: str, name: str, value: str) -> list[str]:
     return pieces[:-1]
 
 
-async def _run_bounded(words: Sequence[str], host: Host, folder: Path, bounds: Bounds) -> None:
+async def _run_bounded(words: Sequence[str], host: Host, folder: Path, bounds: Bounds) -> Ran:
     """Run a command until it ends, takes too long, or has copied too much.
 
     Raises:
@@ -216,9 +235,11 @@ async def _run_bounded(words: Sequence[str], host: Host, folder: Path, bounds: B
             "file"
         ) from None
     if ran.status != 0:
-        last = next((line.strip() for line in reversed(ran.err.splitlines()) if line.strip()), "")
+        lines = [line.strip() for line in ran.err.splitlines() if line.strip()]
+        last = "; ".join(printable(line)[:200] for line in lines[-_LAST_LINES:])
         how = "a signal ended it" if ran.status is None else f"exit status {ran.status}"
-        raise HostFailed(f"its command failed ({how}){': ' if last else ''}{printable(last)[:200]}")
+        raise HostFailed(f"its command failed ({how}){': ' if last else ''}{last}")
+    return ran
 
 
 def _excess(folder: Path, bounds: Bounds) -> str:

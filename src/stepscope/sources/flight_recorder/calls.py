@@ -140,7 +140,8 @@ class _Maker:
         if backend:
             self._dump.backends.add(backend)
         peer = _PEER.match(plain)
-        is_point_to_point = entry.get("is_p2p") is True
+        stated = entry.get("is_p2p")  # early versions do not state it
+        is_point_to_point = stated is True or (stated is None and peer is not None)
         kind = "p2p_seq_id" if is_point_to_point else "collective_seq_id"
         inputs, outputs = (self._shapes(entry.get(f"{side}_sizes")) for side in ("input", "output"))
         types = self._types(entry.get("input_dtypes"))
