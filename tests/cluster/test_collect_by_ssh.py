@@ -274,3 +274,28 @@ def test_a_revoked_host_key_and_a_missing_private_key_are_named(site: Site, tmp_
     revoked, missing = (host["reason"] for host in found["hosts"])
     assert revoked.startswith("its host key is marked as revoked in known_hosts")
     assert missing == f"there is no private key {tmp_path / 'none'}. Check `key` in the hosts file, or --key"
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("""echo '{"packed": [{"fil'""", "its stepscope gave no answer, or one that was cut off. Run `stepscope pack`"),
+        ("kill -9 $$", "a signal ended its stepscope"),
+        ("echo boom >&2; exit 2", "its stepscope could not read the recordings (boom). Run `stepscope pack` there"),
+        ("sleep 60", "its stepscope took longer than 2 s to read the recordings. State more as `timeout_s`"),
+        ("""echo '{"packed": [1]}'""", "1 file not copied"),
+    ],
+)
+def test_a_stepscope_that_gives_no_whole_answer_is_named(
+    site: Site, tmp_path: Path, capfd, program: str, reason: str
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    server = site.start("1", lines=f"SetEnv TMPDIR={tmp_path / 'temporary'}\n")
+    (tmp_path / "program").write_text(f"#!/bin/sh\n{program}\n")
+    (tmp_path / "program").chmod(0o700)
+    host = {"port": server.port, "source": EXAMPLE, "stepscope": str(tmp_path / "program"), "timeout_s": 2}
+
+    found, _ = collected(capfd, "--hosts", hosts_file(site, [host]), "-o", tmp_path / "run", "--summaries", code=2)
+
+    assert found["hosts"][0]["reason"].startswith(reason)
+    assert list((tmp_path / "temporary").iterdir()) == []

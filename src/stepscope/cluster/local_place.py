@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from stepscope.cluster.places import HostFailed, Kind, Ran, Seen
+from stepscope.cluster.places import Kind, NoAnswer, Ran, Seen
 
 CHUNK_BYTES = 4 << 20
 _SHOWN_BYTES = 1 << 20
@@ -69,7 +69,7 @@ class LocalPlace:
         try:
             return await run_here(words, timeout_s)
         except (asyncio.TimeoutError, TimeoutError):
-            raise HostFailed(f"{words[0]} took longer than {timeout_s:.0f} s") from None
+            raise NoAnswer(f"{words[0]} took longer than {timeout_s:.0f} s") from None
         except OSError as error:
             return Ran(127, "", error.strerror or str(error))
 

@@ -13,6 +13,10 @@ class HostFailed(Exception):
     """A host that cannot be reached or fails on the way; the text says why, without its address."""
 
 
+class NoAnswer(HostFailed):
+    """A host that did not answer in time."""
+
+
 @dataclass(frozen=True)
 class Seen:
     """An entry of a directory; `changed_ns` is as exact as the host states it."""

@@ -113,13 +113,7 @@ async def reach(
         if host.address:
             reached.own_names = (*host.names, *await _own_name(reached.place))
         if summaries:
-            packed = await packed_on(reached.place, host, patterns)
-            reached.scratch, reached.unread = packed.folder, packed.unread
-            if host.path is not None:
-                reached.place = LocalPlace(Path(packed.folder))
-            found = await list_files(reached.place, [f"{packed.folder}/packed"], bounds)
-            found.files = [replace(file, match=()) for file in found.files]
-            reached.listing = found
+            await _have_packed(reached, host, patterns, bounds)
         else:
             reached.listing = await list_files(reached.place, patterns, bounds)
     except BaseException:
@@ -129,6 +123,23 @@ async def reach(
         await reached.leave()
         raise HostFailed(f"no file there matches {', '.join(map(printable, patterns))}. Check --source")
     return reached
+
+
+async def _have_packed(reached: Reached, host: Host, patterns: Sequence[str], bounds: Bounds) -> None:
+    """Have a host read its recordings, and list what it packed.
+
+    Raises:
+        HostFailed: If that fails.
+    """
+    packed = await packed_on(reached.place, host, patterns)
+    reached.scratch, reached.unread = packed.folder, packed.unread
+    if host.path is not None:
+        reached.place = LocalPlace(Path(packed.folder))
+    found = await list_files(reached.place, [f"{packed.folder}/packed"], bounds)
+    found.files = [replace(file, match=()) for file in found.files]
+    if (count := len(found.files) + found.refused.count) < packed.count:
+        found.refused.add(packed.folder, f"has {count} of the {packed.count} recordings that its stepscope packed")
+    reached.listing = found
 
 
 async def _own_name(place: Place) -> tuple[str, ...]:

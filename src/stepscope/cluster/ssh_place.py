@@ -16,7 +16,7 @@ import asyncssh
 from stepscope.cluster.hosts import PORT, Host
 from stepscope.cluster.hosts_fields import parsed_address
 from stepscope.cluster.local_place import CHUNK_BYTES, kind_of_mode
-from stepscope.cluster.places import HostFailed, Kind, Ran, Seen
+from stepscope.cluster.places import HostFailed, Kind, NoAnswer, Ran, Seen
 from stepscope.present import printable
 
 CONNECT_S = 20.0
@@ -261,7 +261,7 @@ async def _in_time(work: Awaitable[Answer], timeout_s: float = SILENCE_S) -> Ans
     try:
         return await asyncio.wait_for(work, timeout_s)
     except (asyncio.TimeoutError, TimeoutError):
-        raise HostFailed(f"did not answer for {timeout_s:.0f} s") from None
+        raise NoAnswer(f"did not answer for {timeout_s:.0f} s") from None
     except (asyncssh.SFTPNoConnection, asyncssh.SFTPConnectionLost, asyncssh.DisconnectError, ConnectionError):
         raise HostFailed("the connection broke off") from None
     except asyncssh.SFTPError as error:

@@ -13,7 +13,7 @@ import msgspec
 from stepscope.cluster.hosts import Host
 from stepscope.cluster.listing import Notes, expanded
 from stepscope.cluster.local_place import LocalPlace
-from stepscope.cluster.places import HostFailed, Place
+from stepscope.cluster.places import HostFailed, NoAnswer, Place, Ran
 from stepscope.present import printable
 
 _SCRATCH = re.compile(r"/[A-Za-z0-9_./-]*stepscope-[A-Za-z0-9]{8}")
@@ -38,10 +38,12 @@ class PackedThere:
 
     Args:
         folder: A temporary directory of the host with packed recordings.
+        count: Files that it says it has packed.
         unread: What it could not read.
     """
 
     folder: str
+    count: int = 0
     unread: Notes = field(default_factory=Notes)
 
 
@@ -77,7 +79,13 @@ async def packed_on(place: Place, host: Host, patterns: Sequence[str]) -> Packed
 
 
 async def _pack(place: Place, host: Host, words: Sequence[str], found: PackedThere) -> None:
-    ran = await place.run(words, host.timeout_s)
+    try:
+        ran = await place.run(words, host.timeout_s)
+    except NoAnswer:
+        raise HostFailed(
+            f"its stepscope took longer than {host.timeout_s:.0f} s to read the recordings. State more as `timeout_s` "
+            f"in the hosts file, {_PLAIN}"
+        ) from None
     if ran.status in (_STATUS_NOT_FOUND, _STATUS_NOT_RUN):
         raise HostFailed(
             f"there is no command `{host.stepscope}` on it. Install stepscope there, state its path as `stepscope` in "
@@ -88,9 +96,19 @@ async def _pack(place: Place, host: Host, words: Sequence[str], found: PackedThe
     try:
         answer = msgspec.json.decode(ran.out.rstrip().rpartition("\n")[2].encode(), type=_Answer)
     except msgspec.MsgspecError:
-        raise HostFailed(f"its stepscope could not read the recordings ({_last(ran.err)}); {_PLAIN}") from None
+        raise HostFailed(f"{_no_answer(ran)}. Run `stepscope pack` there to see why, {_PLAIN}") from None
+    found.count = len(answer.packed)
     for one in answer.unread:
         found.unread.add(one.file, f"could not be read there: {printable(one.problem)[:200]}")
+
+
+def _no_answer(ran: Ran) -> str:
+    """Why there is no list of what was packed."""
+    if ran.status is None:
+        return "a signal ended its stepscope: often it had too little memory"
+    if ran.status != 0:
+        return f"its stepscope could not read the recordings ({_last(ran.err)})"
+    return "its stepscope gave no answer, or one that was cut off"
 
 
 def _last(text: str) -> str:
