@@ -19,6 +19,8 @@ from ascend_files import (
 )
 from polars.testing import assert_frame_equal
 
+from stepscope.sources.ascend.kernel_tables import measured
+
 MIB = 1 << 20
 TEXTS = {1007: "Read", 1008: "write", 1009: "AIC", 1010: "app"}
 PORT = "deviceId, timestampNs, bandwidth, rxPacketRate, rxByteRate, rxErrors, txBytes, txDropped, funcId"
@@ -127,3 +129,10 @@ def test_the_text_export_has_the_same_samples(tmp_path: Path) -> None:
     text, database = sampled(read_text(output.parent)), sampled(read_db(with_database(tmp_path / "db", both)))
 
     assert_frame_equal(text, database, check_row_order=False)
+
+
+def test_a_kernel_with_any_counter_is_measured_whichever_the_others_have() -> None:
+    rows = pl.DataFrame({"kernel": [0, 1, 2], "a": [None, 1.0, None], "b": [None, 2.0, 3.0], "c": [4.0, None, None]})
+    assert measured(rows)["kernel"].to_list() == [0, 1, 2]
+    assert measured(rows.head(2).with_columns(c=None))["kernel"].to_list() == [1]
+    assert measured(rows.select("kernel", "a", "b"))["kernel"].to_list() == [1, 2]

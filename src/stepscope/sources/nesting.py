@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.sources.native import nesting as compiled
 from stepscope.sources.native.library import Refused
+from stepscope.tables.base import repeated
 
 _MOST_NUMBERS_PER_ROW = 4
 _PLACES = {"parent": pl.Int64, "depth": pl.Int32}
@@ -39,7 +40,7 @@ def nest(ranges: pl.DataFrame, spent_ns: pl.Series | None = None, end_ns: int | 
 def _unfinished(ends: pl.Series, parent: pl.Series, end_ns: int | None) -> pl.Series:
     """Which ranges the next chunk needs as well: they, or ranges in them, end at `end_ns` or later."""
     if end_ns is None:
-        return pl.repeat(False, len(ends), dtype=pl.Boolean, eager=True).alias("goes_on")
+        return repeated("goes_on", False, pl.Boolean, len(ends))
     goes_on = (ends >= end_ns).alias("goes_on")  # an event at the very end of a range is still inside it
     found = goes_on.arg_true()
     while len(found):  # a range may end before one that began in it

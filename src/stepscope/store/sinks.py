@@ -248,7 +248,8 @@ def write_compressed(frame: pl.DataFrame, file: Path | IO[bytes]) -> None:
 def _with_values(frame: pl.DataFrame) -> pl.DataFrame:
     """`frame` without columns that hold no value; one is kept at least, for it carries the number of rows."""
     rows = frame.height
-    names = [column.name for column in frame.get_columns() if column.null_count() < rows]
+    counts = zip(frame.columns, frame.null_count().row(0), strict=True) if rows else ()
+    names = [name for name, nulls in counts if nulls < rows]
     return frame if len(names) == frame.width else frame[names or frame.columns[:1]]
 
 

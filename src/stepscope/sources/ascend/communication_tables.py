@@ -70,7 +70,11 @@ def links(matrix: pl.DataFrame, groups: Groups, path: Path, sink: Sink) -> pl.Da
         remedy = "Keep profiler_metadata.json with the profile: it lists the members of each group."
         sink.issue("warning", path, "links of groups with unknown members are left out", remedy, lost=lost)
     key = ["step", "group", "operation", "name", "source", "destination"]
-    return LINKS.shaped(placed.unique(key, keep="first", maintain_order=True).sort(key))
+    ordered = placed.sort(key, maintain_order=True)
+    one, other = (ends.slice(1) == ends.slice(0, max(len(ends) - 1, 0)) for ends in ordered[key[-2:]].get_columns())
+    if (one & other).any():  # nearly never; to look for them by the whole key takes as long as to sort
+        ordered = ordered.unique(key, keep="first", maintain_order=True)
+    return LINKS.shaped(ordered)
 
 
 def _ranks_of(ends: Sequence[str], groups: Groups) -> dict[str, pl.Expr]:

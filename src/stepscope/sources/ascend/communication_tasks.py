@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.ascend.collective_tables import NO_TYPE
-from stepscope.sources.ascend.exported_rank import Schema, shaped
+from stepscope.sources.ascend.exported_rank import Schema, nothing, shaped
 from stepscope.sources.ascend.groups import Groups, read_call_name
 from stepscope.sources.spool import Spool
 from stepscope.tables import COMMUNICATION_TASKS
@@ -19,6 +19,7 @@ _TASK: Schema = {
     "calls": pl.String,
 }
 _CALL = {"track": pl.String, "calls": pl.String, "start_ns": pl.Int64, "call": pl.String, "until": pl.Int64}
+_NO_CALLS = nothing(_CALL)
 _KNOWN = (
     *(
         pl.col("members").list.get(pl.when(pl.col(end) >= 0).then(end), null_on_oob=True).alias(end)
@@ -59,7 +60,7 @@ class CallParts:
 
     def __init__(self, scratch: Callable[[], Path]) -> None:
         self._tasks: Spool[str] = Spool(scratch)
-        self._calls = [pl.DataFrame(schema=_CALL)]
+        self._calls = [_NO_CALLS()]
 
     def add_calls(self, calls: pl.DataFrame) -> None:
         """Take calls: their process is `track`."""

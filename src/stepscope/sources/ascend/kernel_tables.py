@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.ascend.exported_rank import COMPUTE, first_of_each, in_order, shaped
+from stepscope.sources.ascend.exported_rank import COMPUTE, first_of_each, in_order, nothing, shaped
 from stepscope.sources.ascend.pmu import counters_of
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
 from stepscope.sources.communication_names import is_library_kernel
 from stepscope.sources.distinct import Distinct
 from stepscope.tables import KERNELS, OPERATOR_TOTALS
+from stepscope.tables.base import repeated
 
 LAUNCH_LAYERS = ("Node@", "HCCL@", "Runtime@", "Model@", "AscendCL@")
 """Layers of the host's API, best first, whose call is taken as the launch of device work."""
@@ -22,6 +23,8 @@ IS_KERNEL = (pl.col("kind") != "memory") & (pl.col("core").fill_null("") != CALL
 """Whether a row of `kernels` is a kernel, as the device and its totals count them, even if it communicates."""
 _API_LEVELS = {**{word: level for level, word in API_WORDS.items()}, "Communication": "communication"}
 _LAUNCH = {"correlation": pl.Int64, "layer": pl.Int32, "launch_start_ns": pl.Int64, "launch_end_ns": pl.Int64}
+_NO_KERNELS = nothing(COMPUTE)
+_NO_LAUNCHES = nothing(_LAUNCH)
 _LAUNCHES = (pl.col("category") == "runtime") & pl.col("correlation").is_not_null()
 _LAUNCH_OF = {
     "correlation": pl.col("correlation"),
@@ -54,7 +57,7 @@ class Launches:
     """The host's API calls by the device work that they launched, while it may still come."""
 
     def __init__(self) -> None:
-        self.known = pl.DataFrame(schema=_LAUNCH)
+        self.known = _NO_LAUNCHES()
 
     def add(self, piece: Piece | None) -> None:
         """Take in the calls of one more piece; of several with one number the best layer counts, then the first."""
@@ -63,9 +66,12 @@ class Launches:
             return
         named = host.select("category", "correlation", "name", "start_ns", "duration_ns")
         calls = named.filter(_LAUNCHES).select(**_LAUNCH_OF)
-        calls = calls.sort("launch_start_ns", maintain_order=True)
-        both = pl.concat([self.known.tail(_LAUNCHES_KEPT), calls]) if self.known.height else calls
-        best = first_of_each(both.sort("layer", maintain_order=True), "correlation")
+        if self.known.height:
+            calls = calls.sort("launch_start_ns", maintain_order=True)
+            ordered = pl.concat([self.known.tail(_LAUNCHES_KEPT), calls]).sort("layer", maintain_order=True)
+        else:
+            ordered = calls.sort("layer", "launch_start_ns", maintain_order=True)
+        best = first_of_each(ordered, "correlation")
         self.known = best if best.height <= _LAUNCHES_KEPT else best.sort("launch_start_ns", maintain_order=True)
 
 
@@ -104,8 +110,8 @@ class KernelTables:
         self._rows += rows.height
         if not counted:
             return KERNELS.shaped(rows), rows.select("kernel").clear()
-        measured = rows.select("kernel", *counted).filter(pl.any_horizontal(pl.col(*counted).is_not_null()))
-        return KERNELS.shaped(rows.drop(*counted)), measured
+        own = rows[[name for name in rows.columns if name not in counted]]
+        return KERNELS.shaped(own), measured(rows[["kernel", *counted]])
 
     def _with_step(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Fill in missing steps: from the operator, then the launch, then the start on the device."""
@@ -120,10 +126,26 @@ class KernelTables:
         return rows.with_columns(step=pl.coalesce(pl.col("step"), inferred))
 
 
+def measured(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with a value in any column but the first."""
+    counters = rows.columns[1:]
+    # Usually a kernel has all counters or none: then one of them tells.
+    most = pl.col(min(counters, key=lambda counter: rows[counter].null_count()))
+    without = rows.filter(most.is_null())
+    if all(without[counter].null_count() == without.height for counter in counters):
+        return rows.filter(most.is_not_null())
+    return rows.filter(pl.any_horizontal(pl.col(counters).is_not_null()))
+
+
 def _kind(kernels: pl.DataFrame) -> pl.Series:
     """What kernels do: some that the device lists as computing only move data, as those of expert parallelism."""
-    operators = kernels.select(pl.coalesce("type", pl.col("name").str.split("/").list.last())).to_series()
-    kind = pl.when(Distinct(operators).judged(is_library_kernel)).then(pl.lit("communication"))
+    operators = kernels["type"]
+    if operators.null_count():
+        operators = kernels.select(pl.coalesce("type", pl.col("name").str.split("/").list.last())).to_series()
+    communicates = Distinct(operators).judged(is_library_kernel)
+    if not communicates.any():
+        return repeated("kind", "compute", pl.String, kernels.height)
+    kind = pl.when(communicates).then(pl.lit("communication"))
     return pl.select(kind=kind.otherwise(pl.lit("compute"))).to_series()
 
 
@@ -150,7 +172,7 @@ def with_details(piece: Piece) -> pl.DataFrame:
     """Compute kernels of a piece: as the file of kernels lists them, with what only the trace knows."""
     traced, details = piece.of("compute"), piece.of("details")
     if details is None:
-        return pl.DataFrame(schema=COMPUTE) if traced is None else traced
+        return _NO_KERNELS() if traced is None else traced
     if traced is None:
         return details
     return joined(details, traced, ["start_ns", "name"], ["correlation", "stream"])

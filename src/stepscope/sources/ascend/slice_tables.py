@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.sources.ascend.exported_rank import HOST, TASKS, first_of_each, in_order, shaped
+from stepscope.sources.ascend.exported_rank import HOST, TASKS, first_of_each, in_order, nothing, shaped
 from stepscope.sources.ascend.kernel_tables import CALL_CORE
 from stepscope.sources.ascend.steps import step_at
 from stepscope.sources.ascend.timeline import Piece
@@ -48,7 +48,7 @@ class SliceTables:
         )
         self._ranges = ranges
         self._next = 0
-        self._open = pl.DataFrame(schema=_ROWS)
+        self._open = _NO_ROWS()
         self._stacks = Stacks()
 
     def rows(self, piece: Piece, kernel_rows: pl.DataFrame) -> pl.DataFrame:
@@ -104,21 +104,24 @@ class SliceTables:
 
 _COLUMNS = {**HOST, "device": TASKS["device"], "stream": TASKS["stream"], "step": pl.Int32}
 _ROWS = {**_COLUMNS, "slice": pl.Int64, "spent_ns": pl.Int64}
+_NO_ROWS = nothing(_ROWS)
 
 
 class QueueFlows:
     """Finds where tasks were put into the queue and where they were taken out, by their shared number."""
 
     def __init__(self) -> None:
-        self._waiting = pl.DataFrame(schema=_QUEUED)
+        self._waiting = _NONE_QUEUED()
 
     def rows(self, host: pl.DataFrame | None) -> pl.DataFrame:
         """Flows that end in one more piece."""
         if host is None:
-            return FLOWS.frame()
+            return _NO_FLOWS()
         queue = host.select(*_QUEUED, "category").filter(
             (pl.col("category") == "queue") & pl.col("correlation").is_not_null()
         )
+        if queue.is_empty():
+            return _NO_FLOWS()
         put = queue.filter(pl.col("name").str.starts_with("Enqueue")).select(*_QUEUED)
         into = first_of_each(pl.concat([self._waiting, put]), "correlation")
         out = first_of_each(queue.filter(pl.col("name").str.starts_with("Dequeue")), "correlation")
@@ -137,5 +140,7 @@ class QueueFlows:
 
 
 _QUEUED = {name: HOST[name] for name in ("correlation", "name", "start_ns", "thread")}
+_NO_FLOWS = nothing(FLOWS.stored_schema)
+_NONE_QUEUED = nothing(_QUEUED)
 _QUEUE_LENGTH = 100_000
 """More tasks than that wait in no queue."""

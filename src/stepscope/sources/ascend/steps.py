@@ -10,7 +10,7 @@ from stepscope.sources.ascend.exported_rank import STEPS as HOST_RANGES
 from stepscope.sources.ascend.exported_rank import shaped
 from stepscope.sources.windows import device_windows
 from stepscope.tables import STEPS
-from stepscope.tables.base import nulls
+from stepscope.tables.base import nulls, repeated
 from stepscope.tables.steps import WHOLE_RECORDING
 
 STEP_NAME = r"^ProfilerStep#(\d{1,9})"
@@ -47,7 +47,7 @@ def step_at(times: pl.Series, ranges: pl.DataFrame, *, inside: bool) -> pl.Serie
         inside: Leave out work after the end of a step; otherwise it belongs to the step before it.
     """
     if ranges.is_empty():
-        return pl.repeat(0, len(times), dtype=pl.Int32, eager=True)
+        return repeated("step", 0, pl.Int32, len(times))
     # before the first one, and at no time, is none
     at = ranges["start_ns"].search_sorted(times, side="right")
     if times.null_count():

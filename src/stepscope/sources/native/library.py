@@ -135,6 +135,8 @@ def trim() -> None:
 
 
 _WORD = ctypes.sizeof(ctypes.c_int64)
+_TOGETHER_ROWS = 1 << 13
+"""Columns with fewer rows take more time than memory."""
 
 
 class _ArrowStruct(ctypes.Structure):
@@ -168,9 +170,13 @@ class NewColumn:
     def frame(self, names: list[str]) -> pl.DataFrame:
         """The columns of a struct, once it is filled, under these names.
 
-        Each is taken over by itself: one that is kept must not keep the memory of the others.
+        Of many rows each is taken over by itself: one that is kept must not keep the memory of the others.
         """
         try:
+            if self._array.words[0] <= _TOGETHER_ROWS:
+                frame: pl.DataFrame = pl.Series(self).struct.unnest()
+                frame.columns = names
+                return frame
             return pl.DataFrame([self._child(number).series(name) for number, name in enumerate(names)])
         finally:
             loaded().ss_drop(*self.pointers)
