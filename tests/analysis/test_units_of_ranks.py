@@ -7,6 +7,7 @@ import json
 import polars as pl
 import pytest
 
+from stepscope.analysis.methods import memberships as units_of_ranks
 from stepscope.analysis.methods.memberships import group_kind, memberships
 from stepscope.analysis.methods.patterns import patterns
 from stepscope.analysis.methods.references import references
@@ -154,6 +155,16 @@ def test_recorded_groups_are_known_by_their_names() -> None:
         ("tensor-parallel group", "0, 1", [0, 1]),
         ("tensor-parallel group", "2, 3", [2, 3]),
     ]
+
+
+def test_a_group_is_written_out_once_and_not_for_each_of_its_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+    monkeypatch.setattr(units_of_ranks, "ranks_text", lambda ranks: written.append(ranks) or str(len(ranks)))
+    ranks = pl.DataFrame({"rank": range(64), "world_size": [64] * 64, "parallelism": [json.dumps({})] * 64})
+
+    memberships(ranks, pl.DataFrame({"name": ["default_pg"], "members": [list(range(64))]}))
+
+    assert 1 <= len(written) <= 3
 
 
 def test_stages_are_known_from_pairs_of_neighbours() -> None:

@@ -58,7 +58,7 @@ def memberships(
     there = sorted(set(ranks["rank"].drop_nulls().to_list()))
     found = dict.fromkeys(_places(ranks))
     for kind, members in named_groups(groups).items():
-        found |= dict.fromkeys((kind, ranks_text(one), rank) for one in members for rank in one)
+        found |= dict.fromkeys((kind, unit, rank) for one in members for unit in [ranks_text(one)] for rank in one)
     places = _positions(ranks, groups) if layout is None else _answered(layout)
     of_pipelines = {rank for name, _, _, rank in places if name == "pp"}
     for name, position, unit, rank in places:
@@ -108,10 +108,11 @@ def _positions(ranks: pl.DataFrame, groups: pl.DataFrame | None) -> list[tuple[s
     """Dimension, position, group and rank of all ranks in dimensions of more than one."""
     layout = parallel_groups(ranks, groups)
     return [
-        (name, position, ranks_text(members), rank)
+        (name, position, unit, rank)
         for name, lists in layout.groups.items()
         for members in lists
         if len(members) > 1
+        for unit in [ranks_text(members)]
         for position, rank in enumerate(members)
     ]
 
