@@ -79,6 +79,21 @@ def test_groups_of_experts_are_no_factors() -> None:
     assert sizes(axes, {**dense, **experts, **more, "etp": "tp", "edp": "a"}) == {"tp": 2, "ep": 4, "dp": 4}
 
 
+def test_all_groups_of_megatron_give_its_sizes() -> None:
+    axes = {"pp": 2, "d": 2, "e": 2, "cp": 2, "tp": 2}
+    dense = {"TENSOR_MODEL": "tp", "PIPELINE_MODEL": "pp", "CONTEXT": "cp", "DATA": "d e", "MODEL": "pp tp"}
+    joined = {"TENSOR_AND_DATA": "d e tp", "TENSOR_AND_CONTEXT": "cp tp", "EXPERT_TENSOR_AND_MODEL": "e cp tp"}
+    experts = {"EXPERT_MODEL": "e cp", "EXPERT_TENSOR": "tp", "EXPERT_DATA": "d"}
+    names = {f"{name}_PARALLEL_GROUP": spanned for name, spanned in {**dense, **joined, **experts}.items()}
+    more = {"DATA_PARALLEL_GROUP_WITH_CP": "d e cp", "INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP": "e cp"}
+
+    found = sizes(
+        axes, {**names, **more, "TENSOR_AND_DATA_PARALLEL_GROUP_WITH_CP": "d e cp tp", "EMBEDDING_GROUP": "pp"}
+    )
+
+    assert found == {"tp": 2, "cp": 2, "ep": 4, "dp": 4, "pp": 2}
+
+
 def test_sequence_parallelism_among_the_ranks_of_tensor_parallelism_is_none_of_its_own() -> None:
     assert sizes({"dp": 2, "tp": 2}, {"tp": "tp", "sp": "tp", "dp": "dp"}) == {"tp": 2, "dp": 2}
 

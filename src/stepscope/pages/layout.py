@@ -120,9 +120,9 @@ PAGE = Page(
     ],
     options=[LAYOUT],
     more="Dimensions: tp tensor, cp context, ep expert, dp data, pp pipeline parallelism. They are known from names "
-    "of recorded groups, from sizes given by --layout, from recorded sizes, or from how groups communicate, in this "
-    "order; what is ambiguous stays unknown.\n\nSIZES are tp, cp, ep, dp and pp (1 if left out; dp takes what is "
-    "left), and order=tp-cp-ep-dp-pp if ranks count in another order: neighbours are in one group of the first. "
-    "Experts have the tensor-parallel size of the rest unless etp is given.",
+    "of recorded groups, from sizes given by --layout, from recorded sizes, from marks of PyTorch's data parallelism, "
+    "or from how groups communicate, in this order; what is ambiguous stays unknown.\n\nSIZES are tp, cp, ep, dp and "
+    "pp (1 if left out; dp takes what is left), and order=tp-cp-ep-dp-pp if ranks count in another order: neighbours "
+    "are in one group of the first. Experts have the tensor-parallel size of the rest unless etp is given.",
     scope="job",
 )

@@ -40,7 +40,7 @@ _PAIRS = (
 _COUNTED = {
     "operations": "",
     "marks": " (by marks of forward and backward)",
-    "transfers": " (as many as each stage sends to the next)",
+    "transfers": " (by what each stage sends to the next)",
 }
 
 

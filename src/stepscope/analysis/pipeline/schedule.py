@@ -46,7 +46,7 @@ COLUMNS = columns(
     Column(
         "micro_batches_by",
         "string",
-        "`operations`: the recording states them; `transfers`: as many as each stage sends to the next; `marks`: of "
+        "`operations`: the recording states them; `transfers`: by what each stage sends to the next; `marks`: of "
         "several numbers that fit the transfers of two stages, the one that ranges of forward and backward show.",
         values=(OPERATIONS, TRANSFERS, MARKS),
         importance=60,
