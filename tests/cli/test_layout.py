@@ -63,6 +63,19 @@ def test_an_operator_named_by_its_place_in_the_model_keeps_its_end() -> None:
     assert lay_out([names], 30).body[0].endswith("/fc-Dense/MatMul-op0")
 
 
+def test_values_that_would_be_cut_to_the_same_text_keep_their_ends() -> None:
+    names = TextColumn("name", ["elementwise_kernel<AddFunctor>", "elementwise_kernel<MulFunctor>", "gemm"], cut="end")
+
+    assert lay_out([names], 20).body == ["element…<AddFunctor>", "element…<MulFunctor>", "gemm"]
+
+
+def test_no_word_of_a_title_is_cut() -> None:
+    column = TextColumn("communication", ["x" * 40, "y"], cut="end")
+
+    assert lay_out([column, TOTAL], 27).header[-1].split() == ["communication", "total"]
+    assert lay_out([column, TOTAL], 25).header == []
+
+
 def test_rows_become_records_where_nothing_else_fits() -> None:
     laid = lay_out([NAME, TOTAL, MEAN], 20)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -46,7 +47,12 @@ class TextColumn:
     @property
     def natural(self) -> int:
         """Width that shows all values whole; the title may take several lines."""
-        return max(map(cell_len, [*self.title.split(), *self.cells]), default=0)
+        return max([self.word, *map(cell_len, self.cells)])
+
+    @property
+    def word(self) -> int:
+        """Width of the longest word of the title, which is never cut."""
+        return max(map(cell_len, self.title.split()), default=0)
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ def records(columns: list[TextColumn]) -> Laid:
 def _fit(columns: list[TextColumn], width: int, least: Mapping[Cut, int]) -> list[int] | None:
     """A width for each column, names not below `least`; None if they do not fit."""
     widths = [c.natural for c in columns]
-    floors = [w if c.cut is None else min(w, least[c.cut]) for c, w in zip(columns, widths, strict=True)]
+    floors = [w if c.cut is None else min(w, max(least[c.cut], c.word)) for c, w in zip(columns, widths, strict=True)]
     excess = sum(widths) + GAP * (len(columns) - 1) - width
     while excess > 0:
         spare = [n for n in range(len(columns)) if widths[n] > floors[n]]
@@ -138,7 +144,7 @@ def _table(columns: list[TextColumn], widths: list[int], dropped: list[str]) -> 
     height = max(map(len, titles), default=0)
     titles = [[""] * (height - len(lines)) + lines for lines in titles]
     right = [c.right for c in columns]
-    cells = [[_cut(cell, w, c.cut) for cell in c.cells] for c, w in zip(columns, widths, strict=True)]
+    cells = [_cut_apart(c, w) for c, w in zip(columns, widths, strict=True)]
     header = [_line(row, widths, right) for row in zip(*titles, strict=True)]
     body = [_line(row, widths, right) for row in zip(*cells, strict=True)]
     return Laid(header, "─" * (sum(widths) + GAP * max(len(widths) - 1, 0)), body, dropped)
@@ -152,6 +158,23 @@ def _line(cells: tuple[str, ...], widths: list[int], right: list[bool]) -> str:
 def _pad(text: str, width: int, *, right: bool = False) -> str:
     spaces = " " * (width - cell_len(text))
     return spaces + text if right else text + spaces
+
+
+def _cut_apart(column: TextColumn, width: int) -> list[str]:
+    """The values of a column within a width; those that would read the same keep their ends as well."""
+    short = {text: _cut(text, width, column.cut) for text in column.cells}
+    counts = Counter(short.values())
+    alike = [text for text, cut in short.items() if counts[cut] > 1]
+    return [short[text] for text in column.cells] if not alike else _with_ends(column, width, short, alike)
+
+
+def _with_ends(column: TextColumn, width: int, short: dict[str, str], alike: list[str]) -> list[str]:
+    end = (width - 1) * 2 // 3
+    both = {
+        text: f"{set_cell_size(text, width - 1 - end).rstrip()}…{set_cell_size(text[::-1], end)[::-1]}"
+        for text in alike
+    }
+    return [(short | both)[text] for text in column.cells]
 
 
 def _cut(text: str, width: int, where: Cut | None) -> str:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 ALWAYS = 2
 """The most important columns of a table, which never go."""
 
+KEYS = ("rank", "step", "stage", "source", "destination", "rank_a", "rank_b", "device", "stream", "name")
+"""Columns that never go either, where they tell rows apart, in the order in which they are tried."""
+
 BAR_NARROW, BAR_WIDE, BAR_ROOM = 8, 16, 100
 """Cells of the longest bar, and from how many cells of a line on it is the longer one."""
 
@@ -81,8 +84,11 @@ class Output(Console):
         if shown.rows.is_empty():
             self.say(shown.heading, "bold")
             return
-        places = _order_of_leaving(shown.columns)
-        columns = [_text_column(shown.rows, column.name, column.title, places[column.name]) for column in shown.columns]
+        places = _order_of_leaving(shown.columns) | dict.fromkeys(_keys(shown.rows))
+        units = shown.rows[shown.named_by].to_list() if shown.named_by else []
+        columns = [
+            _text_column(shown.rows, column.name, column.title, places[column.name], units) for column in shown.columns
+        ]
         if shown.drawn:
             place = shown.rows.columns.index(shown.drawn)
             columns[place] = replace(columns[place], cut=None, expendable=None)
@@ -141,11 +147,30 @@ def _order_of_leaving(columns: Sequence[Column]) -> dict[str, int | None]:
     return {name: order.get(name) for name in places}
 
 
-def _text_column(frame: pl.DataFrame, name: str, title: str = "", leaves: int | None = None) -> TextColumn:
-    """A column as text: with its unit under a title, else raw under its name."""
+def _keys(rows: pl.DataFrame) -> list[str]:
+    """The columns of `KEYS` that tell rows apart; the rank in any case, as rows that are not shown have other ranks."""
+    found, distinct = list[str](), 1
+    for name in KEYS:
+        if name in rows.columns and ((count := rows.select(*found, name).n_unique()) > distinct or name == "rank"):
+            found, distinct = [*found, name], count
+    return found
+
+
+def _text_column(
+    frame: pl.DataFrame, name: str, title: str = "", leaves: int | None = None, units: Sequence[str] = ()
+) -> TextColumn:
+    """A column as text: with its unit under a title, else raw under its name.
+
+    Args:
+        units: Of each row the name that has the unit of its fractions.
+    """
     dtype = frame.schema[name]
     values = frame[name].to_list()
-    texts = [present.cell(name, v) for v in values] if title else ["" if v is None else str(v) for v in values]
+    names = units if units and dtype.is_float() else [name] * len(values)
+    if title:
+        texts = [present.cell(each, value) for each, value in zip(names, values, strict=True)]
+    else:
+        texts = ["" if value is None else str(value) for value in values]
     is_text = dtype == pl.String or dtype.is_nested()
     return TextColumn(
         present.printable(title or name),

@@ -103,7 +103,7 @@ def _print(answered: Answered, form: shared.Format, *, wide: bool) -> None:
     from stepscope.cli.output import print_document, print_frame
     from stepscope.pages.answering import document, one_table
 
-    if not answered.tables:
+    if not answered.says_anything:
         more = f". Other tables: --table {', '.join(answered.not_asked)}" if answered.not_asked else ""
         instead = answered.page.instead(answered.run) if answered.page.instead else ""
         raise StepscopeError("; ".join(dict.fromkeys(answered.unavailable.values())) + more + instead)
@@ -135,7 +135,7 @@ def _print_tables(answered: Answered, *, wide: bool) -> None:
     if marked_as := counted(answered.run):
         out.say(spoken(marked_as))
         out.say("")
-    for section in shown_sections(answered, every_column=wide):
+    for section in shown_sections(answered, every_column=wide, whole_names=wide or out.room is None):
         for table in section.tables:
             out.table(table)
             out.say("")

@@ -74,6 +74,17 @@ class Answered:
         return {section.question: answer for section, answer in self.found if isinstance(answer, str)}
 
     @property
+    def says_anything(self) -> bool:
+        """Whether there is an answer: rows, a sentence, or that nothing of what it looks for was found.
+
+        If some questions cannot be answered, empty answers to the others do not count.
+        """
+        frames = [(section, rows) for section, rows in self.found if isinstance(rows, pl.DataFrame)]
+        if not self.unavailable or any(rows.height for _, rows in frames):
+            return bool(frames)
+        return any(section.sentences and any(True for _ in section.sentences(rows)) for section, rows in frames)
+
+    @property
     def not_asked(self) -> list[str]:
         """Names of the page's sections that were not asked for, although they fit the options."""
         asked = {section.key for section, _ in self.found}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.pages.base import Page, Section
+from stepscope.pages.instead import KERNELS, OPERATORS, TOTALS, recorded_by
 from stepscope.pages.kernels import BY_RANK
 
 PAGE = Page(
@@ -16,4 +17,10 @@ PAGE = Page(
     more="Shares are per layer, since calls of one layer run inside those of another. `stepscope analyze` says which "
     "calls hold a slow rank up.",
     scope="job",
+    instead=recorded_by(
+        "Calls of the runtime are in traces: PyTorch's, and trace_view.json or the databases of Ascend's profiler",
+        TOTALS,
+        OPERATORS,
+        KERNELS,
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.pages.base import Page, Section
+from stepscope.pages.instead import CALLS, recorded_by
 from stepscope.pages.job import groups
 
 PAGE = Page(
@@ -18,4 +19,8 @@ PAGE = Page(
     "all-reduce, (n-1)/n for all-gather, reduce-scatter and all-to-all. Ranks may leave a broadcast, reduce, gather or "
     "scatter before others enter it, so these have no rate.",
     scope="job",
+    instead=recorded_by(
+        "Record all ranks with a profiler that states the size of communication calls",
+        CALLS,
+    ),
 )

@@ -165,6 +165,7 @@ class Section:
         sentences: Sentences about the answer; with words in braces, as headings.
         bar: Column whose values are shown as bars as well.
         drawn: Column of texts made of blocks (`· ░ ▒ ▓ █`), which are never cut, and coloured where there is colour.
+        named_by: Column whose texts name the fractions of their row, with the unit, e.g. `aic_mac_ratio`.
         views: Tables that show its parts; one with everything by default.
         derived: Makes the table that is shown of the answer; the answer itself by default.
         unless: It is left out if this question of the same page has rows.
@@ -184,6 +185,7 @@ class Section:
     sentences: Callable[[pl.DataFrame], Iterable[str]] | None = None
     bar: str = ""
     drawn: str = ""
+    named_by: str = ""
     views: Sequence[View] = ()
     derived: Callable[[Run, pl.DataFrame], Derived] | None = None
     unless: str = ""

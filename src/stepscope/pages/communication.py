@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import STAGE, Derived, Option, Page, Section
+from stepscope.pages.instead import recorded_by
 from stepscope.pages.job import calls
 from stepscope.pages.layout import LAYOUT
 from stepscope.pages.links import BY_STEP, FILTERS, LINK_OPTIONS, of_mean
@@ -54,4 +55,5 @@ PAGE = Page(
     more="The rank that waits least is the one that the others wait for. Search operators by name with --table "
     "rank_calls --search. --table call_links shows the links of each operator, `stepscope links` their sums.",
     scope="job",
+    instead=recorded_by("Record a trace of a job with several ranks"),
 )

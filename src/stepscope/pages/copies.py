@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Page, Section
+from stepscope.pages.instead import KERNELS, recorded_by
 from stepscope.pages.over_time import BLOCKS, drawn
 from stepscope.tables.base import Column
 
@@ -51,4 +52,8 @@ PAGE = Page(
         Section("copy_rates", "Rate of copies over time", derived=_rates, drawn="over_time", sentences=_legend),
     ],
     scope="job",
+    instead=recorded_by(
+        "Copies are in traces of the device: PyTorch's, and trace_view.json or the databases of Ascend's profiler",
+        KERNELS,
+    ),
 )

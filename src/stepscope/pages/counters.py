@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Option, Page, Section
+from stepscope.pages.instead import KERNELS, OPERATORS, recorded_by
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,10 +36,16 @@ PAGE = Page(
             "Counters by operator and kernel",
             takes=_OUTER,
             derived=_above_zero,
+            named_by="counter",
             sentences=_zeros,
         ),
     ],
     options=[Option("outer", "flag", "Count kernels to the outermost operator around their launch.", "", False)],
     more="Counters are recorded on request: aic_metrics on Ascend, profiler_metrics of PyTorch (CUPTI) on NVIDIA. "
     "CUPTI records no kernel times with them. To see one counter: --table operator_counters --search NAME.",
+    instead=recorded_by(
+        "Times, and operations by shapes, need no counters",
+        KERNELS,
+        OPERATORS,
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.pages.base import Page, Section
+from stepscope.pages.instead import CALLS, recorded_by
 from stepscope.pages.layout import LAYOUT
 
 PAGE = Page(
@@ -17,4 +18,8 @@ PAGE = Page(
     "else time. Select the steps to compare with --steps.",
     options=[LAYOUT],
     scope="job",
+    instead=recorded_by(
+        "The work of other ranks is compared by `stepscope ranks`",
+        CALLS,
+    ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Option, Page, Section, View
+from stepscope.pages.instead import OPERATORS, TOTALS, recorded_by
 from stepscope.selection import named_numbers
 
 if TYPE_CHECKING:
@@ -96,4 +97,9 @@ PAGE = Page(
         Section("flop_tree", "Operations by scope, FLOPs in total", hidden=("name",), sentences=_of_what),
     ],
     options=[PEAK],
+    instead=recorded_by(
+        "Record shapes, with record_shapes=True or `stepscope record --shapes`",
+        OPERATORS,
+        TOTALS,
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.pages.base import Page, Section
+from stepscope.pages.instead import KERNELS, recorded_by
 
 PAGE = Page(
     "frequencies",
@@ -14,4 +15,8 @@ PAGE = Page(
     more="A rate is `low` if it is neither the device's own nor that of idle cores; the limits can be changed "
     "(--limits). Whether that slows a rank down, is told by `stepscope analyze`.",
     scope="job",
+    instead=recorded_by(
+        "Ascend's profiler writes clock rates into its trace (AI Core Freq); `stepscope record` samples those of GPUs",
+        KERNELS,
+    ),
 )

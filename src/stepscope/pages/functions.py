@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.pages.base import Page, Section
+from stepscope.pages.instead import OPERATORS, TOTALS, recorded_by
 
 PAGE = Page(
     "functions",
@@ -13,4 +14,9 @@ PAGE = Page(
     ],
     more="Needs a recording with Python stacks: `stepscope record --stacks` (with_stack=True). Idle time is self time "
     "during which the rank did nothing else.",
+    instead=recorded_by(
+        "Operators without Python need no stacks",
+        OPERATORS,
+        TOTALS,
+    ),
 )

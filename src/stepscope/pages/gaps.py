@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Option, Page, Section
+from stepscope.pages.instead import OPERATORS, TOTALS, recorded_by
 from stepscope.selection import describe_numbers
 from stepscope.tables.base import Column
 
@@ -125,4 +126,9 @@ PAGE = Page(
     "and `place` the line of the script, if Python's stack was recorded. If the next work was launched before the gap, "
     "the host did not cause it.",
     scope="job",
+    instead=recorded_by(
+        "Record the device as well, e.g. activities=[CPU, CUDA] of PyTorch's profiler",
+        OPERATORS,
+        TOTALS,
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.pages.base import STEPS, Page, Section
+from stepscope.pages.instead import MARKED_STEPS, recorded_by
 
 _TAKES = {"step": "chosen", "steps": "chosen"}
 
@@ -24,4 +25,8 @@ PAGE = Page(
         Section("cpu_utilization", "Samples of the CPU", takes=_TAKES, every_step=True),
     ],
     options=[STEPS],
+    instead=recorded_by(
+        "`stepscope record` samples the host",
+        MARKED_STEPS,
+    ),
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Page, Section
 from stepscope.pages.host import CPU_SUMMARY
+from stepscope.pages.instead import MARKED_STEPS, recorded_by
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,4 +41,8 @@ PAGE = Page(
         Section("input_samples", "Samples of the operators' queues", every_step=True),
         CPU_SUMMARY,
     ],
+    instead=recorded_by(
+        "Record the data loader with `stepscope record`, or MindSpore's with data_process=True",
+        MARKED_STEPS,
+    ),
 )

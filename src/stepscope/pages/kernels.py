@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.pages.base import Option, Page, Section
+from stepscope.pages.instead import OPERATORS, TOTALS, recorded_by
 
 BY_RANK = Option("by_rank", "flag", "Show the statistics of each rank instead of all ranks together.", "", False)
 
@@ -30,4 +31,9 @@ PAGE = Page(
     "all calls of all ranks. Communication is left out, since its kernels wait for other ranks. --by-rank has the same "
     "statistics of each rank; `stepscope ops` those of one rank's operators.",
     scope="job",
+    instead=recorded_by(
+        "Record the device as well, e.g. activities=[CPU, CUDA] of PyTorch's profiler",
+        OPERATORS,
+        TOTALS,
+    ),
 )

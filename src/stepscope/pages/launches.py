@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Option, Page, Section
+from stepscope.pages.instead import KERNELS, TOTALS, recorded_by
 from stepscope.pages.over_time import BLOCKS, drawn
-from stepscope.pages.sequences import with_short_names
+from stepscope.pages.sequences import operators_first
 from stepscope.tables.base import Column
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ PAGE = Page(
             "operator_launches",
             "Kernels that operators launch themselves",
             takes={"shown": "shown"},
-            derived=with_short_names,
+            derived=operators_first,
             rows=10,
         ),
         Section("launch_outliers", "Longest calls and delays", takes={"limit": "limit"}, sentences=_none, rows=10),
@@ -81,4 +82,9 @@ PAGE = Page(
     "the work. Work that is shorter than its call leaves the device waiting for the host. A stream is idle because the "
     "host launches its next work only after the last has ended (host), for the short time from one kernel to the next "
     "(kernel), or although that work was launched before (other).",
+    instead=recorded_by(
+        "Launches are in traces of host and device",
+        KERNELS,
+        TOTALS,
+    ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Option, Page, Section
+from stepscope.pages.instead import CALLS, recorded_by
 from stepscope.tables.base import Column
 
 if TYPE_CHECKING:
@@ -76,4 +77,8 @@ PAGE = Page(
     options=[*LINK_OPTIONS, BY_STEP],
     more=f"Bandwidth is bytes over time, never a sum of recorded rates. The matrix is shown for up to {MOST} ranks.",
     scope="job",
+    instead=recorded_by(
+        "Ascend's profilers record links (from profiler level 1 on; in MindSpore with profile_communication=True)",
+        CALLS,
+    ),
 )

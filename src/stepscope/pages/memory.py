@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Option, Page, Section
+from stepscope.pages.instead import MARKED_STEPS, recorded_by
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,4 +38,8 @@ PAGE = Page(
         Option("node", "integer", "Show what is allocated at this node of the graph.", "N"),
         Option("at_ns", "integer", "Show what is allocated at this time, in ns as in --json.", "T"),
     ],
+    instead=recorded_by(
+        "Record it with profile_memory=True, or with `stepscope record --memory`",
+        MARKED_STEPS,
+    ),
 )

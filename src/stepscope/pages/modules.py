@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Option, Page, Section
 from stepscope.pages.flops import PEAK
+from stepscope.pages.instead import OPERATORS, TOTALS, recorded_by
 from stepscope.tables.base import Column
 
 if TYPE_CHECKING:
@@ -63,4 +64,9 @@ PAGE = Page(
     more="Needs ranges of modules: record with `--stacks` (with_stack=True), or on Ascend mark modules as ranges of "
     "the mstx domain `Module`. Work of the backward pass counts for the module of its forward operator. JSON and CSV "
     "have the whole path of each module.",
+    instead=recorded_by(
+        "Times without modules need no ranges",
+        OPERATORS,
+        TOTALS,
+    ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Page, Section
+from stepscope.pages.instead import CALLS, recorded_by
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,4 +49,8 @@ PAGE = Page(
     ],
     more="Shares and totals are per list (`unit`): AI_CORE, AI_CPU, MEMORY (copies), GPU, CUDA and PYNATIVE on a "
     "device, HOST_CPU and CPU on the host.",
+    instead=recorded_by(
+        "Record a trace with PyTorch's, MindSpore's or Ascend's profiler",
+        CALLS,
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.pages.base import Page, Section
+from stepscope.pages.instead import MARKED_STEPS, recorded_by
 from stepscope.pages.kernels import BY_RANK
 from stepscope.pages.layout import LAYOUT
 from stepscope.pages.links import BY_STEP
@@ -29,4 +30,8 @@ PAGE = Page(
     options=[BY_RANK, BY_STEP, LAYOUT],
     more="Groups are told apart by their names, or by their members if parallel sizes were recorded or given.",
     scope="job",
+    instead=recorded_by(
+        "Record a trace of a job with several ranks",
+        MARKED_STEPS,
+    ),
 )

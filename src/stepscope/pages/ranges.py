@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.pages.base import Page, Section
+from stepscope.pages.instead import MARKED_STEPS, TOTALS, recorded_by
 
 PAGE = Page(
     "ranges",
@@ -15,4 +16,9 @@ PAGE = Page(
     "as a device shows them. Device work is that launched in a range on its own thread: what backward launches "
     "belongs to autograd's thread.",
     scope="job",
+    instead=recorded_by(
+        "Mark ranges with record_function, NVTX or mstx, and record a trace",
+        MARKED_STEPS,
+        TOTALS,
+    ),
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.pages.base import STAGE, Derived, Page, Section, View
 from stepscope.pages.flops import stated_otherwise
+from stepscope.pages.instead import CALLS, OPERATORS, TOTALS, recorded_by
 from stepscope.pages.job import SLOW_RANKS_HIDDEN
 from stepscope.pages.layout import LAYOUT
 from stepscope.pages.links import BY_STEP
@@ -146,4 +147,10 @@ PAGE = Page(
     more="Sort by any column (--sort -computing_and_free), choose ranks, steps or stages, search and filter. Who is "
     "to blame comes from a replay of the job, not from these means: `stepscope analyze`.",
     scope="job",
+    instead=recorded_by(
+        "Record steps: call the profiler's step() after each one",
+        CALLS,
+        OPERATORS,
+        TOTALS,
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Option, Page, Section
-from stepscope.pages.short_names import short, short_operator
+from stepscope.pages.instead import KERNELS, TOTALS, recorded_by
 from stepscope.tables.base import Column
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ _OWN = (
 )
 
 
-def with_short_names(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
-    """Sequences with short names; all columns and full names are in JSON and CSV."""
-    return Derived(found.with_columns(short("sequence"), short_operator("operator")), columns=_OWN)
+def operators_first(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
+    """Sequences with the operator as their most important column."""
+    return Derived(found, columns=_OWN)
 
 
 PAGE = Page(
@@ -35,7 +35,7 @@ PAGE = Page(
             "kernel_sequences",
             "Sequences of kernels, by kernel time",
             takes={"operator": "operator", "shortest": "shortest", "shown": "shown"},
-            derived=with_short_names,
+            derived=operators_first,
         )
     ],
     options=[
@@ -46,4 +46,9 @@ PAGE = Page(
     more="Operators whose calls launch the same short kernels again and again can be fused or compiled: look for long "
     "sequences with a high count, e.g. with `--shortest 3 --sort -count`. A screen shows names without template "
     "arguments; --json has them whole.",
+    instead=recorded_by(
+        "Record a trace with PyTorch's or Ascend's profiler",
+        TOTALS,
+        KERNELS,
+    ),
 )

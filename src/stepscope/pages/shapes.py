@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Page, Section
+from stepscope.pages.instead import OPERATORS, TOTALS, recorded_by
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,4 +35,9 @@ PAGE = Page(
         Section("dynamic_shape_types", "Types of operators {by_step}"),
         Section("dynamic_shapes", "Operators {by_step_and} shape", derived=_readable),
     ],
+    instead=recorded_by(
+        "Record shapes of several steps, with record_shapes=True or `stepscope record --shapes`",
+        OPERATORS,
+        TOTALS,
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.pages.base import Option, Page, Section
+from stepscope.pages.instead import OPERATORS, TOTALS, recorded_by
 
 _LIMIT = Option(
     "below_us", "number", "Length below which a kernel is short, in us. Default: 10.", "US", minimum=0, scale=1e3
@@ -18,4 +19,9 @@ PAGE = Page(
     options=[_LIMIT],
     more="Kernels that take less time than their launch leave the device waiting for the host (`stepscope launches`): "
     "fuse them, compile the model, or launch them as a graph.",
+    instead=recorded_by(
+        "Record the device as well, e.g. activities=[CPU, CUDA] of PyTorch's profiler",
+        OPERATORS,
+        TOTALS,
+    ),
 )

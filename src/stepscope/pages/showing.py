@@ -13,6 +13,7 @@ from stepscope.pages.answering import Answered, notes_of, per_of
 from stepscope.pages.base import Derived, Section, View
 from stepscope.pages.listing import Part, listed, paged
 from stepscope.pages.relative_times import since_start
+from stepscope.pages.short_names import readable
 from stepscope.pages.shown_table import ShownTable, columns_of, filled
 from stepscope.pages.sources import source_of
 from stepscope.present import plural
@@ -31,8 +32,15 @@ class ShownSection:
     sentences: Sequence[str]
 
 
-def shown_sections(answered: Answered, *, every_column: bool = False) -> Iterator[ShownSection]:
-    """The answers of a page as people see them; `every_column`: also columns that are shown only on demand.
+def shown_sections(
+    answered: Answered, *, every_column: bool = False, whole_names: bool = False
+) -> Iterator[ShownSection]:
+    """The answers of a page as people see them.
+
+    Args:
+        answered: The answers.
+        every_column: Also columns that are shown only on demand.
+        whole_names: Names of kernels with their template arguments and parameters.
 
     Raises:
         StepscopeError: If the request names a column or page that the table does not have.
@@ -43,7 +51,7 @@ def shown_sections(answered: Answered, *, every_column: bool = False) -> Iterato
         other = tables.get(section.unless)
         if isinstance(answer, str) or not section.heading or (other is not None and not other.is_empty()):
             continue
-        yield _Showing(answered, section, answer, per, every_column).section()
+        yield _Showing(answered, section, answer, per, every_column, whole_names).section()
 
 
 def shown_answer(run: Run, section: Section, answer: pl.DataFrame) -> ShownTable:
@@ -72,6 +80,7 @@ class _Showing:
     answer: pl.DataFrame
     per: Per
     every_column: bool
+    whole_names: bool = False
 
     def section(self) -> ShownSection:
         derived = self.of.derived(self.answered.run, self.answer) if self.of.derived else Derived(self.answer)
@@ -86,7 +95,8 @@ class _Showing:
                 tables.append(self._table(view, part, derived))
         sentences = self.of.sentences(self.answer) if self.of.sentences else ()
         if self.answered.page.scope == "job":
-            tables = [table for table in tables if not table.rows.is_empty()]
+            chosen = self.answered.request.table == self.of.key
+            tables = [table for table in tables if chosen or not table.rows.is_empty()]
         notes = notes_of(self.answered.run, self.of, self.answer)
         return ShownSection(tables, [*(filled(sentence, self.per) for sentence in sentences), *notes])
 
@@ -115,15 +125,19 @@ class _Showing:
         moments = [column.name for column in columns_of(self.of.question, part.rows, own=own) if column.moment]
         rows, since = since_start(part.rows, derived.rows, moments, self._span())
         rows = self._shown(rows, view)
+        if not self.whole_names:
+            rows = readable(rows)
         columns = columns_of(self.of.question, rows, self.per, own)
         more = derived.more + (since if any(column.moment for column in columns) else "")
         heading = filled(view.heading, self.per) + source_of(part.rows, view.by)
         if self.answered.page.scope == "job":
             heading += f": {rows.height} of {part.found}{more}" if rows.height < part.found else more
+            heading += "" if rows.height or self.of.sentences else ": none"
         else:
             heading += f"{self._of_steps()}{more}: {self._which(part, rows.height)}"
         bar, drawn = (name if name in rows.columns else "" for name in (self.of.bar, self.of.drawn))
-        return ShownTable(heading, columns, rows, bar, drawn)
+        named_by = self.of.named_by if self.of.named_by in rows.columns else ""
+        return ShownTable(heading, columns, rows, bar, drawn, named_by)
 
     def _shown(self, rows: pl.DataFrame, view: View) -> pl.DataFrame:
         """The columns that people see, of which something is known; lists as texts."""

@@ -45,6 +45,7 @@ class ShownTable:
     Args:
         bar: Column whose values are shown as bars as well; empty if none.
         drawn: Column whose texts are made of blocks; empty if none.
+        named_by: Column whose texts name the fractions of their row, with the unit; empty if none.
     """
 
     heading: str
@@ -52,6 +53,7 @@ class ShownTable:
     rows: pl.DataFrame
     bar: str = ""
     drawn: str = ""
+    named_by: str = ""
 
 
 def undeclared(rows: pl.DataFrame, heading: str = "") -> ShownTable:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Option, Page, Section, View
+from stepscope.pages.instead import OPERATORS, TOTALS, recorded_by
 
 if TYPE_CHECKING:
     import polars as pl
@@ -105,4 +106,9 @@ PAGE = Page(
         Option("forward_start", "text", "Operator or kernel at which the forward pass starts.", "NAME"),
         Option("backward_end", "text", "Operator or kernel at which the backward pass ends.", "NAME"),
     ],
+    instead=recorded_by(
+        "Record steps: call the profiler's step() after each one",
+        OPERATORS,
+        TOTALS,
+    ),
 )
