@@ -46,7 +46,7 @@ def test_a_page_of_an_empty_run_says_what_to_do(page: Page, form: str, capfd) ->
 
 
 def test_commands_that_show_something_of_the_run_are_named() -> None:
-    operators = OPERATORS.frame(start_ns=[0], duration_ns=[1], name=["aten::mm"])
+    operators = OPERATORS.frame(slice=[0], start_ns=[0], duration_ns=[1], name=["aten::mm"])
     run = Run.from_frames({0: {"ranks": RANKS.frame(start_ns=[0]), "operators": operators}})
     (memory,) = (page for page in PAGES if page.name == "memory")
     (kernels,) = (page for page in PAGES if page.name == "kernels")

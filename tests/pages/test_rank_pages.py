@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
+import pytest
+
+from stepscope.analysis.job.cluster_advice import KINDS
 from stepscope.pages import communication, links, ranks
 from stepscope.pages.answering import Request, answer
 from stepscope.pages.base import Page
@@ -45,11 +49,28 @@ def test_means_of_more_steps_have_tables_of_their_own() -> None:
 
 
 def test_advice_names_what_it_is_about() -> None:
-    rows = shown(job(links=TRANSFERS), ranks.PAGE)["Advice by the formulas of MindSpore Insight"].rows
+    rows = shown(job(links=TRANSFERS), ranks.PAGE)["What is beyond simple limits"].rows
 
-    assert ("step_interval", "rank 2", "2.00 ms") in rows.select("advice", "about", "figure").rows()
+    assert ("long interval before steps", "rank 2", "2.00 ms") in rows.select("advice", "about", "figure").rows()
     assert "link 0-1 SDMA" in rows["about"].to_list()
     assert "all ranks" in rows["about"].to_list()
+
+
+def test_every_kind_of_advice_has_words() -> None:
+    assert tuple(ranks._ADVICE) == KINDS
+
+
+@pytest.mark.parametrize("ratios", [{"utilization_ratio": [0.5, 1.2]}, {"mfu_ratio": [1.18, None]}])
+def test_a_rate_above_the_peak_is_explained_wherever_it_is_shown(ratios: dict[str, list[float]]) -> None:
+    (section,) = (section for section in ranks.PAGE.sections if section.key == "rank_flops")
+    rows = pl.DataFrame({"utilization_ratio": [0.5, None], "mfu_ratio": [0.4, None]}).with_columns(
+        pl.Series(name, values) for name, values in ratios.items()
+    )
+
+    assert section.sentences
+    (text,) = section.sentences(rows)
+    assert text.startswith("No device is faster than its peak. ") and "TF32" in text
+    assert not list(section.sentences(rows.with_columns(pl.lit(0.9).alias(name) for name in ratios)))
 
 
 def test_links_are_shown_as_a_list_and_as_a_matrix() -> None:

@@ -40,7 +40,12 @@ PAGE = Page(
             hidden=("parts_by", "left_out"),
             notes=together(overlapping, left_out, differing("communication", "waiting")),
         ),
-        Section("communication", "Communication by group, operation and size", derived=calls, notes=unknown_waits),
+        Section(
+            "communication",
+            "Communication of all ranks together by group, operation and size",
+            derived=calls,
+            notes=unknown_waits,
+        ),
         Section("rank_calls", "Operators of each rank", derived=_of_ranks, takes=_MEAN, hidden=("group", "parts_by")),
         Section(
             "call_links",

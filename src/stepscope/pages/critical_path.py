@@ -26,19 +26,18 @@ LITTLE = 0.005
 GAP = "without recorded work"
 """What is between two pieces of work."""
 
-_NUMBERED = r"__\d+_\d+_\d+$"
-"""End of names of HCCL calls, which number them."""
-
 
 def _totals(run: Run, path: pl.DataFrame) -> Derived:
     """What lies on the path, most expensive first: means over the steps."""
     import polars as pl
 
+    from stepscope.analysis.methods.names import unnumbered
+
     keys = ["rank", "lane", "kind", "name"]
     steps = path["step"].n_unique()
     time = pl.col("duration_ns") + pl.col("gap_ns")
     total = _of_all_ranks(run, path).select(time.sum()).item()
-    path = path.with_columns(pl.col("name").str.replace(_NUMBERED, ""))
+    path = path.with_columns(unnumbered())
     summed = path.group_by(keys).agg(pl.col("pieces", "duration_ns", "gap_ns").sum())
     shared = summed.with_columns(share_ratio=time / max(total, 1))
     dearest = shared.sort("share_ratio", *keys, descending=[True, *[False] * 4], nulls_last=True)

@@ -28,11 +28,7 @@ def _shares(model: pl.DataFrame) -> Iterator[str]:
     row = model.row(0, named=True)
     if row["peak_flops_per_s"] is None:
         yield "The peak of this device is unknown; give it with --peak-tflops to see the share."
-    if (row["utilization_ratio"] or 0) > 1:
-        yield (
-            "This is more than the peak: fast convolution algorithms run fewer operations than are counted for them; "
-            "otherwise times, shapes or the peak are not those of this device."
-        )
+    yield from above_peak(model)
     if row["known_ratio"] is not None and row["known_ratio"] < 1:
         yield f"FLOPs are unknown for {1 - row['known_ratio']:.1%} of the counted calls."
 
@@ -62,6 +58,18 @@ def stated_otherwise(run: Run, found: pl.DataFrame) -> Iterator[str]:
             f"The operators of {named_numbers('rank', sorted(each[1] for each in far))} add up to "
             f"{cell('step_flops', ours)} in {{a_step}}; the profile states {cell('step_flops', stated)}{of}. Believe "
             "the operators: they are listed one by one."
+        )
+
+
+def above_peak(rows: pl.DataFrame) -> Iterator[str]:
+    """That a rate cannot be above the peak, and what may be wrong with it."""
+    ratios = [name for name in ("utilization_ratio", "mfu_ratio") if name in rows.columns]
+    if any((rows[name] > 1).any() for name in ratios):
+        yield (
+            "No device is faster than its peak. Either the peak is that of another data type (float32 runs as TF32 "
+            "where that is on), or the times or shapes are not those of this device; fast algorithms of convolutions, "
+            "if there are any, run fewer operations than are counted. Give another peak with `stepscope flops "
+            "--peak-tflops`."
         )
 
 

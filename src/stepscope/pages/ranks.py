@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from stepscope.pages.base import STAGE, Derived, Page, Section, View
-from stepscope.pages.flops import stated_otherwise
+from stepscope.pages.flops import above_peak, stated_otherwise
 from stepscope.pages.instead import CALLS, OPERATORS, TOTALS, recorded_by
 from stepscope.pages.job import SLOW_RANKS_HIDDEN
 from stepscope.pages.layout import LAYOUT
@@ -44,12 +44,25 @@ def _views(of: str, *named: str, stated: bool = True) -> list[View]:
     ]
 
 
+_ADVICE = {
+    "step_interval": "long interval before steps",
+    "flops_per_second": "low rate of operations",
+    "cluster_link": "slow link",
+    "data_parallel_communication_rate": "data-parallel communication",
+    "model_parallel_communication_rate": "model-parallel communication",
+    "pipeline_parallel_between_stage": "communication between stages",
+    "pipeline_parallel_within_stage": "communication within a stage",
+    "pipeline_parallel_flops": "more operations than other stages",
+}
+"""Keys of advice, in words."""
+
+
 def _advice(run: Run, rows: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
     """What it is about and its figure, each in one column."""
     import polars as pl
 
     shown = [
-        (row["advice"], _about(row), _figure(row), *(row[name] for name in _RATIOS))
+        (_ADVICE.get(row["advice"], row["advice"]), _about(row), _figure(row), *(row[name] for name in _RATIOS))
         for row in rows.iter_rows(named=True)
     ]
     schema = {"advice": pl.String, "about": pl.String, "figure": pl.String, **dict.fromkeys(_RATIOS, pl.Float64)}
@@ -93,7 +106,8 @@ def _about_advice(advice: pl.DataFrame) -> Iterator[str]:
     """What these figures are not."""
     if advice.height:
         yield (
-            "`off` is the distance from the mean, of communication its share. What mending something saves, and who "
+            "`off` is the distance from the mean, of communication its share of computing and communication; limits "
+            "are those of MindSpore Insight, for jobs of any framework. What mending something saves, and who "
             "holds the others up, a replay of the job tells: `stepscope analyze`."
         )
 
@@ -124,12 +138,13 @@ PAGE = Page(
             "Floating point operations of each rank",
             takes={"stage": "stage"},
             hidden=("found_by",),
+            sentences=above_peak,
             notes=stated_otherwise,
         ),
         Section("rank_memory", "Peak memory of each rank", takes={"stage": "stage"}),
         Section(
             "cluster_advice",
-            "Advice by the formulas of MindSpore Insight",
+            "What is beyond simple limits",
             hidden=("summed_ratio",),
             derived=_advice,
             sentences=_about_advice,

@@ -36,7 +36,7 @@ PAGE = Page(
         Section("dynamic_shapes", "Operators {by_step_and} shape", derived=_readable),
     ],
     instead=recorded_by(
-        "Record shapes of several steps, with record_shapes=True or `stepscope record --shapes`",
+        "Record shapes, with record_shapes=True or `stepscope record --shapes`",
         OPERATORS,
         TOTALS,
     ),

@@ -64,6 +64,30 @@ def test_a_long_sequence_is_cut_and_counted() -> None:
     assert first == "copy -> 2 more"
 
 
+def test_calls_that_only_their_number_tells_apart_are_one_row() -> None:
+    names = [
+        "hcom_allReduce__690_0_1",
+        "hcom_allReduce__690_1_1",
+        "hcom_allGather__690_2_1",
+        "triton_fused_0_1_2",
+    ]
+    ranges = [Range("c10d::call", 100 * k, 100 * k + 50) for k in range(4)]
+    work = [Work(name, 100 * k + 60, 100 * k + 70, (100 * k, 100 * k + 1), operator=k) for k, name in enumerate(names)]
+
+    run = run_of(work, ranges)
+
+    assert sorted(run.analyse("operator_launches").select("sequence", "count").rows()) == [
+        ("hcom_allGather", 1),
+        ("hcom_allReduce", 2),
+        ("triton_fused_0_1_2", 1),
+    ]
+    assert sorted(run.analyse("kernel_launches").select("name", "count").rows()) == [
+        ("hcom_allGather", 1),
+        ("hcom_allReduce", 2),
+        ("triton_fused_0_1_2", 1),
+    ]
+
+
 def test_an_unknown_operator_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(Unavailable, match=r"no operator is called aten::linea\. .*aten::linear"):
         linear().analyse("kernel_sequences", operator="aten::linea")

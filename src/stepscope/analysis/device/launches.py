@@ -10,6 +10,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.launch_owners import owners
+from stepscope.analysis.methods.names import unnumbered
 from stepscope.analysis.methods.statistics import duration_statistics, rounded
 from stepscope.analysis.registry import analysis
 from stepscope.limits import limit
@@ -138,7 +139,7 @@ def kernel_launches(kernels: pl.LazyFrame, limits: Limits = LIMITS) -> pl.DataFr
         limits: Which launches stand out.
     """
     keys = ["rank", "kind", "name"]
-    sums = launched(kernels, "name").group_by(keys).agg(
+    sums = launched(kernels, "name").with_columns(unnumbered()).group_by(keys).agg(
         *_counted(limits),
         call_ns=pl.col("call_ns").sum(),
         call_mean_ns=rounded(pl.col("call_ns").mean()),

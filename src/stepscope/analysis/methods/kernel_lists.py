@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.methods.batches import batches
-from stepscope.analysis.methods.names import names_of
+from stepscope.analysis.methods.names import names_of, unnumbered
 
 ARROW = " -> "
 """Between the kernels of a sequence."""
@@ -21,15 +21,22 @@ def numbered_kernels(kernels: pl.LazyFrame, owned: pl.DataFrame) -> tuple[pl.Dat
     Returns:
         `rank`, `slice`, `number` (of its name), `launch_start_ns`, `start_ns`, `duration_ns`; and the names.
     """
-    names = names_of(kernels).sort("name").with_row_index("number")
+    names = _numbers(names_of(kernels).sort("name"))
     columns = ["rank", "kernel", "launch_start_ns", "start_ns", "duration_ns"]
     parts = [
-        batch.join(names, on="name", how="left", maintain_order="left").select(*columns, "number")
+        batch.join(names.drop("shown"), on="name", how="left", maintain_order="left").select(*columns, "number")
         for batch in batches(kernels.select(*columns, "name"))
     ]
     rows = pl.concat(parts).join(owned, on=["rank", "kernel"], maintain_order="left")
     launched = rows.sort(pl.coalesce("launch_start_ns", "start_ns"), "start_ns", "kernel")
-    return launched.drop("kernel"), names["name"]
+    return launched.drop("kernel"), names.unique("number", keep="first", maintain_order=True).sort("number")["shown"]
+
+
+def _numbers(names: pl.DataFrame) -> pl.DataFrame:
+    """A `number` for each `name`, in order of what is `shown`: calls that only their number tells apart have one."""
+    known = names.with_columns(shown=unnumbered())
+    each = known.select(pl.col("shown").unique().sort()).with_row_index("number")
+    return known.join(each, on="shown", how="left", maintain_order="left")
 
 
 def sequences(rows: pl.DataFrame) -> pl.DataFrame:

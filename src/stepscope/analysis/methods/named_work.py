@@ -12,6 +12,7 @@ import polars as pl
 from stepscope.analysis.methods.intervals import END, lengths, starting_in, union
 from stepscope.analysis.methods.job_graph import ENTRY, JobGraph
 from stepscope.analysis.methods.memberships import STAGE, memberships
+from stepscope.analysis.methods.names import unnumbered
 from stepscope.analysis.methods.scenario import PLACES, WHERE, Change, sizes_of
 from stepscope.analysis.methods.unknown_names import few, unknown
 from stepscope.errors import StepscopeError
@@ -20,9 +21,6 @@ from stepscope.selection import describe_numbers, parse_selection
 from stepscope.tables import GROUPS, LINKS, OPERATORS, TRANSPORTS
 
 CALL = ["group", "sequence"]
-
-_NUMBERED = r"__\d+_\d+_\d+$"
-"""End of names of HCCL calls, which number them."""
 
 _NUMBERS = re.compile(r"\d{1,6}(\s*[-,]\s*\d{1,6})*")
 
@@ -358,7 +356,7 @@ class NamedWork:
         """Names of kernels and calls, or, if there are only calls, of operators: those that take longest first."""
         length = pl.col("end_ns") - pl.col("start_ns")
         nodes = self.graph.nodes.filter(pl.col("name").is_not_null())
-        works = nodes.with_columns(pl.col("name").str.replace(_NUMBERED, "")).group_by("name", "kind")
+        works = nodes.with_columns(unnumbered()).group_by("name", "kind")
         timed = works.agg(ns=length.sum()).sort("ns", "name", descending=[True, False])
         ran = OPERATORS.or_empty(self.operators).group_by("name").agg(pl.col("duration_ns").sum())
         if (timed["kind"] == "communication").all():

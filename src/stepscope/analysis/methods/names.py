@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import polars as pl
 
+NUMBERED = r"__\d+_\d+_\d+$"
+"""End of names of HCCL calls, which number them."""
+
+
+def unnumbered(name: str = "name") -> pl.Expr:
+    """Names without the number of the call: the same for all calls of an operation."""
+    return pl.col(name).str.replace(NUMBERED, "")
+
 
 def named(rows: pl.LazyFrame, names: pl.DataFrame | None = None, **questions: pl.Expr) -> dict[str, pl.Expr]:
     """Conditions on single names, e.g. patterns, as faster ones for the same rows.
