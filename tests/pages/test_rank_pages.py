@@ -86,7 +86,7 @@ def test_links_are_shown_as_a_list_and_as_a_matrix() -> None:
 def test_communication_has_ranks_operators_and_their_links() -> None:
     run = job(communication_totals={0: calls()}, links=TRANSFERS)
 
-    tables = shown(run, communication.PAGE)
+    tables = shown(run, communication.PAGE, source="0-1")
 
     assert tables["Communication of each rank, stated by the profile"].rows["wait_ns"].to_list() == [7 * MS]
     assert tables["Operators of each rank, stated by the profile"].rows.height == 2

@@ -50,6 +50,7 @@ _ADVICE = {
     "cluster_link": "slow link",
     "data_parallel_communication_rate": "data-parallel communication",
     "model_parallel_communication_rate": "model-parallel communication",
+    "communication_rate": "communication",
     "pipeline_parallel_between_stage": "communication between stages",
     "pipeline_parallel_within_stage": "communication within a stage",
     "pipeline_parallel_flops": "more operations than other stages",
