@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from stepscope.pages import instead
 from stepscope.pages.base import Page, Section
-from stepscope.pages.instead import recorded_by
 from stepscope.pages.kernels import BY_RANK
 from stepscope.pages.layout import LAYOUT
 
@@ -22,5 +22,5 @@ PAGE = Page(
     more="A call is short on the rank that the others wait for, as that one enters last. What holds it up, and what "
     "mending it saves, is told by `stepscope analyze`.",
     scope="job",
-    instead=recorded_by("Record a trace of a job with several ranks"),
+    instead=instead.recorded_by("Record a trace of a job with several ranks"),
 )
