@@ -69,6 +69,12 @@ def test_values_that_would_be_cut_to_the_same_text_keep_their_ends() -> None:
     assert lay_out([names], 20).body == ["element…<AddFunctor>", "element…<MulFunctor>", "gemm"]
 
 
+def test_values_that_differ_in_the_middle_show_where() -> None:
+    names = [f"split_embedding_codegen_{way}_unweighted_kernel_per_row" for way in ("forward", "backward")]
+
+    assert lay_out([TextColumn("name", names, cut="end")], 20).body == ["…forward_unweighted…", "…backward_unweighte…"]
+
+
 def test_no_word_of_a_title_is_cut() -> None:
     column = TextColumn("communication", ["x" * 40, "y"], cut="end")
 

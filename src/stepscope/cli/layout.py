@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -161,20 +161,28 @@ def _pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def _cut_apart(column: TextColumn, width: int) -> list[str]:
-    """The values of a column within a width; those that would read the same keep their ends as well."""
+    """The values of a column within a width; those that would read the same keep their ends, or where they differ."""
     short = {text: _cut(text, width, column.cut) for text in column.cells}
-    counts = Counter(short.values())
-    alike = [text for text, cut in short.items() if counts[cut] > 1]
-    return [short[text] for text in column.cells] if not alike else _with_ends(column, width, short, alike)
+    for again in (_with_ends, _from_difference):
+        alike = defaultdict[str, list[str]](list)
+        for text, cut in short.items():
+            alike[cut].append(text)
+        for texts in alike.values():
+            short |= again(texts, width) if len(texts) > 1 else {}
+    return [short[text] for text in column.cells]
 
 
-def _with_ends(column: TextColumn, width: int, short: dict[str, str], alike: list[str]) -> list[str]:
+def _with_ends(texts: list[str], width: int) -> dict[str, str]:
     end = (width - 1) * 2 // 3
-    both = {
-        text: f"{set_cell_size(text, width - 1 - end).rstrip()}…{set_cell_size(text[::-1], end)[::-1]}"
-        for text in alike
-    }
-    return [(short | both)[text] for text in column.cells]
+    start = width - 1 - end
+    return {text: f"{set_cell_size(text, start).rstrip()}…{set_cell_size(text[::-1], end)[::-1]}" for text in texts}
+
+
+def _from_difference(texts: list[str], width: int) -> dict[str, str]:
+    first = next(
+        (place for place, signs in enumerate(zip(min(texts), max(texts), strict=False)) if len({*signs}) > 1), 0
+    )
+    return {text: "…" + _cut(text[first:], width - 1, "end") for text in texts}
 
 
 def _cut(text: str, width: int, where: Cut | None) -> str:
