@@ -8,11 +8,12 @@ import polars as pl
 import pytest
 from jobs import job
 
+from stepscope.analysis.job.kernel_classes import Limits as ClassLimits
 from stepscope.analysis.job.kernel_patterns import patterns_of
 from stepscope.analysis.job.rank_kernels import compared
 from stepscope.errors import Unavailable
 from stepscope.run import Run
-from stepscope.tables import KERNELS, STEPS
+from stepscope.tables import KERNELS, OPERATORS, STEPS
 
 NS = {"gemm": 400_000, "attention": 300_000, "add": 200_000, "norm": 100_000}
 US = 1000
@@ -125,3 +126,40 @@ def test_if_most_ranks_are_slow_they_can_be_compared_with_the_others() -> None:
 def test_one_rank_alone_has_no_peers() -> None:
     with pytest.raises(Unavailable, match="at least two ranks"):
         job(ranks=1).analyse("rank_kernels")
+
+
+def of_operators(*tokens: int) -> Run:
+    """A rank each whose persistent kernel has the same grid for so many tokens, which its operators show."""
+    frames = {}
+    for rank, count in enumerate(tokens):
+        tables = kernels_of({"gemm": count})
+        launched = {
+            "external_id": pl.col("kernel"),
+            "grid": pl.lit("[132, 1, 1]"),
+            "input_shapes": pl.lit(None, pl.String),
+        }
+        tables["kernels"] = tables["kernels"].with_columns(**launched)
+        calls = tables["kernels"].select(
+            slice="kernel", external_id="kernel", start_ns="start_ns", name=pl.lit("aten::mm")
+        )
+        shaped = calls.with_columns(input_shapes=pl.lit(f"[[{count}, 8]]"), duration_ns=pl.lit(1))
+        tables["operators"] = OPERATORS.conform(shaped)
+        frames[rank] = tables
+    return Run.from_frames(frames)
+
+
+def test_kernels_without_shapes_have_those_of_the_operators_that_launched_them() -> None:
+    run = of_operators(1, 1, 3)
+
+    found = run.analyse("rank_kernels").filter(rank=2, name="gemm").row(0, named=True)
+
+    assert (found["sized_by"], found["factor"], found["slower_ns"]) == ("shapes", None, 0)
+    assert found["shapes_ns"] == found["excess_ns"] == 4 * NS["gemm"]
+
+
+def test_where_there_are_too_many_shapes_only_the_grid_is_known() -> None:
+    classes = of_operators(1, 1, 3).analyse("kernel_classes", limits=ClassLimits(operator_variants=0))
+
+    found = compared(classes).filter(rank=2, name="gemm").row(0, named=True)
+
+    assert (found["sized_by"], found["factor"], found["slower_ns"]) == ("grid", 3.0, 4 * NS["gemm"])
