@@ -10,6 +10,7 @@ import pytest
 import asking
 from every_format import FORMATS
 from stepscope.analysis.methods import batches as module
+from stepscope.analysis.methods import excess_places
 from stepscope.analysis.methods.batches import batches, batches_by_rank, batches_by_time
 from test_same_answers import differing
 
@@ -40,6 +41,19 @@ def test_batches_by_rank_have_all_rows_of_their_ranks(monkeypatch: pytest.Monkey
     assert pl.concat(parts).equals(rows)
     assert [part.height for part in batches_by_rank(rows.head(0).lazy())] == [0]
     assert [part.height for part in batches_by_rank(rows.tail(1).lazy())] == [1]
+
+
+def test_excess_is_cut_from_the_same_pieces_however_few_steps_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = [(rank, step, step * 100, step * 100 + 10 + 20 * rank) for rank in (0, 1) for step in (1, 2, 3)]
+    nodes = pl.DataFrame(pieces, schema=["rank", "step", "start_ns", "end_ns"], orient="row")
+    nodes = nodes.with_columns(kind=pl.lit("computing"), name=pl.lit("gemm"))
+    excess = nodes.select("rank", "step", "kind", program=0, excess_ns=pl.col("rank") * 20)
+
+    found = [excess_places.cuts(nodes, excess).to_list()]
+    monkeypatch.setattr(excess_places, "BATCH_ROWS", 1)
+    found.append(excess_places.cuts(nodes, excess).to_list())
+
+    assert found == [[0, 0, 0, 20, 20, 20]] * 2
 
 
 def test_batches_by_time_keep_equal_times_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,8 +220,9 @@ class Simulation:
         steps = steps.with_columns(
             (end - length).alias("start_ns"), end.alias("end_ns"), before=pl.col("node").shift(1).over("path")
         )
-        edges = self.edges.select(pl.col("node", "before").cast(pl.Int64)).with_row_index("via")
-        via = edges.filter(pl.col("node").is_in(steps["node"].implode())).unique(["node", "before"], keep="first")
+        on_path = self.edges["node"].is_in(steps["node"].cast(self.edges.schema["node"]).implode()).arg_true()
+        edges = self.edges.select(pl.col("node", "before").gather(on_path).cast(pl.Int64), on_path.alias("via"))
+        via = edges.unique(["node", "before"], keep="first", maintain_order=True)
         joined = steps.join(via, on=["node", "before"], how="left", maintain_order="left")
         return joined.select("path", "node", "start_ns", "end_ns", pl.col("via").cast(pl.Int64))
 

@@ -72,19 +72,18 @@ def _path(graph: JobGraph) -> pl.DataFrame:
     """The nodes of each step's chain with what they are, from the begin of the step (`begin_ns`) on; entries and hubs
     have no length and are left out."""
     simulation = graph.simulation
-    nodes = graph.nodes.select("rank", "kind", "lane", "name", "part", "call").with_row_index("node")
-    edges = simulation.edges.select(pl.col("why").cast(pl.String)).with_row_index("via")
     before = pl.col("end_ns").shift(1).over("step")
     path = (
         simulation.critical_paths(simulation.grouped(graph.nodes["step"]))
-        .with_columns(pl.col("node").cast(pl.UInt32), pl.col("via").cast(pl.UInt32))
         .join(graph.step_starts(replayed=True), on="step", how="left", maintain_order="left")
         # What began in the step before counts from when this one begins.
         .with_columns(pl.max_horizontal("start_ns", "begin_ns"), pl.max_horizontal("end_ns", "begin_ns"))
         .with_columns(gap_ns=(pl.col("start_ns") - pl.coalesce(before, "begin_ns")).clip(lower_bound=0))
-        .join(nodes, on="node", how="left", maintain_order="left")
-        .join(edges, on="via", how="left", maintain_order="left")
     )
+    # Of millions of nodes and edges, few are on a path.
+    what = graph.nodes.select(pl.col("rank", "kind", "lane", "name", "part", "call").gather(path["node"]))
+    why = simulation.edges.select(pl.col("why").gather(path["via"]).cast(pl.String))
+    path = pl.concat([path, what, why], how="horizontal")
     # Pieces that take no time, such as a wait that ends at once, decide nothing.
     path = path.filter((pl.col("end_ns") > pl.col("start_ns")) | (pl.col("gap_ns") > 0) | (pl.col("part") != WHOLE))
     # The gap before an entry or hub is that of the transmission after it.
