@@ -17,6 +17,7 @@ def hangs() -> pl.DataFrame:
     row: dict[str, Any] = dict.fromkeys(schema_of(HANGS))
     row |= {"group": "0 _g", "group_name": "_g", "operation": "_o", "sequence": 3, "is_point_to_point": False}
     row |= {"members_known": False, "since_ns": 10**18, "waited_ns": 10**9, "waiting_ranks": "0", "unknown_ranks": "1"}
+    row |= {"missing_ranks": "2"}
     known = [kind for kind in KINDS if kind not in (NO_DUMP, UNFINISHED)]
     rows = [{**row, "call": at, "kind": kind} for at, kind in enumerate(KINDS)]
     rows = [{**one, "ranks": "1" if one["kind"] in known else None} for one in rows]

@@ -15,17 +15,20 @@ from stepscope.run import Run
 from stepscope.tables import COLLECTIVE_SPLITS, COLLECTIVES, GROUPS, RANKS
 
 
-def job(operation: str, *calls: list[tuple[int, int]], size: int = 800, **ranks: Any) -> Run:
+def job(
+    operation: str, *calls: list[tuple[int, int]], size: int = 800, size_of: str | None = "whole", **ranks: Any
+) -> Run:
     """Ranks that make calls of a group of all of them: start and end of each call, for each rank."""
     frames = {}
     for rank, own in enumerate(calls):
         rows = [{"sequence": at, "start_ns": start, "duration_ns": end - start} for at, (start, end) in enumerate(own)]
         about = {"group": "g", "operation": operation, "name": operation, "size_bytes": size, "on_device": True}
+        about["size_of"] = size_of
         collectives = pl.DataFrame(rows).with_row_index("collective").with_columns(
             **{name: pl.lit(value) for name, value in about.items()}, element_type=pl.lit("float")
         )  # fmt: skip
         members = pl.DataFrame({"group": ["g"], "name": ["dp"], "members": [list(range(len(calls)))]})
-        facts = {"host": ["h"], "format": ["kineto"], **{name: [value] for name, value in ranks.items()}}
+        facts = {"host": ["h"], **{name: [value] for name, value in ranks.items()}}
         frames[rank] = {
             "collectives": COLLECTIVES.conform(collectives),
             "groups": GROUPS.conform(members),
@@ -94,11 +97,13 @@ def test_a_call_that_not_all_members_were_seen_in_is_not_used() -> None:
 
 
 def test_sizes_that_may_be_a_part_of_the_buffer_give_no_bandwidth() -> None:
-    """Ascend states what one rank passes to a gather."""
-    row = job("all_gather", *FOUR, format="ascend_db").analyse("bus_bandwidth").row(0, named=True)
+    def size(operation: str, size_of: str | None) -> int | None:
+        found: int | None = job(operation, *FOUR, size_of=size_of).analyse("bus_bandwidth")["size_bytes"][0]
+        return found
 
-    assert row["bus_bytes_per_s"] is None
-    assert job("all_reduce", *FOUR, format="ascend_db").analyse("bus_bandwidth")["bus_bytes_per_s"][0] is not None
+    assert [size("all_gather", of) for of in (None, "part", "whole")] == [None, 3200, 800]
+    assert [size("all_to_all", of) for of in (None, "part", "whole")] == [None, None, 800]
+    assert [size("all_reduce", of) for of in (None, "part", "whole")] == [800] * 3
 
 
 def changed(run: Run, **changes: Callable[[pl.DataFrame], pl.DataFrame]) -> dict[int, dict[str, pl.DataFrame]]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import polars as pl
 import pytest
 
+import stepscope
 from stepscope.run import Run
 from stepscope.tables import COLLECTIVES, OPERATORS, RANKS, STEPS
 from tests.analysis.jobs import MS
@@ -100,3 +104,11 @@ def test_a_rank_whose_operators_were_recorded_in_all_steps_is_matched_with_one_t
     found = run.analyse("arrival").filter(pl.col("members") == 2)
 
     assert sorted(found["step"].unique()) == FOURTH
+
+
+def test_the_key_of_a_call_is_written_once() -> None:
+    repeated = re.compile(r"""[=,] *[\[(]["']group["'], ["']sequence["'][\])]""")
+    room = Path(stepscope.__file__).parent / "analysis"
+    names = {file.name for file in room.rglob("*.py") if repeated.search(file.read_text(encoding="utf-8"))}
+
+    assert names - {"unfinished_calls.py"} == {"call_positions.py"}  # there, of dumps of calls, not of `collectives`

@@ -17,11 +17,11 @@ CLOCK = "ai_core_frequency_mhz"
 
 
 def _run(samples: list[tuple[int, float]], name: str = CLOCK, stated: bool = True) -> Run:
-    options = '{"device_info": {"aic_frequency": 1800}}' if stated else None
+    nominal = 1800.0 if stated else None
     return Run.from_frames(
         {
             0: {
-                "ranks": RANKS.frame(options=[options], start_ns=[0], end_ns=[100], device=[0]),
+                "ranks": RANKS.frame(nominal_clock_mhz=[nominal], start_ns=[0], end_ns=[100], device=[0]),
                 "counters": COUNTERS.frame(
                     time_ns=[time for time, _ in samples],
                     name=[name] * len(samples),
@@ -82,7 +82,7 @@ def _computing_at(rates: list[float]) -> Run:
     times = [EPOCH_NS, EPOCH_NS + 60 * MS, EPOCH_NS + 100 * MS, EPOCH_NS + 160 * MS]
     for rank, rate in enumerate(rates):
         frames[rank]["ranks"] = RANKS.frame(
-            options=['{"device_info": {"aic_frequency": 1800}}'], device=[0], device_kind=["npu"], start_ns=[EPOCH_NS]
+            nominal_clock_mhz=[1800.0], device=[0], device_kind=["npu"], start_ns=[EPOCH_NS]
         )
         frames[rank]["counters"] = COUNTERS.frame(
             time_ns=times, name=[CLOCK] * 4, device=[0] * 4, value=[rate, 800.0] * 2

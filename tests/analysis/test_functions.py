@@ -94,19 +94,19 @@ def test_without_python_functions_the_remedy_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("framework", "format_", "device", "reason"),
+    ("framework", "takes", "device", "reason"),
     [
-        ("mindspore", "classic", "npu", "records none here"),
-        ("mindspore", "recording", "cpu", "records none here"),
-        ("mindspore", "ascend_text", "npu", "--stacks"),
-        ("pytorch", "kineto", "cpu", "--stacks"),
+        ("mindspore", False, "npu", "records none here"),
+        ("mindspore", None, "cpu", "records none here"),
+        ("mindspore", None, "npu", "--stacks"),
+        ("pytorch", None, "cpu", "--stacks"),
         (None, None, None, "--stacks"),
     ],
 )
 def test_the_remedy_is_one_that_the_framework_has(
-    framework: str | None, format_: str | None, device: str | None, reason: str
+    framework: str | None, takes: bool | None, device: str | None, reason: str
 ) -> None:
-    told = RANKS.frame(framework=[framework], format=[format_], device_kind=[device])
+    told = RANKS.frame(framework=[framework], takes_functions=[takes], device_kind=[device])
     slices = SLICES.frame(slice=[0], category=["operator"], name=["mm"], start_ns=[0], duration_ns=[MS])
 
     with pytest.raises(Unavailable, match=reason):

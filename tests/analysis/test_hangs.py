@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stepscope import open_run
-from stepscope.advice import advise
+from stepscope.advice import advise, worded
 from stepscope.analysis.hangs.recorded_positions import NO_DUMP
 from stepscope.analysis.registry import Analysis
 from stepscope.run.supply import Supplier
@@ -60,6 +60,43 @@ def test_a_rank_that_called_something_else_is_named(odd: Call, kind: str, tmp_pa
     job(tmp_path, {1: [*DONE, odd]}, [*DONE, waits()])
 
     assert found(tmp_path) == [(kind, "1", "0, 2, 3", "all_reduce", 4, None)]
+
+
+def test_a_rank_that_is_missing_is_named_beside_one_that_called_something_else(tmp_path: Path) -> None:
+    job(tmp_path / "both", {2: DONE, 3: [*DONE, waits("broadcast")]}, [*DONE, waits()])
+
+    rows = open_run(tmp_path / "both").analyse("hangs")
+    told = ("kind", "ranks", "missing_ranks", "waiting_ranks")
+    assert rows.select(told).rows() == [("other operation", "3", "2", "0, 1")]
+    (finding,) = advise(open_run(tmp_path / "both"), strict=True)
+    assert (finding.ranks, worded(finding).summary.count("Rank 2 never made it at all.")) == ([2, 3], 1)
+    # a dump that was written while others had just made the call accuses nobody of being missing
+    job(tmp_path / "early", {2: DONE, 3: [*DONE, waits("broadcast")]}, [*DONE, waits()], waited_s=2)
+    assert open_run(tmp_path / "early").analyse("hangs")["missing_ranks"].to_list() == [None]
+
+
+@pytest.mark.parametrize(
+    ("backend", "word", "other"),
+    [
+        ("nccl", "NCCL_DEBUG", "the hosts"),
+        ("hccl", "ASCEND_GLOBAL_LOG_LEVEL", "NCCL"),
+        ("gloo", "network between the hosts", "NCCL"),
+    ],
+)
+def test_what_to_do_about_a_transfer_fits_the_library(backend: str, word: str, other: str, tmp_path: Path) -> None:
+    ended = {"gloo": "nccl"}.get(backend, backend)  # gloo beside NCCL
+    job(
+        tmp_path,
+        {},
+        [call(profiling_name=f"{ended}:all_reduce"), waits(group="0", profiling_name=f"{backend}:barrier")],
+    )
+
+    (finding,) = advise(open_run(tmp_path), strict=True)
+
+    action = worded(finding).action
+    assert finding.message == "unfinished"
+    assert word in action
+    assert other not in action
 
 
 def test_the_same_number_of_elements_in_another_shape_is_the_same(tmp_path: Path) -> None:

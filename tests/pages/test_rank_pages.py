@@ -9,11 +9,12 @@ import pytest
 
 from stepscope.analysis.job.cluster_advice import KINDS
 from stepscope.pages import communication, links, ranks
-from stepscope.pages.answering import Request, answer
+from stepscope.pages.answering import Request, answer, document
 from stepscope.pages.base import Page
 from stepscope.pages.showing import shown_sections
 from stepscope.pages.shown_table import ShownTable
 from stepscope.run import Run
+from stepscope.tables import MEMORY_CURVE
 from tests.analysis.rank_tables import MS, calls, figures, job
 from tests.analysis.rank_tables import links as moved
 
@@ -91,3 +92,11 @@ def test_communication_has_ranks_operators_and_their_links() -> None:
     assert tables["Communication of each rank, stated by the profile"].rows["wait_ns"].to_list() == [7 * MS]
     assert tables["Operators of each rank, stated by the profile"].rows.height == 2
     assert tables["Links of each operator, mean of all its steps"].rows.height == 2
+
+
+def test_the_curve_that_peak_memory_is_of_is_named() -> None:
+    curve = {"time_ns": [1, 1], "component": ["PTA", "APP"], "reserved_bytes": [5, 9], "device": [0, 0]}
+    run = job(memory_curve={0: MEMORY_CURVE.frame(**curve)})
+
+    (note,) = document(answer(run, ranks.PAGE, Request(table="rank_memory")))["notes"]
+    assert "is shown: APP of rank 0." in note

@@ -142,7 +142,8 @@ def write_trace(output: Path) -> Path:
             add("Node@launch", CANN, 2, host + 30, 4, level="node", connection_id=connection)
             task = {"Task Type": "AI_CORE", "Stream Id": 2, "connection_id": connection}
             add("MatMul_1", HARDWARE, 2, at + shift, 100.5, **task)
-        add("MEMCPY_ASYNC", HARDWARE, 2, at - 100, 20, **{"Task Type": "MEMCPY_ASYNC", "size(B)": 4096})
+        copy = {"Task Type": "MEMCPY_ASYNC", "size(B)": 4096, "operation": "device to host"}
+        add("MEMCPY_ASYNC", HARDWARE, 2, at - 100, 20, **copy)
         call = {"connection_id": 99 + step, "data_type": "BFP16", "count": 1000}
         add(CALL.format(step), CALLS, 0, at + 400, 500, **call)
         add("Notify_Wait", CALLS, 1, at + 400, 300, **{"transport type": "LOCAL"})

@@ -15,7 +15,7 @@ from stepscope.sources.ascend import AscendDb, AscendText
 
 Both = tuple[dict[str, pl.DataFrame], dict[str, pl.DataFrame], dict[str, Any], dict[str, Any]]
 ONLY_ONE_HOLDS = {
-    "kernels": {"wait_ns", "launch_start_ns", "launch_end_ns", "direction"},
+    "kernels": {"wait_ns", "launch_start_ns", "launch_end_ns"},
     "operators": {"slice", "self_ns", "sequence", "stack"},
 }
 """Columns that one of the two exports of the generated run lacks for some rows; the reasons stand in the package."""

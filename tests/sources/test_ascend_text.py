@@ -42,6 +42,7 @@ def tables(whole: tuple[dict[str, pl.DataFrame], dict[str, Any]]) -> dict[str, p
 def test_kernels_have_exact_times_counters_and_the_call_that_launched_them(tables: dict[str, pl.DataFrame]) -> None:
     kernels = tables["kernels"]
     assert kernels["kind"].to_list() == ["memory", "compute", "compute", "communication"] * 2
+    assert kernels["direction"].to_list() == ["device to host", None, None, None] * 2
     first = kernels.row(1, named=True)
     assert first["start_ns"] == EPOCH_NS + 1000 * US + 125
     assert first["duration_ns"] == 100_500
@@ -184,3 +185,14 @@ def test_links_of_unknown_groups_are_left_out_with_a_reason(tmp_path: Path) -> N
     assert "links" not in tables
     assert tables["issues"].select("severity", "lost").rows() == [("warning", 6)]
     assert tables["groups"].rows() == [(GROUP, None, None)]
+
+
+def test_it_is_unknown_what_the_size_of_a_gather_is_of(tmp_path: Path) -> None:
+    output = rank_directory(tmp_path)
+    whole = write_texts(output).parent
+    assert read_text(whole)["collectives"]["size_of"].to_list() == ["whole"] * 2
+
+    for file in output.iterdir():
+        file.write_text(file.read_text(encoding="utf-8").replace("allReduce", "allGather"), encoding="utf-8")
+    rows = read_text(whole)["collectives"]
+    assert rows.select("operation", "size_of").unique().rows() == [("all_gather", None)]

@@ -184,6 +184,14 @@ def test_host_communication_is_counted_in_the_only_group(tmp_path: Path) -> None
     assert (tables.rank["rank"], tables.rank["rank_origin"], tables.rank["backend"]) == (1, "content", "gloo")
 
 
+def test_an_annotation_tells_one_members_part_of_a_gather(tmp_path: Path) -> None:
+    trace = Trace()
+    for at, name in enumerate(("gloo:all_reduce", "gloo:all_gather", "gloo:scatter")):
+        trace.add("user_annotation", name, 100 * at, 10, dims=[[8]], types=["float"])
+
+    assert trace.read(tmp_path)["collectives"]["size_of"].to_list() == ["whole", "part", None]
+
+
 @pytest.mark.parametrize(
     ("name", "operation"),
     [

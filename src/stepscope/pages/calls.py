@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepscope.pages import instead
 from stepscope.pages.base import Page, Section
+from stepscope.pages.job import groups
 from stepscope.pages.kernels import BY_RANK
 from stepscope.pages.layout import LAYOUT
 
@@ -13,9 +14,13 @@ PAGE = Page(
     [
         Section("call_statistics", "Calls of all ranks by operation", only_without=("by_rank",)),
         Section("call_totals", "Calls of each rank by operation", only_with=("by_rank",)),
-        Section("call_spread", "Longest calls, compared over their ranks", rows=10, hidden=("group", "sequence")),
-        Section("longest_calls", "Longest calls of each rank", rows=10, hidden=("group",)),
-        Section("wait_chains", "Who waits for whom, a {step}", rows=10, hidden=("group",)),
+        Section(
+            "call_spread", "Longest calls, compared over their ranks", rows=10, derived=groups, hidden=("sequence",)
+        ),
+        Section("longest_calls", "Longest calls of each rank", rows=10, derived=groups),
+        Section(
+            "wait_chains", "Who waits for whom, in {the_median_step}", rows=10, derived=groups, hidden=("mean_ns",)
+        ),
         Section("process_groups", "Process groups", hidden=("members",), rows=10),
     ],
     options=[BY_RANK, LAYOUT],

@@ -18,7 +18,7 @@ _GLOO = (
     "Members of some groups were not recorded (gloo records none): a rank without any call of such a group in its dump "
     "cannot be missed in it, and point-to-point calls are not recorded."
 )
-_HIDDEN = ("group", "is_point_to_point", "members_known", "timeout_ns")
+_HIDDEN = ("group", "backend", "is_point_to_point", "members_known", "timeout_ns")
 """Columns for programs."""
 
 

@@ -13,6 +13,7 @@ from stepscope.pages.layout import LAYOUT
 from stepscope.pages.links import BY_STEP
 from stepscope.pages.sources import differing, left_out, together
 from stepscope.present import cell
+from stepscope.selection import named_numbers
 
 if TYPE_CHECKING:
     import polars as pl
@@ -113,6 +114,19 @@ def _about_advice(advice: pl.DataFrame) -> Iterator[str]:
         )
 
 
+def _components(run: Run, rows: pl.DataFrame) -> Iterator[str]:  # noqa: ARG001 - one signature for all
+    """Which of several curves of memory is shown."""
+    import polars as pl
+
+    named = rows.drop_nulls("component").group_by("component").agg(pl.col("rank")).sort("component")
+    shown = [f"{component} of {named_numbers('rank', ranks)}" for component, ranks in named.iter_rows()]
+    if shown:
+        yield (
+            f"Of several curves of memory, the one closest to the capacity is shown: {', '.join(shown)}. Recordings "
+            "that hold fewer curves, as other exports of the same job may, show another; `stepscope memory` lists all."
+        )
+
+
 PAGE = Page(
     "ranks",
     "Show all ranks side by side: their steps, pipeline stages, FLOPs and memory, and which are slow.",
@@ -142,7 +156,7 @@ PAGE = Page(
             sentences=above_peak,
             notes=stated_otherwise,
         ),
-        Section("rank_memory", "Peak memory of each rank", takes={"stage": "stage"}),
+        Section("rank_memory", "Peak memory of each rank", takes={"stage": "stage"}, notes=_components),
         Section(
             "cluster_advice",
             "What is beyond simple limits",

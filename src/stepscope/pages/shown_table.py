@@ -24,6 +24,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "Steps": ("Steps", "Iterations", "Recording"),
     "a_step": ("a step", "an iteration", "the recording"),
     "the_step": ("the step", "the iteration", "the recording"),
+    "the_median_step": ("the median step", "the median iteration", "the recording"),
     "the_steps": ("the steps", "the iterations", "the recording"),
     "by_step": ("by step", "by iteration", "in the recording"),
     "by_step_and": ("by step and", "by iteration and", "by"),

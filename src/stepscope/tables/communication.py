@@ -16,6 +16,12 @@ GROUPS = Table(
 POINT_TO_POINT = ("send", "recv", "send_recv")
 """Operations between two ranks."""
 
+IN_PARTS = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
+"""Operations in which each member gives or gets a part of a buffer."""
+
+WHOLE, PART = "whole", "part"
+"""Values of `collectives.size_of`."""
+
 COLLECTIVES = Table(
     name="collectives",
     doc="One row per rank and collective or point-to-point call.",
@@ -37,6 +43,11 @@ COLLECTIVES = Table(
         ),
         Column("name", "string", "Name as recorded.", nullable=False),
         Column("size_bytes", "int64", "Payload of this rank."),
+        Column(
+            "size_of",
+            "string",
+            "What `size_bytes` is of, in operations in which each member has a part: `whole` (the buffer that is gathered or scattered) or `part` (what one rank gives); null if unknown.",
+        ),
         Column("element_type", "string", "Data type."),
         Column("group_size", "int32", "Ranks in the group."),
         Column("peer", "int32", "Global rank of the other side of a point-to-point call."),

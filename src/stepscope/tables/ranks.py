@@ -22,6 +22,13 @@ RANKS = Table(
         Column("framework_version", "string", "Version as recorded."),
         Column("mode", "string", "`graph`, `pynative`, `jit` or `eager`, if recorded."),
         Column("format", "string", "Source that read it, e.g. `kineto`, `ascend_text`."),
+        Column("ai_cores", "int32", "AI cores of the device, as recorded."),
+        Column("nominal_clock_mhz", "float64", "Clock rate of the AI cores that the device is made for, as recorded."),
+        Column(
+            "takes_functions",
+            "bool",
+            "False if the profiler that recorded it cannot record Python functions; null if it can, or unknown.",
+        ),
         Column("backend", "string", "Communication backend, e.g. `nccl`, `gloo`, `hccl`."),
         Column("base_ns", "int64", "Time base of the trace, already added to every time."),
         Column(

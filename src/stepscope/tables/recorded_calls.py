@@ -20,6 +20,7 @@ RECORDED_CALLS = Table(
         Column("is_point_to_point", "bool", "True for `send` and `recv`, and for the batch that they are sent in."),
         Column("operation", "string", "As in `collectives`; `coalesced` for a batch of calls.", nullable=False),
         Column("name", "string", "Name as recorded.", nullable=False),
+        Column("backend", "string", "Library that made the call, e.g. `nccl`, `gloo`; null if not recorded."),
         Column("peer", "int32", "The other side of a point-to-point call: global rank, if members are recorded."),
         Column("input_shapes", "string", "Shapes of the inputs, JSON."),
         Column("output_shapes", "string", "Shapes of the outputs, JSON."),

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import CUDA, Finding, place
+from stepscope.advice.finding import CPU, CUDA, NPU, Finding, Platform, place
 from stepscope.advice.messages import Message, Text, fields_of
 from stepscope.advice.registry import rule
 from stepscope.analysis.rank_lists import listed
@@ -21,8 +21,22 @@ _WAIT = Text(
     "[: {waiting:ranks} {waiting:one waits|wait} in it][ since {since}][, for at least {waited_ns:duration}].",
     "[：{waiting:ranks} 在其中等待][，自 {since} 起][，至少 {waited_ns:duration}]。",
 )
+_MISSING = Text("[ {missing:Ranks} never made it at all.]", "[{missing:ranks} 完全没有发起该调用。]")
 _ALSO = Text("[ {also:count more call hangs|more calls hang} because of this.]", "[另有 {also} 个调用因此卡住。]")
 _PLACE = Text("[; rank {rank} made its call in {place}].", "[；rank {rank} 的调用位于 {place}]。")
+
+_DEVICES = Text(
+    "Check links, network interfaces and devices of these ranks (error counters, kernel log[, {log}]), and whether a "
+    "kernel in front of the call still runs on one of the devices.",
+    "检查这些 rank 的链路、网卡和设备（错误计数、内核日志[、{log}]），以及该调用之前的某个核函数是否仍在"
+    "某个设备上运行。",
+)
+
+_LOGS = {"nccl": "NCCL_DEBUG=INFO", "hccl": "ASCEND_GLOBAL_LOG_LEVEL=1"}
+"""What makes a library write more into its log, by `recorded_calls.backend`."""
+
+GLOO = "gloo"
+"""The library that moves data over the network of the hosts, also in jobs on devices."""
 
 MESSAGES = {
     "missing": Message(
@@ -48,7 +62,8 @@ MESSAGES = {
         summary=Text("{ranks:Ranks} called {own_operation} where others called ", "其他 rank 调用 ")
         + _CALL
         + Text("", " 时，{ranks:ranks} 调用了 {own_operation}")
-        + _WAIT,
+        + _WAIT
+        + _MISSING,
         cause=Text(
             "Calls of one group are matched by their order, so these wait for each other[. Others call {next} next: "
             "rank {rank} left out this call, or makes it later]",
@@ -68,7 +83,8 @@ MESSAGES = {
         summary=Text("{ranks:Ranks} {ranks:one gives|give} {own_type} to ", "{ranks:ranks} 传入 {own_type}：")
         + _CALL
         + Text("[, others {type}]", "[，其他 rank 为 {type}]")
-        + _WAIT,
+        + _WAIT
+        + _MISSING,
         cause=Text("All members of a call must give the same data type", "一次调用的所有成员必须使用相同的数据类型")
         + _PLACE
         + _ALSO,
@@ -82,7 +98,8 @@ MESSAGES = {
         summary=Text("{ranks:Ranks} {ranks:one gives|give} another size to ", "{ranks:ranks} 传入的大小不同：")
         + _CALL
         + Text("[ ({own_bytes:size}, others {bytes:size})]", "[（{own_bytes:size}，其他 rank 为 {bytes:size}）]")
-        + _WAIT,
+        + _WAIT
+        + _MISSING,
         cause=Text(
             "All members of this call must give the same number of elements", "该调用的所有成员必须传入相同数量的元素"
         )
@@ -141,12 +158,7 @@ MESSAGES = {
         )
         + _ALSO,
         action={
-            (None, CUDA): Text(
-                "Check links, network interfaces and devices of these ranks (error counters, NCCL_DEBUG=INFO, kernel "
-                "log), and whether a kernel in front of the call still runs on one of the devices.",
-                "检查这些 rank 的链路、网卡和设备（错误计数、NCCL_DEBUG=INFO、内核日志），以及该调用之前的某个核函数"
-                "是否仍在某个设备上运行。",
-            ),
+            **dict.fromkeys(((None, CUDA), (None, NPU)), _DEVICES),
             (None, None): Text(
                 "Check the network between the hosts of these ranks (interfaces, error counters, system log), and "
                 "whether all of their processes still run.",
@@ -176,10 +188,10 @@ def hang(hangs: pl.DataFrame, unfinished_calls: pl.DataFrame) -> Iterator[Findin
     """
     rows = hangs.to_dicts()
     causes = [row for row in rows if row["cause_call"] is None]
-    by_cause: dict[tuple[str, str | None, int | None], list[dict[str, Any]]] = {}
+    by_cause: dict[tuple[str, str | None, str | None, int | None], list[dict[str, Any]]] = {}
     for row in causes:
         alone = row["call"] if row["ranks"] is None else None
-        by_cause.setdefault((row["kind"], row["ranks"], alone), []).append(row)
+        by_cause.setdefault((row["kind"], row["ranks"], row["missing_ranks"], alone), []).append(row)
     for same in by_cause.values():
         first, *others = sorted(same, key=lambda row: (bool(row["held_up_ranks"]), row["since_ns"] or 0, row["call"]))
         numbers = {row["call"] for row in same}
@@ -190,10 +202,11 @@ def hang(hangs: pl.DataFrame, unfinished_calls: pl.DataFrame) -> Iterator[Findin
 
 def _finding(row: dict[str, Any], members: Sequence[dict[str, Any]], also: int) -> Finding:
     waiting = listed(row["waiting_ranks"]) if row["waiting_ranks"] else []
+    missing = listed(row["missing_ranks"]) if row["missing_ranks"] else []
     named = row["ranks"] or (row["unknown_ranks"] if row["kind"] == "no dump" else None)
     ranks = listed(named) if named else waiting
     about = next((one for one in members if one["rank"] in ranks), members[0])
-    others = [one for one in members if one["rank"] not in ranks and one["own_operation"] is not None]
+    others = [one for one in members if one["rank"] not in (*ranks, *missing) and one["own_operation"] is not None]
     other = others[0] if others else dict.fromkeys(about)
     nexts = sorted({one["next_operation"] for one in others if one["next_operation"]})
     evidence = {name: row[name] for name in ("kind", "group", "operation", "sequence", "since_ns", "waited_ns")}
@@ -203,6 +216,8 @@ def _finding(row: dict[str, Any], members: Sequence[dict[str, Any]], also: int) 
         "group": row["group_name"] or row["group"],
         "ranks": ranks,
         "rank": about["rank"],
+        "missing": missing or None,
+        "log": _LOGS.get(row["backend"]),
         "waiting": [rank for rank in waiting if rank not in ranks],
         "since": _moment(row["since_ns"]) if waiting else None,
         "also": also or None,
@@ -223,8 +238,9 @@ def _finding(row: dict[str, Any], members: Sequence[dict[str, Any]], also: int) 
         rule="hang",
         message=row["kind"],
         parameters={name: parameters[name] for name in sorted(_OF_MESSAGE[row["kind"]])},
-        where=place(ranks),
-        evidence={**evidence, "waiting_ranks": waiting, "also": also, "stops_job": True},
+        where=place(sorted([*ranks, *missing])),
+        platform=Platform(device=CPU) if row["backend"] == GLOO else Platform(),
+        evidence={**evidence, "missing_ranks": missing, "waiting_ranks": waiting, "also": also, "stops_job": True},
         least="medium" if row["kind"] in ("no dump", "unfinished") else "high",
     )
 

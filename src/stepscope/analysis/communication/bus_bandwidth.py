@@ -11,11 +11,9 @@ from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
-from stepscope.tables import RANKS
+from stepscope.tables import COLLECTIVES
 from stepscope.tables.base import Column
-
-_PART = "ascend"
-"""Formats of these names state what one rank gives to a call, not the whole that it gathers or scatters."""
+from stepscope.tables.communication import IN_PARTS, PART, WHOLE
 
 COLUMNS = columns(
     "group group_name operation",
@@ -61,7 +59,7 @@ def bus_factor(operation: pl.Expr, ranks: pl.Expr) -> pl.Expr:
 
 
 @analysis("job", COLUMNS, whole_job=True)
-def bus_bandwidth(arrival: pl.DataFrame, groups: pl.LazyFrame | None, ranks: pl.LazyFrame | None) -> pl.DataFrame:
+def bus_bandwidth(arrival: pl.DataFrame, collectives: pl.LazyFrame | None, groups: pl.LazyFrame | None) -> pl.DataFrame:
     """Divide the sizes of collectives by the time in which all of their ranks were in the call: one row per group,
     operation and size, the longest transmission in total first.
 
@@ -72,14 +70,15 @@ def bus_bandwidth(arrival: pl.DataFrame, groups: pl.LazyFrame | None, ranks: pl.
     Raises:
         Unavailable: If no call was seen on all of its ranks.
     """
-    formats = RANKS.or_empty(ranks).select("rank", "format").collect()
+    in_parts = COLLECTIVES.or_empty(collectives).filter(pl.col("operation").is_in(IN_PARTS))
+    known = in_parts.select("rank", "collective", "size_of").collect(engine="streaming")
     whole = pl.col("members") >= pl.col("group_size").fill_null(pl.col("members"))
     with_device = arrival.filter("on_device")["rank"].unique()
     moves = pl.col("on_device") | ~pl.col("rank").is_in(with_device.implode())
     used = moves & ~pl.col("point_to_point") & (pl.col("members") > 1) & whole & (pl.col("operation") != "barrier")
     calls = (
         arrival.filter(used)
-        .join(formats, on="rank", how="left")
+        .join(known, on=["rank", "collective"], how="left", maintain_order="left")
         .group_by(*CALL, "operation", maintain_order=True)
         .agg(
             size_bytes=_whole_size().max(),
@@ -120,16 +119,7 @@ def bus_bandwidth(arrival: pl.DataFrame, groups: pl.LazyFrame | None, ranks: pl.
 
 
 def _whole_size() -> pl.Expr:
-    """The size of a call's whole buffer; null if what is recorded may be a part of it.
-
-    Gloo's annotations know the input, which of a gather is one member's part; of a scatter, recorders differ. Ascend
-    states the count of elements that a rank passes; what that is of differs by operation.
-    """
-    size, parted = pl.col("size_bytes"), pl.col("operation").is_in(["all_gather", "gather"])
-    unsure = pl.col("operation").is_in(["all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"])
-    is_part = pl.col("format").str.starts_with(_PART).fill_null(False)
-    on_host = ~pl.col("on_device") & parted
-    scattered = ~pl.col("on_device") & (pl.col("operation") == "scatter")
-    return pl.when(~(is_part & unsure) & ~scattered).then(
-        pl.when(on_host).then(size * pl.col("members")).otherwise(size)
-    )
+    """The size of a call's whole buffer; null if what is recorded may be a part of it."""
+    size, gathered = pl.col("size_bytes"), pl.col("operation").is_in(["all_gather", "gather"])
+    parts = pl.when((pl.col("size_of") == PART) & gathered).then(size * pl.col("members"))
+    return pl.when(~pl.col("operation").is_in(IN_PARTS) | (pl.col("size_of") == WHOLE)).then(size).otherwise(parts)

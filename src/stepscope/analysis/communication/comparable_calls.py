@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.analysis.columns import meaning
+from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.rank_lists import as_rank_list
 from stepscope.limits import limit
 from stepscope.tables import GROUPS, LINKS, RANKS
@@ -57,7 +58,7 @@ def sized_calls(
 ) -> pl.DataFrame:
     """Calls of known size with `transmit_ns` and the number of their `hosts` (null if unknown); `sent_bytes` and its
     class if only links give the size."""
-    kind, call = ["operation", "members"], ["group", "sequence"]
+    kind, call = ["operation", "members"], list(CALL)
     hosts = hosts_of(RANKS.or_empty(ranks).collect())
     calls = (
         _with_sent(members, LINKS.or_empty(links))
@@ -65,7 +66,7 @@ def sized_calls(
         .with_columns(hosts=_split(call))
         .with_columns(pl.col("size_bytes").fill_null(pl.col("size_bytes").max().over(call)))
         .with_columns(sent_bytes=pl.when(pl.col("size_bytes").is_null()).then("sent_bytes"))
-        .group_by("group", "sequence", "step", "operation", "size_bytes", "members", "hosts")
+        .group_by(*CALL, "step", "operation", "size_bytes", "members", "hosts")
         .agg(pl.col("transmit_ns").min(), pl.col("sent_bytes").max())
         .filter(pl.col("size_bytes").is_not_null() | (pl.col("sent_bytes") > 0))
         .sort(*kind, "sent_bytes", nulls_last=True)

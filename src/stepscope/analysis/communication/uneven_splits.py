@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.communication.comparable_calls import group_names
+from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.split_calls import NUMBER, listed, split_calls
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
@@ -99,7 +100,7 @@ def _sent(splits: pl.LazyFrame, arrival: pl.DataFrame, groups: pl.LazyFrame | No
     known = split_calls(arrival, splits).with_columns(length=length).filter(pl.col("length") > 1)
     # calls that were not matched are calls of one rank
     alone = pl.when(pl.col("members") < 2).then("rank")
-    call = ["group", "sequence", "alone"]
+    call = [*CALL, "alone"]
     rows = known.select(
         *("group", "sequence", "step", "operation", "rank", "length", "input_splits"),
         size=pl.max_horizontal("length", "group_size", "members"),

@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
-from stepscope.analysis.methods.shapes import read_json
 from stepscope.analysis.methods.step_windows import is_whole_recording
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
@@ -215,7 +214,7 @@ def _peak(
     ways = {
         "argument": given,
         "stated": stated.get("device_peak_flops_per_s"),
-        "device": _clocked_peak(read_json(about.get("options") or "")),
+        "device": cube_peak(about.get("ai_cores") or 0, about.get("nominal_clock_mhz") or 0),
         "table": peak_of(row.get("device_name"), row.get("data_type")),
     }
     by, peak = next(((by, peak) for by, peak in ways.items() if peak), (None, None))
@@ -223,17 +222,6 @@ def _peak(
     for column, of in (("utilization_ratio", "flops_per_s"), ("mfu_ratio", "step_flops_per_s")):
         found[column] = row[of] / peak if peak and row.get(of) is not None else None
     return found
-
-
-def _clocked_peak(options: Any) -> float | None:
-    """The peak of an Ascend device from its recorded cores and clock."""
-    device = options.get("device_info") if isinstance(options, dict) else None
-    if not isinstance(device, dict):
-        return None
-    try:
-        return cube_peak(float(device["ai_core_num"]), float(device["aic_frequency"])) or None
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 HALF, SINGLE = "half", "single"

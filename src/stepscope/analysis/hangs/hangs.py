@@ -35,6 +35,12 @@ COLUMNS = columns(
     Column("kind", "string", "What is wrong.", nullable=False, values=KINDS),
     Column("ranks", "string", "Ranks that cause it; null if unknown.", title="cause: ranks"),
     Column(
+        "missing_ranks",
+        "string",
+        "Members that did not make it either, where other ranks called something else; null if none.",
+        title="also missing",
+    ),
+    Column(
         "waiting_ranks",
         "string",
         "Ranks that wait in the call, or in the one behind it.",
@@ -46,6 +52,7 @@ COLUMNS = columns(
     Column("group_name", "string", "Description of the group, else its number.", title="group"),
     "operation",
     Column("sequence", "int64", "Sequence number of the call in its group."),
+    Column("backend", "string", "Library that makes the call, e.g. `nccl`; null if not recorded.", importance=3),
     Column("is_point_to_point", "bool", "True for `send` and `recv`.", importance=3),
     Column("sender", "int32", "Rank that sends, of a `send` or `recv`; else null.", title="from rank"),
     Column("receiver", "int32", "Rank that receives; likewise null.", title="to rank"),
@@ -73,6 +80,7 @@ class _Call:
     since_ns: int | None
     waited_ns: int | None
     held_up: tuple[int, ...] = ()
+    missing: tuple[int, ...] = ()
     cause: int | None = None
 
 
@@ -91,12 +99,13 @@ def hangs(unfinished_calls: pl.DataFrame, limits: Limits = Limits()) -> pl.DataF
     ordered = sorted(_explained(found), key=lambda call: (call.cause is not None, KINDS.index(call.kind), call.number))
     rows = [
         {
-            **{name: call.about[name] for name in ("group", "group_name", "operation", "sequence")},
+            **{name: call.about[name] for name in ("group", "group_name", "operation", "sequence", "backend")},
             **{name: call.about[name] for name in ("is_point_to_point", "members_known", "timeout_ns")},
             **_sides(by_call[call.number]),
             "call": call.number,
             "kind": call.kind,
             "ranks": rank_list(call.ranks) or None,
+            "missing_ranks": rank_list(call.missing) or None,
             "waiting_ranks": rank_list(call.waiting) or None,
             "held_up_ranks": rank_list(call.held_up) or None,
             "unknown_ranks": rank_list(call.unknown) or None,
@@ -144,15 +153,16 @@ def _judged(rows: Sequence[Row], limits: Limits) -> _Call | None:
     missing = tuple(sorted({*of_role["missing"]} - {*old}))
     unknown = tuple(sorted({*of_role["no dump"], *of_role["unknown"], *old}))
     call = _Call(rows[0]["call"], "", (), waits, unknown, about, since_ns, waited)
+    known_short = waited is not None and waited < limits.least_wait_ns
     if different is not None:
         culprits = [rank for role in DIFFERENT for rank in of_role[role]]
         behind = [row["rank"] for row in rows if row["role"] == "left" and row["next_is_done"] is False]
-        return replace(call, kind=different, ranks=tuple(sorted(culprits)), waiting=tuple(sorted([*waits, *behind])))
+        call = replace(call, ranks=tuple(sorted(culprits)), waiting=tuple(sorted([*waits, *behind])))
+        return replace(call, kind=different, missing=() if known_short else missing)
     given_up = [row for row in entered if row["role"] == "left" and _is_given_up(row, limits)]
     finished = [row for row in entered if row["role"] == "left" and row not in given_up]
     if not waiting and not given_up:
         return None
-    known_short = waited is not None and waited < limits.least_wait_ns
     long = waited is not None and waited >= limits.in_call_ns
     if about["operation"] in ALL_ENTER and finished:
         # all have entered it: dumps of a running job, written one after the other; but a rank that dies throws others
@@ -196,9 +206,13 @@ def _explained(calls: Iterable[_Call]) -> list[_Call]:
         for rank in call.waiting:
             waits_in[rank].append(number)
     for number, call in list(found.items()):
+        absent = call.ranks if call.kind == MISSING else call.missing
+        held_up = tuple(rank for rank in absent if any(other != number for other in waits_in[rank]))
+        left = tuple(rank for rank in absent if rank not in held_up)
         if call.kind == MISSING:
-            held_up = tuple(rank for rank in call.ranks if any(other != number for other in waits_in[rank]))
-            found[number] = replace(call, held_up=held_up, ranks=tuple(r for r in call.ranks if r not in held_up))
+            found[number] = replace(call, held_up=held_up, ranks=left)
+        elif held_up:
+            found[number] = replace(call, held_up=held_up, missing=left)
     causes = {number: _cause_of(call, found, waits_in) for number, call in found.items()}
     for number in sorted(found):
         if causes[number] is not None and (crossed := _circle(number, causes)):

@@ -28,6 +28,7 @@ COLUMNS = columns(
     Column("group_name", "string", "Description of the group, else its number.", title="group"),
     Column("sequence", "int64", "Sequence number of the call; of point-to-point calls, that of the waiting rank."),
     Column("operation", "string", "Operation that most members called.", nullable=False),
+    Column("backend", "string", "Library that makes the call, e.g. `nccl`; null if not recorded.", importance=3),
     Column("is_point_to_point", "bool", "True for `send` and `recv`.", nullable=False, importance=3),
     Column("members_known", "bool", "Whether the members of the group were recorded.", nullable=False, importance=3),
     "rank",
@@ -49,7 +50,7 @@ COLUMNS = columns(
 )
 
 _ROW_COLUMNS = (
-    *("rank", "record", "group", "group_name", "sequence", "operation", "peer", "is_done", "element_type"),
+    *("rank", "record", "group", "group_name", "sequence", "operation", "backend", "peer", "is_done", "element_type"),
     *("input_elements", "output_elements", "size_bytes", "created_ns", "timeout_ns", "stack"),
 )
 
@@ -174,7 +175,7 @@ def _members_of(
     for rank, role in roles.items():
         own = _own(entered[rank]) if rank in entered else _last(known, rank) if role == "missing" else {}
         yield {
-            **{name: usual[name] for name in ("group", "group_name", "sequence", "operation")},
+            **{name: usual[name] for name in ("group", "group_name", "sequence", "operation", "backend")},
             "is_point_to_point": False,
             "members_known": members_known,
             "rank": rank,
@@ -188,7 +189,7 @@ def _members_of(
 def _pair(row: Row, other: Row | None, known: _Known) -> Iterator[dict[str, Any]]:
     """Both sides of a point-to-point call: the rank that waits, and the one that should have called."""
     peer = row["peer"]
-    common = {name: row[name] for name in ("group", "group_name", "sequence", "operation")}
+    common = {name: row[name] for name in ("group", "group_name", "sequence", "operation", "backend")}
     common |= {"is_point_to_point": True, "members_known": True}
     yield {**common, "rank": row["rank"], "role": "waits", **_own(row)}
     if other is not None:

@@ -16,10 +16,10 @@ from stepscope.text_columns import filled_in
 NO_FUNCTIONS = "no Python functions were recorded: record with `--stacks` (with_stack=True)"
 
 NEVER_RECORDED = "no Python functions were recorded: MindSpore's profiler records none here, but py-spy shows them"
-"""In formats and on devices for which that profiler has no such option."""
+"""Of profilers and on devices that have no such option."""
 
 _NEVER = (pl.col("framework") == "mindspore") & (
-    pl.col("format").is_in(["classic", "runtime_profiler"]) | (pl.col("device_kind") != "npu")
+    (pl.col("takes_functions") == pl.lit(value=False)).fill_null(value=False) | (pl.col("device_kind") != "npu")
 )
 
 FUNCTION = ("function", "file", "line", "called_by")

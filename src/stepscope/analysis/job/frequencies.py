@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import polars as pl
@@ -105,17 +104,7 @@ def frequencies(counters: pl.LazyFrame, ranks: pl.LazyFrame | None = None, limit
 
 def _about(ranks: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """The nominal rate of each rank's AI cores, and the end of its recording."""
-    rows = [
-        (rank, limits.nominal_mhz or _stated(options), end)
-        for rank, options, end in ranks.select("rank", "options", "end_ns").iter_rows()
-    ]
-    schema = {"rank": pl.Int32, "nominal": pl.Float64, "end_ns": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row").unique("rank", keep="first", maintain_order=True)
-
-
-def _stated(options: str | None) -> float | None:
-    """The clock rate in MHz that the profiler recorded of the device."""
-    try:
-        return float(json.loads(options or "{}")["device_info"]["aic_frequency"]) or None
-    except (KeyError, TypeError, ValueError):
-        return None
+    nominal = pl.lit(limits.nominal_mhz or None, pl.Float64)
+    stated = pl.when(pl.col("nominal_clock_mhz") > 0).then("nominal_clock_mhz")
+    rows = ranks.select("rank", "end_ns", nominal=pl.coalesce(nominal, stated))
+    return rows.unique("rank", keep="first", maintain_order=True)

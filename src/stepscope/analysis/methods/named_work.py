@@ -9,6 +9,7 @@ from functools import cached_property
 
 import polars as pl
 
+from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.intervals import END, lengths, starting_in, union
 from stepscope.analysis.methods.job_graph import ENTRY, JobGraph
 from stepscope.analysis.methods.memberships import STAGE, memberships
@@ -20,7 +21,7 @@ from stepscope.present import size
 from stepscope.selection import describe_numbers, parse_selection
 from stepscope.tables import GROUPS, LINKS, OPERATORS, TRANSPORTS
 
-CALL = ["group", "sequence"]
+_CALL = list(CALL)
 
 _NUMBERS = re.compile(r"\d{1,6}(\s*[-,]\s*\d{1,6})*")
 
@@ -222,13 +223,13 @@ class NamedWork:
         """The matched calls with all their members."""
         rows = self.calls.drop_nulls(["collective"]).filter(pl.col("members") > 1)
         hosts = rows.join(self._hosts, on="rank", how="left", maintain_order="left")
-        return hosts.group_by(CALL).agg(
+        return hosts.group_by(_CALL).agg(
             ranks=pl.col("rank").unique().sort(), hosts=pl.col("host").drop_nulls().unique().sort()
         )
 
     @cached_property
     def _by_call(self) -> pl.DataFrame:
-        return self.calls.select(CALL).join(self._matched, on=CALL, how="left", maintain_order="left")
+        return self.calls.select(_CALL).join(self._matched, on=_CALL, how="left", maintain_order="left")
 
     @property
     def _call_ranks(self) -> pl.Series:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.methods.call_positions import CALL as JOINED
 from stepscope.analysis.methods.memberships import stages_of, stated_stage
 from stepscope.analysis.methods.parallel_layout import object_of
 from stepscope.analysis.methods.simulation import Groups, Simulation
@@ -26,7 +27,7 @@ from stepscope.tables import COLLECTIVES, GROUPS, KERNELS, SLICES
 from stepscope.tables.communication import POINT_TO_POINT
 from stepscope.text_columns import filled_in
 
-_JOINED = ["group", "sequence"]
+_JOINED = list(JOINED)
 _COLUMNS = {**OPERATIONS, "group": pl.String, "sequence": pl.Int64, "group_size": pl.Int32}
 
 

@@ -7,15 +7,17 @@ import polars as pl
 from stepscope.analysis.communication.comparable_calls import SAME, sized_calls
 from stepscope.analysis.communication.link_rates import pairs_of, timed_links
 from stepscope.analysis.communication.suspected_links import Limits as LinkLimits
+from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.job_graph import ENTRY
 from stepscope.analysis.methods.link_cuts import ENDS, between_ranks
-from stepscope.analysis.methods.named_work import CALL, NamedWork
+from stepscope.analysis.methods.named_work import NamedWork
 from stepscope.analysis.methods.scenario import Change
 from stepscope.errors import StepscopeError
 
 ALIKE_FACTOR = 1.05
 """Between bytes sent that count as equal, as sources report bytes of links in rounded MB."""
 
+_CALL = list(CALL)
 _LINKED = ["step", "group", "operation"]
 
 
@@ -41,13 +43,13 @@ def transmission_cuts(work: NamedWork, change: Change, shares: pl.Series) -> pl.
     length = (nodes["end_ns"] - nodes["start_ns"]).alias("length")
     calls = work.calls.with_columns(meant=(shares > 0) & (nodes["part"] != ENTRY), node=pl.int_range(nodes.height))
     over_links, compared = _over_links(work, change, calls), _compared(work, change, calls)
-    known = pl.concat([over_links, compared]).unique(CALL, keep="first", maintain_order=True)
-    meant = calls.filter("meant").select("node", *CALL)
-    found = meant.join(known, on=CALL)
+    known = pl.concat([over_links, compared]).unique(_CALL, keep="first", maintain_order=True)
+    meant = calls.filter("meant").select("node", *_CALL)
+    found = meant.join(known, on=_CALL)
     named = nodes.filter(shares > 0)["kind"]
     if found.is_empty() and (change.must_be_calls or (named == "communication").all()):
         why = "no other calls of the same operation, size and number of members were recorded"
-        if meant.join(calls.drop_nulls("size_bytes"), on=CALL, how="semi").is_empty():
+        if meant.join(calls.drop_nulls("size_bytes"), on=_CALL, how="semi").is_empty():
             why = "the sizes of these calls were not recorded"
         raise StepscopeError(f"{change.text}: {why}, so their usual speed is unknown. Use --scale with a factor")
     cut = calls.select("node").join(found.select("node", "cut_ns"), on="node", how="left", maintain_order="left")
@@ -59,12 +61,12 @@ def _compared(work: NamedWork, change: Change, calls: pl.DataFrame) -> pl.DataFr
     elsewhere = work.elsewhere(change)
     rows = calls.with_columns(other=pl.lit(value=True) if elsewhere is None else elsewhere)
     members = rows.drop_nulls("collective").filter(pl.col("members") > 1)
-    which = members.group_by(CALL).agg(pl.col("meant").any(), pl.col("other").all())
-    sized = sized_calls(members, work.links, work.ranks.lazy(), ALIKE_FACTOR).join(which, on=CALL)
+    which = members.group_by(_CALL).agg(pl.col("meant").any(), pl.col("other").all())
+    sized = sized_calls(members, work.links, work.ranks.lazy(), ALIKE_FACTOR).join(which, on=_CALL)
     typical = sized.filter("other").group_by(SAME).agg(typical_ns=pl.col("transmit_ns").median())
     found = sized.filter("meant").join(typical, on=SAME, nulls_equal=True)
     cut = (pl.col("transmit_ns") - pl.col("typical_ns")).clip(lower_bound=0).round().cast(pl.Int64)
-    return found.group_by(CALL, maintain_order=True).agg(cut_ns=cut.max())
+    return found.group_by(_CALL, maintain_order=True).agg(cut_ns=cut.max())
 
 
 def _over_links(work: NamedWork, change: Change, calls: pl.DataFrame) -> pl.DataFrame:
@@ -85,11 +87,11 @@ def _over_links(work: NamedWork, change: Change, calls: pl.DataFrame) -> pl.Data
         .agg(now=pl.col("duration_ns").max(), then=(pl.col("duration_ns") * mended).max(), named=named.any())
         .filter("named")
     )
-    members = calls.drop_nulls("collective").filter("meant").group_by(*CALL, "step", "operation")
+    members = calls.drop_nulls("collective").filter("meant").group_by(*_CALL, "step", "operation")
     sent = members.agg(pl.col("transmit_ns").min())
     cut = (pl.col("transmit_ns") * (1 - pl.col("then") / pl.col("now"))).round().cast(pl.Int64)
-    found = sent.join(factors, on=_LINKED).select(*CALL, cut_ns=cut)
-    return found.group_by(CALL).agg(pl.col("cut_ns").max()).sort(CALL)
+    found = sent.join(factors, on=_LINKED).select(*_CALL, cut_ns=cut)
+    return found.group_by(_CALL).agg(pl.col("cut_ns").max()).sort(_CALL)
 
 
 def _named_links(work: NamedWork, change: Change) -> pl.Expr:

@@ -8,6 +8,7 @@ from stepscope.sources.ascend.groups import Groups, read_call_name
 from stepscope.sources.csv_files.values import whole
 from stepscope.tables import COLLECTIVES
 from stepscope.tables.base import frame_of
+from stepscope.tables.communication import IN_PARTS, WHOLE
 
 ELEMENT_BYTES = {
     **dict.fromkeys(("INT8", "UINT8"), 1),
@@ -112,6 +113,8 @@ _AS_DESCRIBED = (
     pl.coalesce("step", pl.when("on_device").then("kernel_step"), "step_analysed").alias("step"),
     pl.coalesce("numbered", pl.int_range(pl.len()).over("group")).alias("sequence"),
     pl.coalesce("size_bytes", "moved_bytes").alias("size_bytes"),
+    # the count of elements is that which a rank passes; what it is of differs by operation
+    pl.when(~pl.col("operation").is_in(IN_PARTS)).then(pl.lit(WHOLE)).alias("size_of"),
     whole(pl.col("wait_ms") * 1e6).alias("wait_ns"),
     whole(pl.col("transit_ms") * 1e6).alias("transmit_ns"),
     whole(pl.col("synchronization_ms") * 1e6).alias("synchronization_ns"),

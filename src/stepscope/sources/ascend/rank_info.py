@@ -42,6 +42,8 @@ class RankInfo:
     framework: str | None = None
     framework_version: str | None = None
     mode: str | None = None
+    ai_cores: int | None = None
+    nominal_clock_mhz: float | None = None
     backend: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
@@ -162,3 +164,6 @@ def _read_device_info(identity: RankInfo, content: Mapping[str, Any]) -> None:
     identity.device = as_index(first.get("id"))
     numbers = {key: as_index(first.get(key)) for key in ("ai_core_num", "aiv_num", "aic_frequency")}
     identity.options["device_info"] = {key: value for key, value in numbers.items() if value is not None}
+    identity.ai_cores = numbers["ai_core_num"]
+    clock = numbers["aic_frequency"]
+    identity.nominal_clock_mhz = None if clock is None else float(clock)

@@ -45,7 +45,7 @@ _WORK = (
     Arg("relay", "relay", "text"),
     Arg("retry", "retry", "text"),
 )
-OTHER = EventClass("other", COMPLETE, None, _WORK, base=_RANGE)
+OTHER = EventClass("other", COMPLETE, None, (*_WORK, Arg("operation", "direction", "text", rare=True)), base=_RANGE)
 """API calls, device work, communication and its tasks: without a category; their process tells which."""
 _TASK_WORDS = ("Memcpy", "Notify{}Wait", "Notify{}Record", "Reduce{}Inline", "Reduce{}TBE", "RDMA{}Send", "RDMASend")
 TASKS = EventClass(

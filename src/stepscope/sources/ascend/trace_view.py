@@ -199,9 +199,12 @@ def _take_hardware(events: pl.DataFrame, places: pl.DataFrame, timeline: Timelin
     timeline.add("compute", shaped(hardware.filter(is_kernel), COMPUTE))
     if is_kernel.all():
         return
+    is_memory = core.str.contains(MEMORY_TASK)
+    ways = [pl.when(is_memory).then("direction").alias("direction")] if "direction" in hardware.columns else []
     tasks = _with(hardware.filter(~is_kernel), places, is_mark="is_mark").with_columns(
+        *ways,
         category=pl.coalesce(
-            pl.when(core.str.contains(MEMORY_TASK)).then(pl.lit("memory")),
+            pl.when(is_memory).then(pl.lit("memory")),
             pl.when("is_mark").then(pl.lit("device_annotation")),
             pl.lit("other"),
         ),

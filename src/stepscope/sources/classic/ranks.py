@@ -76,6 +76,7 @@ def write_ranks(files: RankFiles, sink: Sink) -> None:
         # Exports of eager PyTorch have `graph`: readers know no other mode with steps.
         "mode": as_text(info.get("context_mode")) or pynative if framework == "mindspore" else None,
         "format": "classic",
+        "takes_functions": False if framework == "mindspore" else None,
         "parallelism": json_text(_parallelism(info, cluster)),
     }
     sink.write(RANKS, RANKS.unchecked(**{name: [value] for name, value in row.items()}))

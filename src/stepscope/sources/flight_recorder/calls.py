@@ -154,6 +154,7 @@ class _Maker:
                 "is_point_to_point": is_point_to_point,
                 "operation": peer[1] if peer else _operation(plain),
                 "name": name,
+                "backend": backend or None,
                 "peer": _global(members, int(peer[4])) if peer else None,
                 "input_shapes": json.dumps(inputs) if inputs else None,
                 "output_shapes": json.dumps(outputs) if outputs else None,

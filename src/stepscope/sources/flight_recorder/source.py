@@ -37,7 +37,7 @@ class FlightRecorderSource:
     """Reads one dump: a pickle of plain data, or JSON."""
 
     name = "flight_recorder"
-    version = 1
+    version = 2
     family = "flight_recorder"
     reasons: Mapping[str, str] = {
         **PROFILER_REASONS,
@@ -151,10 +151,17 @@ def _rank_row(file: Path, dump: Dump, content: Mapping[str, Any]) -> pl.DataFram
         rank_origin=[None if rank is None else "file name" if stated is None else "content"],
         world_size=[dump.world_size],
         framework=["pytorch"],
-        device_kind=["cpu" if dump.backends == {"gloo"} else "cuda" if "nccl" in dump.backends else None],
+        device_kind=[_device_kind(dump.backends)],
         format=[FlightRecorderSource.name],
         backend=[",".join(sorted(dump.backends)) or None],
     )
+
+
+def _device_kind(backends: set[str]) -> str | None:
+    """The kind of device that these libraries are for; gloo alone is for none."""
+    of_devices = {"nccl": "cuda", "hccl": "npu"}
+    kinds = {kind for backend, kind in of_devices.items() if backend in backends}
+    return "cpu" if backends == {"gloo"} else kinds.pop() if len(kinds) == 1 else None
 
 
 def _figures(file: Path, content: Mapping[str, Any]) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from stepscope.sources.kineto.host import HostTree
 from stepscope.sources.kineto.layout import COMM_COLUMNS, COMM_SPLITS
 from stepscope.sources.kineto.segments import Segment
 from stepscope.sources.kineto.steps import Steps
-from stepscope.tables.communication import POINT_TO_POINT
+from stepscope.tables.communication import PART, POINT_TO_POINT, WHOLE
 
 
 class Calls:
@@ -94,10 +94,16 @@ def _annotations(segment: Segment, tree: HostTree) -> pl.DataFrame:
 def _host_calls(annotations: pl.DataFrame, steps: Steps, only_group: str | None) -> pl.DataFrame:
     """Calls that run on the host: their annotation spans them."""
     calls = annotations.filter(pl.col("name").str.contains(comm.HOST_CALL))
+    operation = comm.operation_of(pl.col("name"))
     return calls.select(
         *("name", "start_ns", "duration_ns", "size_bytes", "element_type"),
         group=pl.lit(only_group, pl.String),
-        operation=comm.operation_of(pl.col("name")),
+        operation=operation,
+        # an annotation knows the input, which of a gather is one member's part; of a scatter, recorders differ
+        size_of=pl.when(operation.is_in(["all_gather", "gather"]))
+        .then(pl.lit(PART))
+        .when(operation != "scatter")
+        .then(pl.lit(WHOLE)),
         group_size=pl.lit(None, pl.Int64),
         on_device=pl.lit(False),
         step=steps.of(calls["start_ns"]),
@@ -152,6 +158,7 @@ def _device_calls(
         group_size="comm_group_size",
         recorded="comm_sequence",
         size_bytes=pl.coalesce("comm_bytes", pl.col("mark_bytes") * parts),
+        size_of=pl.lit(WHOLE),
         element_type=pl.coalesce("comm_type", "mark_type"),
         peer=pl.when(pl.col("operation") == "send")
         .then("comm_destination")

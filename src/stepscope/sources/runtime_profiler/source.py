@@ -114,6 +114,7 @@ def _rank_row(item: Input, tables: RuntimeTables, span: tuple[int, int] | None) 
         process=[tables.process],
         framework=["mindspore"],
         format=[RuntimeProfilerSource.name],
+        takes_functions=[False],
         start_ns=[start_ns],
         end_ns=[end_ns],
     )
