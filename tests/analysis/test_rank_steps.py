@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
-from rank_tables import MS, figures, job, steps, who
+from rank_tables import MS, figures, job, steps, totals, who
 
 from builders import make_run
 from stepscope.errors import Unavailable
+from stepscope.pages.answering import answer, document
+from stepscope.pages.ranks import PAGE as RANKS_PAGE
 from stepscope.run import Run
 
 
@@ -69,6 +72,16 @@ def test_means_that_the_source_states_of_more_steps_stand_beside_those_of_the_st
         (1, 3 * MS, None),
     ]
     assert run.select(steps="2-3").analyse("rank_means")["split"].to_list() == ["steps"] * 4
+
+
+def test_parts_that_some_steps_have_say_of_how_many_they_are_means() -> None:
+    run = job(step_totals={rank: totals(rank).filter(pl.col("step") < 3) for rank in range(4)})
+
+    rows = run.analyse("rank_means")
+    assert rows.select("steps", "parts_steps").unique().rows() == [(2, 1)]
+    (note,) = [note for note in document(answer(run, RANKS_PAGE))["notes"] if "parts" in note]
+    assert note.startswith("What ranks 0-3 do was recorded in some steps only")
+    assert "means of 1 of 2 (rank 0)" in note
 
 
 def test_a_timeline_tells_the_parts_where_no_step_table_does() -> None:

@@ -91,7 +91,8 @@ def test_communication_has_ranks_operators_and_their_links() -> None:
 
     assert tables["Communication of each rank, stated by the profile"].rows["wait_ns"].to_list() == [7 * MS]
     assert tables["Operators of each rank, stated by the profile"].rows.height == 2
-    assert tables["Links of each operator, mean of all its steps"].rows.height == 2
+    chosen = shown(run, communication.PAGE, source="0-1")
+    assert chosen["Links of each operator, mean of all its steps"].rows.height == 2
 
 
 def test_the_curve_that_peak_memory_is_of_is_named() -> None:

@@ -104,6 +104,21 @@ def _meaning(means: pl.DataFrame) -> Iterator[str]:
         yield "The profile states averages of more {steps} than its files hold; they are shown as well."
 
 
+def _known_in_some(run: Run, means: pl.DataFrame) -> Iterator[str]:  # noqa: ARG001 - one signature for all
+    """That what the rank does is known of some steps only."""
+    import polars as pl
+
+    some = means.filter((pl.col("parts_steps") > 0) & (pl.col("parts_steps") < pl.col("steps"))).sort("rank")
+    if some.height:
+        rank, parts, steps = some.select("rank", "parts_steps", "steps").row(0)
+        of = f" (rank {rank})" if some.height > 1 else ""
+        does = "do" if some.height > 1 else "does"
+        yield (
+            f"What {named_numbers('rank', some['rank'].to_list())} {does} was recorded in some {{steps}} only: these "
+            f"parts are means of {parts} of {steps}{of}, so they need not add up to the mean {{step}}."
+        )
+
+
 def _about_advice(advice: pl.DataFrame) -> Iterator[str]:
     """What these figures are not."""
     if advice.height:
@@ -138,7 +153,7 @@ PAGE = Page(
             derived=_plain,
             views=_views("Mean {step} of each rank", *_RANK, "steps"),
             sentences=_meaning,
-            notes=together(left_out, differing("computing", "exposed communication")),
+            notes=together(left_out, _known_in_some, differing("computing", "exposed communication")),
         ),
         Section("slow_ranks", "Slow ranks", rows=8, hidden=SLOW_RANKS_HIDDEN),
         Section(

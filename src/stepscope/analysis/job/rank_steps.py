@@ -109,6 +109,12 @@ MEANS = columns(
     *PLACE,
     _SPLIT,
     meaning("steps", "Number of steps in the mean; null if stated."),
+    Column(
+        "parts_steps",
+        "int64",
+        "Number of those of which the parts are known, which means of parts are of; null if stated.",
+        importance=5,
+    ),
     *_TIMES,
     *_BY,
     LEFT_OUT_STEPS,
@@ -252,7 +258,10 @@ def rank_means(
     stated = _stated(None if wanted else rank_figures, kept)
     sources = [_same(column.name) for column in _BY]
     of_steps = kept.group_by("rank").agg(
-        pl.len().cast(pl.Int64).alias("steps"), rounded(pl.col(TIMES).mean()), *sources
+        pl.len().cast(pl.Int64).alias("steps"),
+        pl.col("communication_not_overlapped_ns").count().cast(pl.Int64).alias("parts_steps"),
+        rounded(pl.col(TIMES).mean()),
+        *sources,
     )
     gone = steps_left_out(rank_steps, rank_steps if wanted else kept)
     of_steps = of_steps.join(gone, on="rank", how="left").with_columns(split=pl.lit(STEPS))
