@@ -121,15 +121,6 @@ def _ignores_stage(asked: Asked, difference: Difference, run: Run | None) -> boo
     return bool(stage > asked.answer.get("stage_num", stage))
 
 
-def _is_seat(asked: Asked, difference: Difference, run: Run | None) -> bool:
-    """Whether theirs is the number of a host: of ours, or of that which their average puts there."""
-    assert run is not None
-    hosts = [difference.ours]
-    if asked.kind == "cluster-step-trace-summary":
-        hosts.append(right(run, asked, difference, with_first=True))
-    return any(one.seat == difference.theirs and one.host in hosts for one in raw_ranks.job(run))
-
-
 def _is_of_last_rank(asked: Asked, difference: Difference, run: Run | None) -> bool:
     assert run is not None
     last = raw_ranks.all_communication(run, asked)[f"device{raw_ranks.job(run)[-1].rank}"]
@@ -182,7 +173,7 @@ FAULTS = (
     Fault(
         "average with the first step",
         "cluster-step-trace-summary|summary/cluster-propose",
-        r"(info|step_trace)/\d+/(step_trace_info/\d|rank_id|device_id)|step_interval/val",
+        r"(info|step_trace)/\d+/(step_trace_info/\d|rank_id|device_id|host_ip)|step_interval/val",
         _NAMED["average with the first step"],
         _counts_first,
         right,
@@ -242,14 +233,6 @@ FAULTS = (
         "info|size",
         "Without a pipeline, the stage that was asked for is ignored; ours has no ranks of a stage that is not there.",
         _ignores_stage,
-        right,
-    ),
-    Fault(
-        "number as address",
-        "cluster-.*|search-cluster-.*",
-        rf"({_OLD})/host_ip",
-        "The address of a host is the number of its folder; ours is its address.",
-        _is_seat,
         right,
     ),
     Fault(

@@ -29,15 +29,13 @@ class Member:
         rank: Its number in the job.
         folder: Where its files are.
         number: The number in their names.
-        host: Address of its host, in the layout of old clusters.
-        seat: The number of its host there.
+        host: Number of its host, in the layout of old clusters.
     """
 
     rank: int
     folder: Path
     number: int
     host: str | None = None
-    seat: str | None = None
 
     def file(self, name: str) -> Path:
         """A file, by its name without the number."""
@@ -57,7 +55,6 @@ def members(folder: Path) -> list[Member]:
             int(device["rank_id"]),
             top / "cluster_profiler" / seats[server["server_id"]] / "profiler",
             int(device["device_id"]),
-            server["server_id"],
             seats[server["server_id"]],
         )
         for server in json.loads((top / "hccl.json").read_text())["server_list"]
