@@ -34,6 +34,8 @@ class Pipeline:
     Args:
         stages, copies, micro_batches, steps: How many.
         forward_ns, backward_ns: Time of a pass.
+        weights_ns: Time of the part of a backward pass that only has to be done before the step ends: done instead of
+            waiting, as zero-bubble schedules do.
         factor: Stage to how many times as long its passes take.
         step_ns: Time between starts of steps.
         size_bytes: What a transfer moves.
@@ -48,6 +50,7 @@ class Pipeline:
     steps: int = 3
     forward_ns: int = 10 * MS
     backward_ns: int = 20 * MS
+    weights_ns: int = 0
     factor: Mapping[int, float] = field(default_factory=dict)
     step_ns: int = 1000 * MS
     size_bytes: int = 1 << 20
@@ -93,6 +96,13 @@ class Pipeline:
         queues = {stage: self.passes(stage) for stage in range(self.stages)}
         free = dict.fromkeys(range(self.stages), step * self.step_ns)
         sent: dict[tuple[int, int, int], tuple[int, dict[str, Any]]] = {}
+        left = dict.fromkeys(range(self.stages), 0)
+
+        def compute(stage: int, name: str, length: int, number: int | None) -> None:
+            row = {"name": name, "start_ns": free[stage], "duration_ns": length, "kind": "compute", "step": step + 1}
+            made[stage].kernels.append({**row, "micro_batch": number})
+            free[stage] += length
+
         while any(queues.values()):
             for stage, queue in queues.items():
                 while queue:
@@ -105,20 +115,24 @@ class Pipeline:
                     more = {"micro_batch": number, "step": step + 1}
                     if has_input:
                         since, call = sent[way, source, number]
+                        while left[stage] and free[stage] < since:
+                            compute(stage, "weights", self.weights_ns, None)
+                            left[stage] -= 1
                         end = max(since, free[stage]) + SENT
                         call["duration_ns"] = end - since
                         made[stage].calls.append(self._call("recv", -way, way, free[stage], end - free[stage], more))
                         free[stage] = end
                     length = round((self.forward_ns if way > 0 else self.backward_ns) * self.factor.get(stage, 1.0))
                     name = "forward" if way > 0 else "backward"
-                    made[stage].kernels.append(
-                        {"name": name, "start_ns": free[stage], "duration_ns": length, "kind": "compute", **more}
-                    )
-                    free[stage] += length
+                    compute(stage, name, length, number)
+                    left[stage] += way < 0 < self.weights_ns
                     if 0 <= stage + way < self.stages:
                         call = self._call("send", way, way, free[stage], SENT, more)
                         made[stage].calls.append(call)
                         sent[way, stage, number] = (free[stage], call)
+        for stage, count in left.items():
+            for _ in range(count):
+                compute(stage, "weights", self.weights_ns, None)
 
     def _call(self, operation: str, to: int, way: int, start: int, length: int, more: dict[str, Any]) -> dict[str, Any]:
         return {

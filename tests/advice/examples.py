@@ -45,7 +45,7 @@ def pipelines() -> list[dict[str, Any]]:
     common = {
         **{"stages": 4, "recorded_stages": 4, "micro_batches": 4, "model_chunks": 1, "micro_batches_by": "transfers"},
         "most_micro_batches": None,
-        **{"ideal_ratio": 3 / 7, "bubble_ratio": 0.4, "bubble_ns": 400, "step_ns": 1000},
+        **{"ideal_ratio": 3 / 7, "waits_less": False, "bubble_ratio": 0.4, "bubble_ns": 400, "step_ns": 1000},
         **{"largest_work_factor": 1.0, "longest_stage": 0, "uneven_stage": None},
     }
     many = {"micro_batches": 97, "ideal_ratio": 0.03}
@@ -54,6 +54,7 @@ def pipelines() -> list[dict[str, Any]]:
         *({}, uneven, {"model_chunks": 2, "ideal_ratio": 3 / 11}, {**many, **uneven}, many),
         *({**uneven, "micro_batches": None, "ideal_ratio": None}, {"micro_batches": None, "ideal_ratio": None}),
         {"micro_batches": None, "ideal_ratio": None, "most_micro_batches": 12},
+        {"ideal_ratio": None, "waits_less": True},
     )
     stages = pl.DataFrame({"stage": [0, 1, 2, 3], "work_ns": [500, 500, 500, 700]})
     return [

@@ -54,6 +54,20 @@ def test_few_micro_batches_of_uneven_stages_are_told_with_the_heavier_stage() ->
     assert told is not None and told.parameters["heavier"] is None
 
 
+def test_a_schedule_that_waits_less_than_the_formula_is_not_told_what_it_has_to_wait() -> None:
+    split = replace(FEW, backward_ns=10 * MS, weights_ns=10 * MS, micro_batches=8)
+    ended = replace(split, step_ns=290 * MS).run()
+
+    found = bubble(ended)
+
+    assert found is not None and found.message == "less"
+    assert (found.saving_ns, found.saving_high_ns) == (0, 0)
+    known = ended.analyse("pipeline_schedule").row(0, named=True)
+    assert (known["waits_less"], known["ideal_ratio"], known["micro_batches"]) == (True, None, 8)
+    whole = replace(FEW, micro_batches=8, step_ns=360 * MS).run().analyse("pipeline_schedule").row(0, named=True)
+    assert (whole["waits_less"], whole["ideal_ratio"]) == (False, pytest.approx(3 / 11))
+
+
 def test_two_stages_of_unknown_model_chunks_do_not_wait_longer_than_their_schedule() -> None:
     """Three transfers each way are three micro-batches, or one in two model chunks."""
     found = bubble(replace(FEW, stages=2, micro_batches=3, step_ns=130 * MS).run())

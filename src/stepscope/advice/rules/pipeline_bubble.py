@@ -15,7 +15,7 @@ from stepscope.advice.registry import rule
 from stepscope.advice.rules.slow_rank_reasons import parameters_of
 from stepscope.limits import limit
 
-FEW, UNEVEN, LONGER, UNKNOWN = "few", "uneven", "longer", "unknown"
+FEW, UNEVEN, LONGER, LESS, UNKNOWN = "few", "uneven", "longer", "less", "unknown"
 
 _WAIT = Text(
     "Pipeline stages wait for one another for {bubble:percent} of the {per:time} ({bubble_ns:ms}, mean of the ranks)",
@@ -79,6 +79,19 @@ MESSAGES = {
         action=_ELSE,
         basis=_NOTHING,
     ),
+    LESS: Message(
+        summary=_WAIT + Text(".", "。"),
+        cause=Text(
+            "With {stages_number} stages and {micro_batches:count micro-batch|micro-batches}, this is less than stages "
+            "have to wait where a backward pass is one piece: the schedule splits it (zero bubble) or is another one, "
+            "and how long they have to wait in it is unknown.",
+            "{stages_number} 个阶段、{micro_batches} 个微批时，这少于反向不拆分的调度所必需的等待："
+            "该调度拆分了反向（零气泡）或属于其他调度，其必需的等待时间未知。",
+        )
+        + _WORK,
+        action=_ELSE,
+        basis=_NOTHING,
+    ),
     UNKNOWN: Message(
         summary=_WAIT + Text(".", "。"),
         cause=Text(
@@ -91,7 +104,7 @@ MESSAGES = {
         basis=_NOTHING,
     ),
 }
-"""By what makes it long: few micro-batches, uneven stages, something else, or nobody knows."""
+"""By what makes it long: few micro-batches, uneven stages, something else, or nobody knows, also where it is short."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +141,8 @@ def pipeline_bubble(
         message = UNEVEN
     elif slow_ranks is not None and slow_ranks.height:
         return  # they are why, and told
+    elif known["waits_less"]:
+        message = LESS
     else:
         message = UNKNOWN if ideal is None else LONGER
     facts = _facts(known, pipeline_stages)

@@ -27,6 +27,11 @@ class Limits:
         "times the mean stage, of the stage that computes longest",
         "chosen by us: less costs less than what is worth a finding",
     )
+    refuted_ratio: float = limit(
+        0.6,
+        "of the waiting of even stages, below which the schedule cannot be the one of the formula",
+        "stages that end early and do not wait for the end of the step hide 0.33 to 0.38 of it in 1F1B",
+    )
 
 
 COLUMNS = columns(
@@ -54,9 +59,17 @@ COLUMNS = columns(
     Column(
         "ideal_ratio",
         "float64",
-        "Share of a step that even stages wait: (stages - 1) / (micro-batches x chunks + stages - 1).",
+        "Share of a step that even stages wait: (stages - 1) / (micro-batches x chunks + stages - 1). Null if unknown, "
+        "or if they wait less than that.",
         title="even bubble",
         importance=86,
+    ),
+    Column(
+        "waits_less",
+        "bool",
+        "Whether stages wait for clearly less than even ones have to in a schedule with whole backward passes: the "
+        "schedule is another one, such as zero bubble, and how long they have to wait in it is unknown.",
+        nullable=False,
     ),
     Column("bubble_ratio", "float64", "Share that they wait, mean of all recorded ranks and steps.", importance=87),
     Column("bubble_ns", "int64", "The same in the mean step.", importance=84),
@@ -120,6 +133,8 @@ def pipeline_schedule(
         (None, None) if kept is None or kept.is_empty() else kept.select("bubble_ns", "window_ns").mean().row(0)
     )
     passes = None if count is None else count * (chunks or 1)
+    ideal = None if passes is None else (stages - 1) / (passes + stages - 1)
+    waits_less = _waits_less(ideal, waited, work, limits)
     row = {
         "stages": stages,
         "recorded_stages": pipeline_places.filter("recorded")["stage"].n_unique(),
@@ -127,7 +142,8 @@ def pipeline_schedule(
         "most_micro_batches": most,
         "model_chunks": chunks,
         "micro_batches_by": by,
-        "ideal_ratio": None if passes is None else (stages - 1) / (passes + stages - 1),
+        "ideal_ratio": None if waits_less else ideal,
+        "waits_less": waits_less,
         "bubble_ratio": waited / lasted if waited is not None and lasted else None,
         "bubble_ns": None if waited is None else round(waited),
         "step_ns": None if lasted is None else round(lasted),
@@ -141,6 +157,14 @@ def pipeline_schedule(
         "exchanges": exchanges,
     }
     return pl.DataFrame([row], schema=schema_of(COLUMNS))
+
+
+def _waits_less(ideal: float | None, waited: float | None, work: pl.DataFrame | None, limits: Limits) -> bool:
+    """Whether the waiting of a mean step refutes the formula for even stages that work as long as these."""
+    mean = None if work is None else work["work_ns"].mean()
+    if ideal is None or waited is None or not isinstance(mean, float):
+        return False
+    return waited < limits.refuted_ratio * mean * ideal / (1 - ideal)
 
 
 def _stated(kernels: pl.LazyFrame | None) -> tuple[int | None, int | None, str | None]:
