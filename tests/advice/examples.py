@@ -263,7 +263,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
     link |= {"ranks": "0, 1", "host": "a", "links": 3, "bandwidth_ratio": 0.5, "cost_ns": 5}
     replayed = {"exposed_ns": 4, "saving_low_ns": 3, "saving_high_ns": 6, "alone_ns": 4, "error_ratio": 0.06}
     times = {"pattern": "periodic", "steps": 9, "slow_steps": [1, 4, 7], "period": 3}
-    group = {"group": "g", "group_name": None, "ranks": "0, 1", "cost_ns": 500, "slowdown_factor": 2.0}
+    group = {"group": "g", "group_name": None, "ranks": "0, 1", "source": None, "cost_ns": 500, "slowdown_factor": 2.0}
     group |= {**replayed, **times, "score": 4.0}
     nothing = {"segments": None, "arrival": None}
     by_formula = [
@@ -299,7 +299,9 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         ],
         "slow-group": [
             {
-                "slow_groups": pl.DataFrame([{**group, "beside": beside} for beside in ("others", "steps")]),
+                "slow_groups": pl.DataFrame(
+                    [{**group, "beside": beside, "source": 1} for beside in ("others", "steps")]
+                ),
                 "breakdown": steps,
                 "slow_links": None,
                 **nothing,

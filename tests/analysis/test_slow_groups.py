@@ -145,22 +145,37 @@ def test_groups_of_which_each_is_slow_now_and_then_are_not_named() -> None:
     assert slow_groups(arrivals(dict.fromkeys("abcd", 0), steps=8, less=by_turns)).is_empty()
 
 
-def test_slow_transfers_are_those_between_two_ranks() -> None:
-    """Of a pipeline of four stages in one group, one pair takes longer."""
-    pairs = {(0, 1): 1000, (1, 2): 5000, (2, 3): 1000}
-    calls = pl.concat(
+def transfers(ways: dict[tuple[int, int], int]) -> pl.DataFrame:
+    """Transfers in one group, by sender and receiver."""
+    return pl.concat(
         arrivals({"pipe": ns}).with_columns(
             rank=pl.when(pl.col("rank") == 0).then(one).otherwise(other),
             operation=pl.when(pl.col("rank") == 0).then(pl.lit("send")).otherwise(pl.lit("recv")),
-            sequence=3 * pl.col("sequence") + number,
+            sequence=len(ways) * pl.col("sequence") + number,
             point_to_point=pl.lit(value=True),
         )
-        for number, ((one, other), ns) in enumerate(pairs.items())
+        for number, ((one, other), ns) in enumerate(ways.items())
     )
 
-    assert slow_groups(calls).select("group", "ranks", "operation", "cost_ns").rows() == [
-        ("pipe", "1, 2", "transfer", 4000)
+
+def test_slow_transfers_are_those_between_two_ranks() -> None:
+    """Of a pipeline of four stages in one group, one pair takes longer in both directions."""
+    calls = transfers({(0, 1): 1000, (1, 2): 5000, (2, 3): 1000, (1, 0): 1000, (2, 1): 5000, (3, 2): 1000})
+
+    assert slow_groups(calls).select("group", "ranks", "source", "operation", "cost_ns").rows() == [
+        ("pipe", "1, 2", None, "transfer", 8000)
     ]
+
+
+def test_transfers_that_are_slow_in_one_direction_are_told_with_their_sender() -> None:
+    calls = transfers({(0, 1): 1000, (1, 2): 1000, (2, 3): 1000, (1, 0): 1000, (2, 1): 5000, (3, 2): 1000})
+
+    assert slow_groups(calls).select("ranks", "source", "cost_ns").rows() == [("1, 2", 2, 4000)]
+
+
+def test_directions_of_transfers_are_not_compared_with_each_other() -> None:
+    """What comes back is sent beside other work."""
+    assert slow_groups(transfers({(0, 1): 1000, (1, 2): 1000, (1, 0): 3000, (2, 1): 3000})).is_empty()
 
 
 @pytest.mark.parametrize("by_call", [True, False])

@@ -63,8 +63,8 @@ def _schedule(run: Run, stages: pl.DataFrame) -> Iterator[str]:
     yield f"{what}."
     if known["waits_less"]:
         yield (
-            "That is less than even stages have to wait where a backward pass is one piece: the schedule splits it (zero "
-            "bubble) or is another one."
+            "That is less than even stages have to wait where a backward pass is one piece: the schedule splits it "
+            "(zero bubble) or is another one."
         )
     if batches is None:
         yield f"How many micro-batches a {{step}} has is unknown{why}, and so is how long stages have to wait at best."

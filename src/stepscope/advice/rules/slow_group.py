@@ -38,8 +38,9 @@ _TIMES = Text(
 def _message(usual: Text, cause: Text, action: Text) -> Message:
     takes = (
         Text(
-            "roup {group} (ranks {ranks}) takes {slowdown_factor:number .1f}x as long to transmit as ",
-            "通信组 {group}（rank {ranks}）的传输时间是",
+            "roup {group} (ranks {ranks}[, from rank {source} only]) takes {slowdown_factor:number .1f}x as long to "
+            "transmit as ",
+            "通信组 {group}（rank {ranks}[，仅限 rank {source} 发送]）的传输时间是",
         )
         + usual
         + Text("", "的 {slowdown_factor:number .1f} 倍")
@@ -101,7 +102,7 @@ def slow_group(
             message="slow" if row["beside"] == "others" else "times",
             parameters={
                 "group": row["group_name"] or row["group"],
-                **{name: row[name] for name in ("ranks", "cost_ns", "slowdown_factor")},
+                **{name: row[name] for name in ("ranks", "source", "cost_ns", "slowdown_factor")},
                 **pattern_words(row, per),
                 "replayed": 1 if replayed else 2,
                 "error_ratio": replay_error(row),

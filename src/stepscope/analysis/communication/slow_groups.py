@@ -15,6 +15,9 @@ COLUMNS = columns(
     meaning("group", "Key of the process group."),
     "group_name",
     Column("ranks", "string", "Recorded members, or the two ranks of its slow transfers, e.g. `0, 1`."),
+    Column(
+        "source", "int32", "The rank that sends, if only what it sends to the other is slow; else null.", importance=50
+    ),
     Column("operation", "string", "Operations of the slow calls, e.g. `all_reduce`."),
     meaning("transmit_ns", "Transmission time of the slow calls in a slow step."),
     Column("typical_ns", "int64", "How long these take in comparable groups, or in its usual steps.", importance=51),
@@ -44,7 +47,7 @@ COLUMNS = columns(
     Column("period", "int64", "Steps between recurrences; null if irregular.", importance=13),
     "score",
     Column("error_ratio", "float64", "How far a replay of the recording without changes is from it.", importance=11),
-    nulls="group_name exposed_ns saving_low_ns saving_high_ns alone_ns period score error_ratio",
+    nulls="group_name source exposed_ns saving_low_ns saving_high_ns alone_ns period score error_ratio",
 )
 
 
@@ -66,7 +69,7 @@ def slow_groups(
         pl.col("group").min(),
         *(
             pl.col(name).first()
-            for name in ("ranks", "slowdown_factor", "beside", "pattern", "steps", "period", "score")
+            for name in ("ranks", "source", "slowdown_factor", "beside", "pattern", "steps", "period", "score")
         ),
         pl.col("operation").unique().sort().str.join(", "),
         pl.col("transmit_ns", "typical_ns").sum() / slow,

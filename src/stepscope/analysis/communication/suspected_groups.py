@@ -42,6 +42,7 @@ COLUMNS = columns(
     Column("suspect", "int32", "Number of what is slow, from 0."),
     meaning("group", "Key of the process group."),
     Column("ranks", "string", "Members of the group, or the two ranks of a transfer, e.g. `0, 1`."),
+    Column("source", "int32", "The rank that sends, if only what it sends to the other is slow; else null."),
     "step",
     Column("sequence", "int64", "Position of a slow call in its group, as in `arrival`."),
     "operation",
@@ -53,11 +54,14 @@ COLUMNS = columns(
     Column("pattern", "string", "When it is slow, as in `late_ranks`."),
     Column("period", "int64", "Steps between recurrences; null if irregular."),
     meaning("steps", "Number of its steps."),
-    nulls="period score",
+    nulls="source period score",
 )
 
-_PLACE = ["ranks"]
-"""Groups of the same ranks use the same links."""
+_PLACE = ["ranks", "way"]
+"""Groups of the same ranks use the same links, transfers those of their direction (`way`, empty for others)."""
+
+_SAME = [*SAME, "goes_up"]
+"""What goes to the next stage and what comes back are sent at other moments, beside other work."""
 
 _STEP = [*_PLACE, "step"]
 
@@ -79,7 +83,8 @@ def suspected_groups(
     are comparable if operation, size and numbers of members and of their hosts are equal. The transmission of a call is
     the shortest of its members' (`arrival`): the time from the last arrival to the first end; the size is the payload
     or, if that is unknown, the bytes that its members sent over links. Calls of unknown size are not compared, and
-    groups on unknown hosts only with themselves. A group is slow if all its calls together take longer than in the
+    groups on unknown hosts only with themselves. Transfers are compared with those in the same direction, to a higher
+    or a lower rank. A group is slow if all its calls together take longer than in the
     median group, or in some steps longer than in its median step. What that costs is `suspect_costs`.
 
     Returns:
@@ -88,13 +93,13 @@ def suspected_groups(
     if suspected_links is not None and not suspected_links.is_empty():
         return pl.DataFrame(schema=schema_of(COLUMNS))
     calls = _calls(arrival, links, ranks, limits)
-    of_places = calls.group_by(*_PLACE, *SAME).agg(own_ns=pl.col("transmit_ns").quantile(0.5, "lower"))
+    of_places = calls.group_by(*_PLACE, *_SAME).agg(own_ns=pl.col("transmit_ns").quantile(0.5, "lower"))
     kinds = of_places.with_columns(
-        places=pl.len().over(SAME), median_ns=pl.col("own_ns").quantile(0.5, "lower").over(SAME)
+        places=pl.len().over(_SAME), median_ns=pl.col("own_ns").quantile(0.5, "lower").over(_SAME)
     )
-    known = calls.join(kinds, on=[*_PLACE, *SAME], nulls_equal=True)
+    known = calls.join(kinds, on=[*_PLACE, *_SAME], nulls_equal=True)
     steady, sometimes = _slower_than_others(known, limits), _slower_than_itself(known, limits)
-    sometimes = sometimes.join(steady, on=_PLACE, how="anti")
+    sometimes = sometimes.join(steady, on="ranks", how="anti")
     columns = [*_STEP, "score", "is_steady"]
     late = pl.concat(
         [steady.with_columns(is_steady=True).select(columns), sometimes.with_columns(is_steady=False).select(columns)]
@@ -110,14 +115,26 @@ def _calls(
     arrival: pl.DataFrame, links: pl.LazyFrame | None, ranks: pl.LazyFrame | None, limits: Limits
 ) -> pl.DataFrame:
     """Matched calls in steps, with `ranks`: all that the group was seen with, or the two of a transfer."""
+    sends = pl.col("point_to_point") & (pl.col("operation") == "send")
     matched = arrival.filter(
         (pl.col("members") > 1) & pl.col("group").is_not_null() & pl.col("step").is_not_null()
-    ).with_columns(operation=pl.when("point_to_point").then(pl.lit("transfer")).otherwise("operation"))
+    ).with_columns(
+        operation=pl.when("point_to_point").then(pl.lit("transfer")).otherwise("operation"),
+        source=pl.when(sends).then("rank"),
+    )
     of_groups = matched.group_by("group").agg(all_ranks=as_rank_list(pl.col("rank")))
-    of_calls = matched.group_by(CALL).agg(two=as_rank_list(pl.col("rank")), transfer=pl.col("point_to_point").any())
+    of_calls = matched.group_by(CALL).agg(
+        pl.col("source").max(),  # of one that sends; others have none
+        two=as_rank_list(pl.col("rank")),
+        transfer=pl.col("point_to_point").any(),
+        goes_up=pl.col("source").max() == pl.col("rank").min(),
+    )
     sized = sized_calls(matched, links, ranks, limits.alike_factor)
     found = sized.join(of_calls, on=CALL).join(of_groups, on="group").filter(pl.col("transmit_ns") > 0)
-    return found.with_columns(ranks=pl.when("transfer").then("two").otherwise("all_ranks"))
+    return found.with_columns(
+        ranks=pl.when("transfer").then("two").otherwise("all_ranks"),
+        way=pl.col("source").cast(pl.String).fill_null(""),
+    )
 
 
 def _slower_than_others(calls: pl.DataFrame, limits: Limits) -> pl.DataFrame:
@@ -177,24 +194,27 @@ def _slower_than_itself(calls: pl.DataFrame, limits: Limits) -> pl.DataFrame:
 
 
 def _described(rows: pl.DataFrame, late: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
-    """The answer, of slow calls."""
-    lists = late.sort(*_STEP).group_by(_PLACE, maintain_order=True).agg(late="step")
-    every = seen.sort("step").group_by(_PLACE, maintain_order=True).agg(seen="step")
-    lists = lists.join(every, on=_PLACE, maintain_order="left")
+    """The answer, of slow calls; both directions between two ranks are one suspect."""
+    lists = late.select("ranks", "step").unique().sort("ranks", "step")
+    lists = lists.group_by("ranks", maintain_order=True).agg(late="step")
+    every = seen.select("ranks", "step").unique().sort("step").group_by("ranks").agg(seen="step")
+    lists = lists.join(every, on="ranks", maintain_order="left")
     times = [timing(all_steps, set(steps)) for all_steps, steps in lists.select("seen", "late").iter_rows()]
     when = lists.select(
-        *_PLACE,
+        "ranks",
         suspect=pl.int_range(pl.len(), dtype=pl.Int32),
         pattern=pl.Series([one.pattern for one in times], dtype=pl.String),
         period=pl.Series([one.period for one in times], dtype=pl.Int64),
         steps=pl.col("seen").list.len().cast(pl.Int64),
     )
     return (
-        rows.join(when, on=_PLACE)
+        rows.join(when, on="ranks")
         .with_columns(
+            pl.col("score").max().over("suspect"),
+            source=pl.when(pl.col("way").n_unique().over("suspect") == 1).then("source"),
             beside=pl.when("is_steady").then(pl.lit("others")).otherwise(pl.lit("steps")),
             slowdown_factor=pl.col("transmit_ns").sum().over("suspect") / pl.col("typical_ns").sum().over("suspect"),
         )
         .select(names(COLUMNS))
-        .sort("suspect", "step", "sequence")
+        .sort("suspect", "step", "sequence", "group")
     )
