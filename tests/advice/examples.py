@@ -96,7 +96,7 @@ def slowed_steps() -> pl.DataFrame:
     )
 
 
-def expert_groups(load_by: str) -> pl.DataFrame:
+def expert_groups(load_by: str, *, moving: bool = False) -> pl.DataFrame:
     """Two uneven groups of experts."""
     return pl.DataFrame(
         {
@@ -111,6 +111,10 @@ def expert_groups(load_by: str) -> pl.DataFrame:
             "min_rank": [0, 3],
             "min_load": [100, 140],
             "mean_load": [200.0, 200.0],
+            "call_imbalance_ratio": [2.5 if moving else 1.5, None],
+            "calls": [8, None],
+            "max_ranks": [2, None],
+            "missing_ranks": [2, None],
         }
     )
 
@@ -119,6 +123,7 @@ def expert_costs() -> pl.DataFrame:
     """What spreading them evenly saves, by a replay that is far off."""
     return pl.DataFrame(
         {"group": ["a"], "ranks": ["0, 1"], "saving_ns": [5_000_000], "step_ns": [100_000_000], "error_ratio": [0.2]}
+        | {"together_ns": [6_000_000]}
     )
 
 
@@ -412,6 +417,10 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 **{"expert_groups": expert_groups(by), "expert_costs": expert_costs(), "breakdown": steps},
                 **{"slow_ranks": slow_ranks(), "slow_experts": slow_experts()},
             }
+            for by in ("tokens", "received", "time")
+        ]
+        + [
+            {"expert_groups": expert_groups(by, moving=True), "expert_costs": expert_costs(), "breakdown": steps}
             for by in ("tokens", "received", "time")
         ],
         "low-clock": [

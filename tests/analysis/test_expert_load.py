@@ -24,8 +24,12 @@ def _run(
     splits: bool = False,
     kernel: str = "aclnnGroupedMatmul_GroupedMatmul_GroupedMatmul",
     slow: Mapping[int, float] | None = None,
+    size: int | None = None,
 ) -> Run:
-    """Two steps, in each of which experts take 100 us per token (times `slow`), and all ranks wait for the last one."""
+    """Two steps, in each of which experts take 100 us per token (times `slow`), and all ranks wait for the last one.
+
+    The group is of as many ranks, or of `size`, of which the others were not recorded.
+    """
     times = [round(count * 100_000 * (slow or {}).get(rank, 1.0)) for rank, count in enumerate(tokens)]
     last = max(times)
     frames: dict[int, dict[str, pl.DataFrame]] = {}
@@ -66,7 +70,7 @@ def _run(
                 stream=[2] * 2,
                 step=[1, 2],
             ),
-            "groups": GROUPS.frame(group=["g"], name=[group], members=[list(range(len(tokens)))]),
+            "groups": GROUPS.frame(group=["g"], name=[group], members=[list(range(size or len(tokens)))]),
         }
         if splits:  # to the experts, and back again
             sent, got = f"[{sum(tokens) // len(tokens)}]", f"[{count - 1}, 1]"
@@ -106,13 +110,14 @@ def test_shapes_of_operators_count_where_kernels_have_none() -> None:
     frames = {rank.rank: {name: rank.table(name).collect() for name in rank.rows} for rank in run.ranks}
     for rank, count in ((0, 100), (1, 300)):
         frames[rank]["operators"] = OPERATORS.frame(
-            slice=[0],
-            start_ns=[EPOCH_NS],
-            duration_ns=[5],
-            name=["aten::_grouped_mm"],
-            input_shapes=[f"[[{count}, 8]]"],
+            slice=[0, 1],
+            start_ns=[EPOCH_NS, EPOCH_NS + STEP],
+            duration_ns=[5, 5],
+            name=["aten::_grouped_mm"] * 2,
+            input_shapes=[f"[[{count}, 8]]"] * 2,
+            step=[1, 2],
         )
-    assert Run.from_frames(frames).analyse("expert_load")["tokens"].to_list() == [300, 100]
+    assert Run.from_frames(frames).analyse("expert_load")["tokens"].to_list() == [600, 200]
 
 
 def test_even_experts_would_save_the_difference_to_the_mean() -> None:
@@ -212,3 +217,118 @@ def test_ranks_that_were_not_recorded_are_left_out_of_their_group() -> None:
 
     found = Run.from_frames(frames).analyse("expert_load")
     assert found.select("rank", "load_ratio").rows() == [(1, 1.5), (0, 0.5)]
+
+
+def _in_layers(
+    tokens: Sequence[Sequence[int]], *, shapes: bool = True, first_step: Mapping[int, int] | None = None
+) -> Run:
+    """Three steps with a layer for each of these numbers of tokens by rank: experts, 100 us per token, then a call.
+
+    Recordings of ranks in `first_step` begin with that step.
+    """
+    longest = [max(layer) * 100_000 for layer in tokens]
+    step_ns = sum(longest) + len(tokens) * MS
+    frames: dict[int, dict[str, pl.DataFrame]] = {}
+    for rank in range(len(tokens[0])):
+        steps = list(range((first_step or {}).get(rank, 1), 4))
+        starts = [EPOCH_NS + step * step_ns for step in steps]
+        rows: list[tuple[int, int, int, int, str | None]] = []
+        for step, start in zip(steps, starts, strict=True):
+            at = start
+            for layer, most in zip(tokens, longest, strict=True):
+                own = layer[rank] * 100_000
+                shape = f"{layer[rank]},64;64,8" if shapes else None
+                rows += [(at, own, 1, step, shape), (at + own, most - own + MS, 2, step, None)]
+                at += most + MS
+        kernels = pl.DataFrame(rows, schema=["start_ns", "duration_ns", "stream", "step", "input_shapes"], orient="row")
+        calls = kernels.filter(stream=2)
+        on_device = pl.when(stream=1)
+        frames[rank] = {
+            "ranks": RANKS.frame(world_size=[len(tokens[0])], device_kind=["npu"]),
+            "steps": STEPS.frame(
+                step=steps,
+                start_ns=starts,
+                end_ns=[start + step_ns for start in starts],
+                window_start_ns=starts,
+                window_end_ns=[start + step_ns for start in starts],
+                window=["device"] * len(steps),
+            ),
+            "kernels": KERNELS.frame(
+                **kernels.with_columns(
+                    kernel=pl.int_range(pl.len()),
+                    kind=on_device.then(pl.lit("compute")).otherwise(pl.lit("communication")),
+                    name=on_device.then(pl.lit("grouped_matmul")).otherwise(pl.lit("all_to_all")),
+                ).to_dict()
+            ),
+            "collectives": COLLECTIVES.frame(
+                collective=range(calls.height),
+                group=["g"] * calls.height,
+                sequence=[(steps[0] - 1) * len(tokens) + place for place in range(calls.height)],
+                operation=["all_to_all"] * calls.height,
+                name=["all_to_all"] * calls.height,
+                group_size=[len(tokens[0])] * calls.height,
+                start_ns=calls["start_ns"],
+                duration_ns=calls["duration_ns"],
+                on_device=[True] * calls.height,
+                stream=[2] * calls.height,
+                step=calls["step"],
+            ),
+            "collective_splits": COLLECTIVE_SPLITS.frame(
+                collective=range(calls.height),
+                input_splits=["[2, 2]"] * calls.height,
+                output_splits=["[2, 2]"] * calls.height,
+            ),
+            "groups": GROUPS.frame(group=["g"], name=["ep"], members=[list(range(len(tokens[0])))]),
+        }
+        if not shapes:
+            del frames[rank]["collective_splits"]
+    return Run.from_frames(frames)
+
+
+@pytest.mark.parametrize("shapes", [True, False])
+def test_another_rank_in_each_layer_is_found_and_none_is_accused(shapes: bool) -> None:
+    run = _in_layers([[50, 10], [10, 50]], shapes=shapes)
+
+    (group,) = run.analyse("expert_groups").to_dicts()
+    assert (group["imbalance_ratio"], group["calls"], group["max_ranks"]) == (1.0, 6, 2)
+    assert group["call_imbalance_ratio"] == pytest.approx(50 / 30)
+    (found,) = [one for one in advise(run, strict=True) if one.rule == "expert-load"]
+    assert (found.message, found.ranks) == ("layers" if shapes else "layers-time", [])
+    # each layer takes 5 ms instead of 3
+    assert (found.saving_low_ns, found.saving_ns, found.saving_high_ns) == (0, 4 * MS, 4 * MS)
+
+
+def test_tokens_that_differ_by_some_per_cent_in_each_layer_are_none() -> None:
+    run = _in_layers([[105, 95], [95, 105], [110, 100]])
+
+    assert not [one for one in advise(run, strict=True) if one.rule == "expert-load"]
+
+
+def test_only_steps_that_ranks_share_are_compared() -> None:
+    run = _in_layers([[30, 30], [30, 30]], first_step={1: 3})
+
+    found = run.analyse("expert_load")
+    assert found.select("rank", "tokens", "load_ratio").rows() == [(0, 60, 1.0), (1, 60, 1.0)]
+    assert run.analyse("split_pairs").select("calls", "share_ratio").rows() == [(2, 0.25)] * 4
+    assert not [one for one in advise(run, strict=True) if one.rule == "expert-load"]
+
+
+def test_ranks_of_other_groups_are_compared_in_the_steps_that_all_share() -> None:
+    run = _in_layers([[30, 30, 30, 30]], first_step={1: 3})
+    frames = {rank.rank: {name: rank.table(name).collect() for name in rank.rows} for rank in run.ranks}
+    for rank, own in frames.items():
+        members = [0, 1] if rank < 2 else [2, 3]
+        own["groups"] = GROUPS.frame(group=[f"g{members}"], name=["ep"], members=[members])
+        own["collectives"] = own["collectives"].with_columns(group=pl.lit(f"g{members}"))
+
+    assert Run.from_frames(frames).analyse("expert_load")["tokens"].to_list() == [30] * 4
+
+
+def test_members_that_were_not_recorded_are_told_and_may_have_as_little_as_the_least() -> None:
+    run = _run([100, 300], size=4)
+
+    (found,) = [one for one in advise(run, strict=True) if one.rule == "expert-load"]
+
+    assert found.parameters["missing"] == 2
+    # 30 ms: 20 are the mean of these, 15 if the others take 10 each
+    assert (found.saving_ns, found.saving_high_ns) == (10 * MS, 15 * MS)

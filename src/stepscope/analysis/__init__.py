@@ -76,6 +76,7 @@ from stepscope.analysis.job.compared_ranks import compared_ranks as compared_ran
 from stepscope.analysis.job.counter_steps import counter_steps as counter_steps
 from stepscope.analysis.job.differing_sources import differing_sources as differing_sources
 from stepscope.analysis.job.expert_costs import expert_costs as expert_costs
+from stepscope.analysis.job.expert_load import expert_calls as expert_calls
 from stepscope.analysis.job.expert_load import expert_groups as expert_groups
 from stepscope.analysis.job.expert_load import expert_load as expert_load
 from stepscope.analysis.job.expert_load import expert_work as expert_work

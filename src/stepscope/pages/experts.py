@@ -10,12 +10,13 @@ PAGE = Page(
     "experts",
     "Show how evenly the work of experts is spread over the ranks of each expert-parallel group.",
     [
-        Section("expert_groups", "Groups, most uneven first", hidden=("group", "mean_load")),
+        Section("expert_groups", "Groups, most uneven first", hidden=("group", "mean_load", "calls")),
         Section("expert_load", "Load of each rank in its group", hidden=("group",)),
+        Section("expert_calls", "Calls of experts, in order", hidden=("group", "mean_load"), rows=10),
         Section("expert_costs", "What even experts would save", hidden=("group",)),
     ],
     more="The load is the tokens of grouped matrix products if shapes were recorded, else what all-to-all calls bring, "
-    "else time. Select the steps to compare with --steps.",
+    "else time, in the steps that the ranks of a group share. Select the steps to compare with --steps.",
     options=[LAYOUT],
     scope="job",
     instead=recorded_by(

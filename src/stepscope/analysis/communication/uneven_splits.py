@@ -45,8 +45,8 @@ PAIRS = columns(
     "group group_name",
     meaning("rank", "Rank that sends."),
     Column("receiver", "int32", "Rank that receives; its place in the group if members are unknown.", nullable=False),
-    meaning("calls", "Calls."),
-    Column("elements", "int64", "Elements that it sends to this one in all calls.", importance=70),
+    meaning("calls", "Calls: those that as many ranks of the group as possible recorded."),
+    Column("elements", "int64", "Elements that it sends to this one in these calls.", importance=70),
     Column("share_ratio", "float64", "Share of what is known to be sent in the group.", importance=69),
     nulls="group group_name",
 )
@@ -56,13 +56,15 @@ PAIRS = columns(
 def split_pairs(collective_splits: pl.LazyFrame, arrival: pl.DataFrame, groups: pl.LazyFrame | None) -> pl.DataFrame:
     """Sum up what each rank sends to each other one in calls that split their payload: one row per group and pair.
 
+    Of each group only the calls that as many ranks as possible recorded count: ranks with more steps send no more.
+
     Raises:
         Unavailable: If no splits are recorded.
     """
     pair = ["group", "rank", "receiver"]
     parts = [
         sent.group_by(pair).agg(calls=pl.len().cast(pl.Int64), elements=pl.col("elements").sum())
-        for sent in _sent(collective_splits, arrival, groups)
+        for sent in _sent(collective_splits, arrival, groups, shared=True)
     ]
     sums = pl.concat(parts).group_by(pair).agg(pl.col("calls", "elements").sum())
     whole = pl.col("elements").sum().over("group")
@@ -93,9 +95,12 @@ def uneven_splits(collective_splits: pl.LazyFrame, arrival: pl.DataFrame, groups
     )
 
 
-def _sent(splits: pl.LazyFrame, arrival: pl.DataFrame, groups: pl.LazyFrame | None) -> Iterator[pl.DataFrame]:
+def _sent(
+    splits: pl.LazyFrame, arrival: pl.DataFrame, groups: pl.LazyFrame | None, *, shared: bool = False
+) -> Iterator[pl.DataFrame]:
     """What each rank sends to each one of its group in each call, some whole calls at a time: `call` (number), `group`,
-    `sequence`, `step`, `operation`, `size` (ranks of the call), `rank`, `receiver`, `elements`."""
+    `sequence`, `step`, `operation`, `size` (ranks of the call), `rank`, `receiver`, `elements`; if `shared`,
+    only the calls of each group that as many of its ranks as possible recorded."""
     length = pl.col("input_splits").str.count_matches(NUMBER).cast(pl.Int64)
     known = split_calls(arrival, splits).with_columns(length=length).filter(pl.col("length") > 1)
     # calls that were not matched are calls of one rank
@@ -110,6 +115,9 @@ def _sent(splits: pl.LazyFrame, arrival: pl.DataFrame, groups: pl.LazyFrame | No
     if calls.is_empty():
         raise Unavailable(NO_SPLITS)
     calls = calls.with_columns(call=pl.struct(call).rle_id())
+    if shared:
+        calls = calls.with_columns(here=pl.len().over("call"))
+        calls = calls.filter(pl.col("here") == pl.col("here").max().over("group")).drop("here")
     calls = calls.with_columns(pairs=pl.col("length").cum_sum())  # of all calls up to here
     calls = calls.with_columns(batch=pl.col("pairs").max().over("call") // BATCH_PAIRS)
     members = GROUPS.or_empty(groups).select("group", "members").drop_nulls().collect().unique("group", keep="first")
