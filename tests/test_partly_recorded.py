@@ -20,6 +20,7 @@ from simulated.faults import Fault, kernels
 from simulated.frames import run_of
 from simulated.layouts import MS, Shape
 from simulated.truth import Job
+from stepscope.advice import advise
 from stepscope.analysis import ANALYSES
 from stepscope.errors import Unavailable
 from stepscope.report.answers import answers
@@ -125,8 +126,25 @@ def test_a_slow_rank_that_was_cut_is_named_for_the_steps_that_it_has() -> None:
         [row] = run.analyse("slow_ranks").to_dicts()
 
         assert (row["ranks"], row["kind"], row["slow_steps"]) == (str(SLOW), "computing", [3, 4])
-        assert row["steps"] == 3
-        assert 2 / 5 * 0.9 < row["cost_ns"] / base()[0].mean_loss_ns < 3 / 5
+        assert row["steps"] == row["counted_steps"] == 3
+        # of the third step half was recorded; steps without the rank say nothing of what it costs
+        assert 2 / 3 * 0.97 < row["cost_ns"] / base()[0].mean_loss_ns < 1
+
+
+def test_steps_in_which_a_slow_rank_was_not_recorded_do_not_count_in_its_saving() -> None:
+    until = base()[1][SLOW]["steps"]["end_ns"][1]
+    kept = ("ranks", "groups")
+
+    def first_two(tables: Tables) -> Tables:
+        return {name: t if name in kept else t.filter(pl.col("start_ns") < until) for name, t in tables.items()}
+
+    run = run_with(first_two, SLOW)
+    [row] = run.analyse("slow_ranks").to_dicts()
+
+    assert row["cost_ns"] == pytest.approx(base()[0].mean_loss_ns, rel=0.03)
+    assert row["counted_steps"] == 2
+    [found] = [one for one in advise(run, strict=True) if one.rule == "slow-rank"]
+    assert found.parameters["recorded"] == 2
 
 
 def test_a_host_of_which_nothing_was_recorded_is_compared_with_none() -> None:

@@ -202,7 +202,7 @@ def slow_ranks() -> pl.DataFrame:
     }
     row |= dict.fromkeys(("cost_ns", "saving_low_ns", "saving_high_ns", "alone_ns", "excess_ns"), 5)
     row |= {"cost_ratio": 0.1, "typical_ns": 9, "times_last": 3, "calls": 3, "steps": 1, "steps_late": 1, "score": 9.0}
-    row |= {"error_ratio": 0.0, "unrecorded_ranks": 0, "slow_steps": [1]}
+    row |= {"error_ratio": 0.0, "unrecorded_ranks": 0, "slow_steps": [1], "counted_steps": 1}
     kinds = [{**row, "kind": kind, "unrecorded_ranks": number % 3} for number, kind in enumerate(WORK)]
     host = {
         **row,

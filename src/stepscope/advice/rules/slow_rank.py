@@ -34,11 +34,13 @@ _AGAINST = Text(
     "[ Its experts have {expert_load:number .2f}x the work of the median rank's: no more is claimed than what an even "
     "load leaves.][ Its other {normal:one step is|steps are} normal.]"
     "[ Masked by {masked_by:ranks}: fix both to get this saving.]"
-    "[ Only {few:windows} could be compared: record more to rule out chance.]",
+    "[ Only {few:windows} could be compared: record more to rule out chance.]"
+    "[ The saving is that of {recorded:windows}: in others, not all slow ranks were recorded.]",
     " {own_ns:ms}，{compared:one 另一个|中位} rank 为 {typical_ns:ms}。"
     "[它的专家的工作量是中位 rank 的 {expert_load:number .2f} 倍：只计入负载均衡后剩余的部分。]"
     "[其余 {normal:windows}正常。][被 {masked_by:ranks} 掩盖："
-    "两者都解决后才能获得这一节省。][只能比较 {few:windows}：多记录几步以排除偶然。]",
+    "两者都解决后才能获得这一节省。][只能比较 {few:windows}：多记录几步以排除偶然。]"
+    "[节省仅就 {recorded:windows}而言：其余并非所有慢 rank 都有记录。]",
 )
 _SHORT = Text(
     "[ {when:when}][ since {slow_since:steps}][ until {slow_until:steps}]",
@@ -261,7 +263,7 @@ def slow_rank(
         return
     worst: int | None = None
     alike = dict(slow_ranks["ranks"].value_counts().iter_rows())
-    compared, per = breakdown["rank"].n_unique() - 1, per_of(breakdown)
+    compared, per, windows = breakdown["rank"].n_unique() - 1, per_of(breakdown), breakdown["step"].n_unique()
     causes = {} if slow_rank_causes is None else _causes(slow_rank_causes)
     for row in slow_ranks.iter_rows(named=True):
         kind, rank, cost_ns, unrecorded = row["kind"], row["rank"], row["cost_ns"], row["unrecorded_ranks"]
@@ -299,6 +301,7 @@ def slow_rank(
                 "compared": compared,
                 "expert_load": None if experts is None else experts.load_ratio,
                 "unrecorded": unrecorded or None,
+                "recorded": row["counted_steps"] if row["counted_steps"] < windows else None,
                 "error_ratio": replay_error(row),
             },
             saving_ns=round(cost_ns * kept),

@@ -63,6 +63,9 @@ COLUMNS = columns(
     Column("times_last", "int32", "Number of collectives in which it arrived last.", importance=37),
     meaning("calls", "Number of collectives in which it took part."),
     "score",
+    Column(
+        "counted_steps", "int64", "Number of steps whose mean the savings are, as in `suspect_costs`.", importance=10
+    ),
     Column("error_ratio", "float64", "How far a replay of the recording without changes is from it.", importance=11),
     Column(
         "unrecorded_ranks",

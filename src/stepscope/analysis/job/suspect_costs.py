@@ -47,6 +47,9 @@ COLUMNS = columns(
     ),
     Column("saving_high_ns", "int64", "Upper quartile of that, or `alone_ns` if that is more."),
     Column("alone_ns", "int64", "What mending this alone would save."),
+    Column(
+        "counted_steps", "int64", "The number of steps whose mean these are: those in which all suspects were recorded."
+    ),
     Column("error_ratio", "float64", "How far a replay of the recording without changes is from it."),
     nulls="",
 )
@@ -73,7 +76,8 @@ def suspect_costs(
 
     Each gets the share that it adds on average over all orders of mending them (Shapley, 1953), so together they claim
     exactly what mending all of them saves. Those that cost too little each are taken for one if they are alike: mending
-    many ranks that are about as slow saves much, and mending any of them nothing.
+    many ranks that are about as slow saves much, and mending any of them nothing. Steps in which a suspect was not
+    recorded do not count.
 
     If the ranks share no calls, a step is taken to be as long as the host or device that is busy longest; or as it was,
     if it is unknown how long they compute.
@@ -105,7 +109,7 @@ def suspect_costs(
             known = _known(work, compared)
             graph = job_graph(known, dependencies, arrival, clocks)
             slow = _transmission(players, suspected_links, suspected_groups, graph, arrival, links)
-            costs = ReplayCosts(graph, *with_extra(compared, cells), _recorded(compared), slow, extra_pieces)
+            costs = ReplayCosts(graph, *with_extra(compared, cells), _recorded(compared, cells), slow, extra_pieces)
         else:
             known_long = (compared["kind"] == "computing").any()
             costs = BusyCosts(_sides(compared, work), cells, None if known_long else _lengths(steps))
@@ -176,8 +180,10 @@ def _transmission(
     return None
 
 
-def _recorded(compared: pl.DataFrame) -> list[int]:
-    """The steps in which all kinds of work are known of all ranks that have them."""
+def _recorded(compared: pl.DataFrame, cells: pl.DataFrame) -> list[int]:
+    """The steps in which all kinds of work are known of all ranks that have them, and all suspects were recorded: what
+    a rank whose recording is cut costs in other steps is unknown, not 0. If in none of them some suspect is slow, the
+    latter is left out."""
     kinds = compared.group_by("rank", "step").agg(kinds=pl.col("kind").n_unique())
     recorded: list[int] = (
         kinds.with_columns(pl.col("kinds").max().over("rank").alias("most"))
@@ -187,7 +193,12 @@ def _recorded(compared: pl.DataFrame) -> list[int]:
         .sort()
         .to_list()
     )
-    return recorded
+    suspects = cells["rank"].unique()
+    seen = compared.filter(pl.col("rank").is_in(suspects.implode())).group_by("step").agg(pl.col("rank").n_unique())
+    shared = seen.filter(pl.col("rank") == len(suspects))["step"].to_list()
+    kept = [step for step in recorded if step in shared]
+    slow = cells.group_by("suspect").agg(is_seen=pl.col("step").is_in(kept).any())
+    return kept if slow["is_seen"].all() else recorded
 
 
 def _known(work: pl.DataFrame, compared: pl.DataFrame) -> pl.DataFrame:
@@ -242,6 +253,7 @@ def _shared_out(costs: ReplayCosts | BusyCosts, players: pl.DataFrame, limits: L
                 "saving_low_ns": low_ns,
                 "saving_high_ns": high_ns,
                 "alone_ns": round(alone),
+                "counted_steps": count,
                 "error_ratio": error,
             }
         )
