@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
 from stepscope.paths import natural
 from stepscope.run.job import Job, Member
+from stepscope.run.job_contradictions import apart
 from stepscope.run.job_doubts import doubts, shifted, strays
 from stepscope.run.job_folders import common_folders
 from stepscope.run.job_pieces import Piece, piece_of
@@ -55,7 +56,7 @@ def group(recordings: Iterable[Recording]) -> list[Job]:
             in_sequence = [_Pieces(run) for run in _in_sequence(unique)]
             in_sequence[0].issues.extend(dropped)
             runs.extend(in_sequence)
-    jobs = [_job(run.pieces, run.issues) for run in _with_other_clocks(runs)]
+    jobs = [_job(run.pieces, run.issues) for run in _of_one_job(_with_other_clocks(runs))]
     _report_strays(jobs)
     for job in jobs:
         paths = {str(member.recording.path) for member in job.members}
@@ -265,6 +266,14 @@ def _with_other_clocks(runs: Sequence[_Pieces]) -> list[_Pieces]:
             joined |= {id(run): None for run in same} | {id(same[0]): whole}
     found = (joined.get(id(run), run) for run in runs)
     return [run for run in found if run is not None]
+
+
+def _of_one_job(runs: Iterable[_Pieces]) -> Iterator[_Pieces]:
+    """Runs parted where their groups show two jobs of one size; each part has the warning."""
+    for run in runs:
+        parts, issues = apart(run.pieces)
+        yield _Pieces(parts[0], [*run.issues, *issues])
+        yield from (_Pieces(part, list(issues)) for part in parts[1:])
 
 
 def _report_strays(jobs: Sequence[Job]) -> None:
