@@ -364,3 +364,31 @@ def test_marks_of_the_framework_show_data_parallelism_of_all_ranks() -> None:
     assert known({"": world}, marked) == (4, "marks")
     assert known({"": world}, marked.clear()) == (None, None)
     assert known({"": world, "1": PAIRS}, marked) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("pp=2", []),
+        ("pp=8", [("transfers", "pp", "given", 8, 2, "0, 4")]),
+        ("tp=2,pp=4", [("transfers", "pp", "given", 4, 2, "0, 4")]),
+        ("dp=8", [("transfers", "pp", "given", 1, 2, "0, 4")]),
+        ("pp=2,order=pp-dp", [("transfers", "pp", "given", 2, 2, "0, 4")]),
+    ],
+)
+def test_transfers_contradict_given_pipelines(given: str, expected: list[tuple[Any, ...]]) -> None:
+    run = job(8, collectives=transfers([[rank, rank + 4] for rank in range(4)]))
+
+    assert conflicts(run, layout=given) == expected
+
+
+def test_longer_given_pipelines_are_contradicted_by_transfers_that_lack() -> None:
+    run = job(4, collectives=transfers([[0, 1], [2, 3]]))
+
+    assert conflicts(run, layout="pp=4") == [("transfers", "pp", "given", 4, 2, None)]
+
+
+def test_transfers_around_a_ring_contradict_no_given_layout() -> None:
+    run = job(4, collectives=transfers([[0, 1], [2, 3]], ring=True))
+
+    assert conflicts(run, layout="cp=2,dp=2") == conflicts(run, layout="dp=4") == []

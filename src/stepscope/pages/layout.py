@@ -83,6 +83,9 @@ def _sentence(
     kind: str, dimension: str | None, by: str, stated: int | None, found: int | None, members: str | None
 ) -> str:
     name, source = dimension or "", _STATED[by]
+    others = "" if found is None else f" Who sends to whom suggests that pp has size {found}."
+    if found is not None and found == stated:
+        others = f" Who sends to whom suggests pp of size {found} with other ranks: check the order (order=...)."
     return {
         "size": f"Contradiction: {source} says {name} has size {stated}, but ranks {members} form a recorded {name} "
         f"group of {found}. The recorded groups are used.",
@@ -99,6 +102,9 @@ def _sentence(
         "their files from another job?",
         "replaced": f"Contradiction: recorded sizes say {name} has size {stated}, the given layout {found}. The given "
         "layout is used.",
+        "transfers": f"Contradiction: by the given layout pp has size {stated}, but "
+        + ("not all neighbours" if members is None else f"ranks {members}, which are no neighbours in a pipeline,")
+        + f" send to each other.{others} The given layout is used: check it.",
         "crossed": f"Ranks {members} form a recorded group that lies across the given layout. Check the sizes and "
         "their order unless the group has another purpose.",
     }[kind]

@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.analysis.columns import columns
 from stepscope.analysis.methods.call_patterns import LIMITS, Limits
 from stepscope.analysis.methods.layout_conflicts import GIVEN, MARKS, NAMES, PATTERN, SIZES
+from stepscope.analysis.methods.layout_transfers import transfer_conflicts
 from stepscope.analysis.methods.memberships import ranks_text
 from stepscope.analysis.methods.parallel_layout import RANK_TABLE, RECORDED, Layout, parallel_groups
 from stepscope.analysis.methods.parallel_sizes import DIMENSIONS
@@ -134,21 +135,24 @@ CONFLICTS = columns(
         "What contradicts: recorded groups have another `size` or other `members` than stated, groups of one name "
         "are `uneven` (they overlap or differ in size) or of two dimensions and `shared` (they have several ranks in "
         "common), sizes need another number of ranks (`world`), some `ranks` recorded other sizes than most, a group "
-        "lies across (`crossed`) what is given, a given size takes the place of a recorded one (`replaced`), or the "
-        "given layout does not fit the recorded groups and none of it is used (`unused`).",
-        values=("size", "members", "uneven", "shared", "world", "ranks", "crossed", "replaced", "unused"),
+        "lies across (`crossed`) what is given, a given size takes the place of a recorded one (`replaced`), the "
+        "given layout does not fit the recorded groups and none of it is used (`unused`), or ranks send to each other "
+        "otherwise than along the given pipelines (`transfers`).",
+        values=("size", "members", "uneven", "shared", "world", "ranks", "crossed", "replaced", "unused", "transfers"),
     ),
     Column("dimension", "string", "The dimension; null if it is about all.", values=tuple(DIMENSIONS)),
     Column("by", "string", "What is contradicted.", values=BY),
     Column("stated", "int32", "Size, or number of ranks, that is stated; null if it is not about sizes."),
-    Column("found", "int32", "The one that was found."),
+    Column("found", "int32", "The one that was found, or that transfers suggest."),
     Column("members", "string", "Ranks that show it, e.g. `0, 4`; null if it is about all.", title="ranks"),
     nulls="dimension stated found members",
 )
 
 
 @analysis("job", CONFLICTS, whole_job=True)
-def layout_conflicts(ranks: pl.LazyFrame, groups: pl.LazyFrame | None, layout: str | None = None) -> pl.DataFrame:
+def layout_conflicts(
+    ranks: pl.LazyFrame, groups: pl.LazyFrame | None, collectives: pl.LazyFrame | None = None, layout: str | None = None
+) -> pl.DataFrame:
     """What contradicts the parallel layout: recorded groups and sizes, and what the user gives.
 
     Args:
@@ -156,9 +160,15 @@ def layout_conflicts(ranks: pl.LazyFrame, groups: pl.LazyFrame | None, layout: s
 
     Returns:
         One row per contradiction. What is contradicted is not used, but a given layout is if a recorded group lies
-        across it, as that may have another purpose.
+        across it, as that may have another purpose, or only transfers contradict it.
     """
-    found = parallel_groups(ranks.collect(), None if groups is None else groups.collect(), given=layout)
+    known = ranks.collect()
+    listed = None if groups is None else groups.collect()
+    found = parallel_groups(known, listed, given=layout)
+    if collectives is not None and found.by.get("pp") == GIVEN:
+        world = known["world_size"].max()
+        count = world if isinstance(world, int) else known["rank"].n_unique()
+        found.conflicts += transfer_conflicts(collectives, listed, found.groups, count)
     rows = [
         (one.kind, one.dimension, one.by, one.stated, one.found, ranks_text(one.ranks) or None)
         for one in found.conflicts

@@ -112,7 +112,7 @@ def patterns(
         found["tp"], found["dp"] = (one.groups for one in tensor[0])
     elif not tensor and len(families) == 1 and families[0].size == world and _is_data(families[0], limits):
         found["dp"] = families[0].groups
-    if stages := _stages(collectives, groups, world):
+    if stages := stages_by_transfers(collectives, groups, world):
         found["pp"] = stages
     return found
 
@@ -207,7 +207,7 @@ def _members(groups: pl.DataFrame | None) -> dict[str, tuple[int, ...]]:
     return {group: tuple(sorted(members)) for group, members in known.select("group", "members").iter_rows()}
 
 
-def _stages(collectives: pl.LazyFrame, groups: pl.DataFrame | None, world: int) -> Groups | None:
+def stages_by_transfers(collectives: pl.LazyFrame, groups: pl.DataFrame | None, world: int) -> Groups | None:
     """Pipelines: chains of ranks of one length, of which the first sends before it receives, and all others receive
     first. Ranks that exchange parts in a ring, as context parallelism does, all send first."""
     calls = collectives.filter(pl.col("operation").is_in(POINT_TO_POINT)).select(
@@ -216,14 +216,7 @@ def _stages(collectives: pl.LazyFrame, groups: pl.DataFrame | None, world: int) 
     first = calls.sort("start_ns").group_by("rank", "step").agg(pl.col("operation").first())
     begins = first.group_by("rank").agg(ways=pl.col("operation").unique().sort()).collect()
     ways = {rank: list(words) for rank, words in begins.iter_rows()}
-    members = _members(groups)
-    pairs = calls.select("rank", "group", "peer").unique().sort("rank", "group", "peer").collect()
-    pairs = with_other(pairs, GROUPS.or_empty(None if groups is None else groups.lazy()).collect())
-    ends = {
-        tuple(sorted(both))
-        for rank, group, peer in pairs.select("rank", "group", "other").iter_rows()
-        if len(both := {*members.get(group, ())} if len(members.get(group, ())) == 2 else {rank, peer} - {None}) == 2
-    }
+    ends = transfer_pairs(calls, groups)
     chains = connected(ends)
     ranks = [rank for chain in chains for rank in chain]
     sizes = {len(chain) for chain in chains}
@@ -235,6 +228,19 @@ def _stages(collectives: pl.LazyFrame, groups: pl.DataFrame | None, world: int) 
         ways.get(rank) == (["send"] if place == 0 else ["recv"]) for chain in chains for place, rank in enumerate(chain)
     )
     return chains if in_order and ends <= neighbours else None
+
+
+def transfer_pairs(collectives: pl.LazyFrame, groups: pl.DataFrame | None) -> set[tuple[int, int]]:
+    """Pairs of ranks that send and receive, the lower one first."""
+    calls = collectives.filter(pl.col("operation").is_in(POINT_TO_POINT))
+    members = _members(groups)
+    pairs = calls.select("rank", "group", "peer").unique().sort("rank", "group", "peer").collect()
+    pairs = with_other(pairs, GROUPS.or_empty(None if groups is None else groups.lazy()).collect())
+    ends = (
+        {*members.get(group, ())} if len(members.get(group, ())) == 2 else {rank, other} - {None}
+        for rank, group, other in pairs.select("rank", "group", "other").iter_rows()
+    )
+    return {(min(both), max(both)) for both in ends if len(both) == 2}
 
 
 def connected(lists: Iterable[tuple[int, ...]]) -> Groups:
