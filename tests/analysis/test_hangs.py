@@ -19,6 +19,11 @@ from tests.sources.flight_dumps import BASE_NS, Call, call, dump, receive, send,
 DONE = [call()] * 3
 
 
+def queued(operation: str = "all_reduce", group: str = "0") -> Call:
+    """A call that the device has not begun."""
+    return waits(operation, group, state="scheduled", time_discovered_started_ns=None)
+
+
 def found(folder: Path) -> list[tuple[Any, ...]]:
     """Kind, ranks, waiting ranks, operation, sequence and cause of each hang."""
     rows = open_run(folder).analyse("hangs")
@@ -176,7 +181,7 @@ def test_a_rank_whose_dump_is_empty_is_unknown(tmp_path: Path, capsys: pytest.Ca
 def test_the_dumps_of_a_healthy_job_accuse_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Dumps of a job that runs are written one after the other: some ranks are a call ahead, some are in one."""
     job(tmp_path / "ended", {}, [call()] * 9)
-    job(tmp_path / "moving", {1: [*DONE, waits()], 2: [*DONE, call(), waits()]}, [*DONE, call()])
+    job(tmp_path / "moving", {1: [*DONE, waits()], 2: [*DONE, call(), waits()]}, [*DONE, call()], waited_s=2)
     job(tmp_path / "behind", {1: DONE[:1]}, [*DONE, waits()], waited_s=0.05)
     job(tmp_path / "in it", {}, [*DONE, waits()], waited_s=0.05)
     job(tmp_path / "copied", {}, [*DONE, waits()], waited_s=10**6)
@@ -255,6 +260,83 @@ def test_groups_in_another_order_hold_each_other_up(tmp_path: Path) -> None:
     assert [row[:2] for row in found(tmp_path)] == [("crossed", "0, 1"), ("missing", None)]
 
 
+def causes(folder: Path) -> list[tuple[Any, ...]]:
+    """Kind, ranks and group of each hang that no other one causes."""
+    rows = open_run(folder).analyse("hangs")
+    return rows.filter(rows["cause_call"].is_null()).select("kind", "ranks", "group_name").rows()
+
+
+def test_ranks_that_disagree_in_another_call_are_held_up_there(tmp_path: Path) -> None:
+    """Ranks 2 and 3 disagree in their group, 1 is missing in the group of 0 and 1: those are the two causes."""
+    groups = {"0": range(4), "1": [2, 3], "2": [0, 1]}
+    odd = {2: [call(), waits(group="1")], 3: [call(), waits(group="1", input_sizes=[[2048]])]}
+    write_job(tmp_path / "one", {0: [call(), waits()], 1: [call(), waits()], **odd}, groups)
+    write_job(tmp_path / "two", {0: [call(), waits(group="2")], 1: [call()], **odd}, groups)
+
+    assert causes(tmp_path / "one") == [("other size", "2, 3", "sub1")]
+    (finding,) = advise(open_run(tmp_path / "one"), strict=True)
+    assert "give different sizes to all_reduce 1 of sub1 (4.10 kB to 8.19 kB)" in worded(finding).summary
+    assert causes(tmp_path / "two") == [("other size", "2, 3", "sub1"), ("missing", "1", "sub2")]
+
+
+@pytest.mark.parametrize("waited_s", [60, 10**6])
+def test_ranks_wait_elsewhere_though_it_is_unknown_for_how_long(waited_s: float, tmp_path: Path) -> None:
+    groups = {"0": range(4), "1": [2, 3]}
+    inner, outer = [call(), waits(group="1")], [call(), waits()]
+    write_job(tmp_path, {0: outer, 1: outer, 2: inner, 3: inner}, groups, waited_s=waited_s)
+
+    assert causes(tmp_path) == [("unfinished", None, "sub1")]
+
+
+def test_calls_that_devices_begin_in_another_order_are_crossed(tmp_path: Path) -> None:
+    """Both ranks made both calls; the device of each is in the one that the other one has not begun."""
+    groups = {"0": range(4), "1": [0, 1], "2": [0, 1]}
+    two = {0: [call(), waits(group="1"), queued(group="2")], 1: [call(), waits(group="2"), queued(group="1")]}
+    write_job(tmp_path / "two", {**two, 2: [call(), waits()], 3: [call(), waits()]}, groups)
+    circle = {rank: [call(), waits(group=str(rank + 1)), queued(group=str((rank + 2) % 3 + 1))] for rank in range(3)}
+    circled = {"0": range(4), "1": [0, 1], "2": [1, 2], "3": [2, 0]}
+    write_job(tmp_path / "three", {**circle, 3: [call(), waits()]}, circled)
+
+    assert causes(tmp_path / "two") == [("crossed", "0, 1", "sub1")]
+    assert causes(tmp_path / "three") == [("crossed", "0, 1, 2", "sub1")]
+
+
+def test_states_that_are_not_recorded_say_nothing_of_the_order(tmp_path: Path) -> None:
+    """Without timing, NCCL's calls are `scheduled` until they are over."""
+    first, second = queued(group="1"), queued(group="2")
+    groups = {"0": [0, 1], "1": [0, 1], "2": [0, 1]}
+    done = call(time_discovered_started_ns=None)
+    write_job(tmp_path, {0: [done, first, second], 1: [done, second, first]}, groups)
+
+    assert causes(tmp_path) == [("unfinished", None, "sub1"), ("unfinished", None, "sub2")]
+
+
+def test_only_ranks_of_the_circle_cross(tmp_path: Path) -> None:
+    """Ranks 2 and 3 wait for rank 1 as rank 0 does, and hold up nobody."""
+    other = {1: [call(), waits(group="1")]}
+    write_job(tmp_path, {rank: other.get(rank, [call(), waits()]) for rank in range(4)}, {"0": range(4), "1": [0, 1]})
+
+    assert causes(tmp_path) == [("crossed", "0, 1", "default_pg")]
+
+
+def test_a_device_that_does_not_come_to_a_call_is_named(tmp_path: Path) -> None:
+    job(tmp_path / "all kept", {2: [*DONE, queued()]}, [*DONE, waits()])
+    job(tmp_path / "overwritten", {2: [*DONE, queued(), queued()]}, [*DONE, waits(), queued()], ring=2)
+
+    assert found(tmp_path / "all kept") == [("not started", "2", "0, 1, 3", "all_reduce", 4, None)]
+    (finding,) = advise(open_run(tmp_path / "all kept"), strict=True)
+    assert finding.ranks == [2] and "device of rank 2 did not begin" in worded(finding).summary
+    assert causes(tmp_path / "overwritten") == [("unfinished", None, "default_pg")]
+
+
+def test_a_rank_left_behind_in_a_call_that_others_have_left_hangs(tmp_path: Path) -> None:
+    job(tmp_path, {1: [*DONE, waits()]}, [*DONE, call(), waits()])
+
+    assert found(tmp_path) == [
+        ("unfinished", None, "1", "all_reduce", 4, None),
+    ]
+
+
 @pytest.mark.parametrize("ring", [None, 2])
 def test_a_receive_without_a_send_waits_for_the_sender(ring: int | None, tmp_path: Path) -> None:
     both = [call(), call()]
@@ -292,7 +374,9 @@ def test_a_pair_that_disagrees_about_the_size_is_named(tmp_path: Path) -> None:
     calls = {0: [send(0, 1, ended=False)], 1: [receive(1, 0, ended=False, input_sizes=[[9]])]}
     write_job(tmp_path, calls, {"0": [0, 1]})
 
-    assert [row[:2] for row in found(tmp_path)] == [("other size", "1")]
+    assert [row[:2] for row in found(tmp_path)] == [("other size", "0, 1")]
+    (finding,) = advise(open_run(tmp_path), strict=True)
+    assert "Ranks 0-1 give different sizes to send 1 of default_pg" in worded(finding).summary
 
 
 def test_gloo_records_no_members_and_no_more_than_that_a_call_was_left(tmp_path: Path) -> None:

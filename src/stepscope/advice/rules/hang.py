@@ -95,9 +95,13 @@ MESSAGES = {
         ),
     ),
     "other size": Message(
-        summary=Text("{ranks:Ranks} {ranks:one gives|give} another size to ", "{ranks:ranks} 传入的大小不同：")
+        summary=Text(
+            "{ranks:Ranks} {ranks:one gives|give} {odd:one another size|different sizes} to ",
+            "{ranks:ranks} 传入的大小不同：",
+        )
         + _CALL
         + Text("[ ({own_bytes:size}, others {bytes:size})]", "[（{own_bytes:size}，其他 rank 为 {bytes:size}）]")
+        + Text("[ ({least_bytes:size} to {most_bytes:size})]", "[（{least_bytes:size} 至 {most_bytes:size}）]")
         + _WAIT
         + _MISSING,
         cause=Text(
@@ -129,6 +133,25 @@ MESSAGES = {
             "while the other sends, or use batch_isend_irecv.",
             "在所有 rank 上以相同次序发起多个通信组的调用；让每对 rank 一方先接收、另一方先发送，"
             "或使用 batch_isend_irecv。",
+        ),
+    ),
+    "not started": Message(
+        summary=Text(
+            "The {ranks:one device|devices} of {ranks:ranks} did not begin the call ", "{ranks:ranks} 的设备没有开始 "
+        )
+        + _CALL
+        + _WAIT,
+        cause=Text(
+            "{ranks:Ranks} made the call[ in {place}], but earlier work of {ranks:one its device|their devices} has "
+            "not ended, and no other open call between ranks is known to hold {ranks:one it|them} up.",
+            "{ranks:ranks} 已发起该调用[（{place}）]，但其设备上先前的工作没有结束，"
+            "且未发现有其他未完成的通信调用使其等待。",
+        )
+        + _ALSO,
+        action=Text(
+            "See what the {ranks:one device|devices} of {ranks:ranks} {ranks:one does|do} now: a kernel or copy in "
+            "front of the call that does not end, or far more work than on the other ranks.",
+            "查看 {ranks:ranks} 的设备当前在执行什么：该调用之前的核函数或拷贝没有结束，或其工作量远多于其他 rank。",
         ),
     ),
     "no dump": Message(
@@ -205,9 +228,13 @@ def _finding(row: dict[str, Any], members: Sequence[dict[str, Any]], also: int) 
     missing = listed(row["missing_ranks"]) if row["missing_ranks"] else []
     named = row["ranks"] or (row["unknown_ranks"] if row["kind"] == "no dump" else None)
     ranks = listed(named) if named else waiting
-    about = next((one for one in members if one["rank"] in ranks), members[0])
+    named_members = [one for one in members if one["rank"] in ranks]
+    if row["kind"] == "crossed":  # the place where a rank waits, not that of a call that its device has not begun
+        named_members.sort(key=lambda one: one["has_started"] is False)
+    about = next(iter(named_members), members[0])
     others = [one for one in members if one["rank"] not in (*ranks, *missing) and one["own_operation"] is not None]
     other = others[0] if others else dict.fromkeys(about)
+    sizes = [one["size_bytes"] for one in named_members if one["size_bytes"] is not None and not others]
     nexts = sorted({one["next_operation"] for one in others if one["next_operation"]})
     evidence = {name: row[name] for name in ("kind", "group", "operation", "sequence", "since_ns", "waited_ns")}
     parameters = {
@@ -232,6 +259,9 @@ def _finding(row: dict[str, Any], members: Sequence[dict[str, Any]], also: int) 
         "type": other["element_type"],
         "own_bytes": about["size_bytes"],
         "bytes": other["size_bytes"],
+        "odd": 1 if others else 2,
+        "least_bytes": min(sizes, default=None),
+        "most_bytes": max(sizes, default=None),
         "unknown": None if row["members_known"] else 1,
     }
     return Finding(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
+from stepscope.analysis.methods.circles import circles
 from stepscope.analysis.methods.stuck_calls import ALL_ENTER, DIFFERENT, Row
 from stepscope.analysis.rank_lists import rank_list
 from stepscope.analysis.registry import analysis
@@ -16,7 +17,8 @@ from stepscope.limits import limit
 from stepscope.tables.base import Column
 
 MISSING, CROSSED, NO_DUMP, UNFINISHED = "missing", "crossed", "no dump", "unfinished"
-KINDS = (*DIFFERENT, MISSING, CROSSED, NO_DUMP, UNFINISHED)
+NOT_STARTED = "not started"
+KINDS = (*DIFFERENT, MISSING, CROSSED, NOT_STARTED, NO_DUMP, UNFINISHED)
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,12 @@ COLUMNS = columns(
         "Ranks that wait in the call, or in the one behind it.",
         title="waiting",
     ),
-    Column("held_up_ranks", "string", "Members that are not in it as they wait in another call.", title="held up"),
+    Column(
+        "held_up_ranks",
+        "string",
+        "Members that are not in it, or whose device has not begun it, as they wait in another call.",
+        title="held up",
+    ),
     Column("unknown_ranks", "string", "Members of which it is unknown whether they are in it.", title="unknown"),
     Column("group", "string", "Process group: name and members.", nullable=False, importance=2),
     Column("group_name", "string", "Description of the group, else its number.", title="group"),
@@ -69,7 +76,12 @@ COLUMNS = columns(
 
 @dataclass(frozen=True)
 class _Call:
-    """A call that hangs."""
+    """A call that hangs.
+
+    Args:
+        inside: The rows of ranks that wait in it, whatever they called, or in a later call of its group.
+        is_likely: Whether it hangs only if another call hangs because of it: how long it has lasted is unknown.
+    """
 
     number: int
     kind: str
@@ -79,9 +91,16 @@ class _Call:
     about: Row
     since_ns: int | None
     waited_ns: int | None
+    inside: Mapping[int, Row] = field(default_factory=dict)
+    is_likely: bool = False
     held_up: tuple[int, ...] = ()
     missing: tuple[int, ...] = ()
     cause: int | None = None
+
+    @property
+    def is_own_cause(self) -> bool:
+        """Whether members of it are at fault, or may be."""
+        return self.kind in (*DIFFERENT, NO_DUMP, NOT_STARTED) or bool(self.ranks)
 
 
 @analysis("job", COLUMNS, whole_job=True, as_recorded=True)
@@ -152,7 +171,8 @@ def _judged(rows: Sequence[Row], limits: Limits) -> _Call | None:
         old += of_role["missing"]  # gloo records no sends and receives: these may wait for the others in one
     missing = tuple(sorted({*of_role["missing"]} - {*old}))
     unknown = tuple(sorted({*of_role["no dump"], *of_role["unknown"], *old}))
-    call = _Call(rows[0]["call"], "", (), waits, unknown, about, since_ns, waited)
+    inside = {row["rank"]: row for row in rows if row["is_inside"]}
+    call = _Call(rows[0]["call"], "", (), waits, unknown, about, since_ns, waited, inside)
     known_short = waited is not None and waited < limits.least_wait_ns
     if different is not None:
         culprits = [rank for role in DIFFERENT for rank in of_role[role]]
@@ -164,16 +184,30 @@ def _judged(rows: Sequence[Row], limits: Limits) -> _Call | None:
     if not waiting and not given_up:
         return None
     long = waited is not None and waited >= limits.in_call_ns
-    if about["operation"] in ALL_ENTER and finished:
+    if about["operation"] in ALL_ENTER and finished and not _is_left_behind(waiting, finished, limits):
         # all have entered it: dumps of a running job, written one after the other; but a rank that dies throws others
         # out, which gloo (it records no members) does not tell apart
         thrown_out = long and of_role["no dump"] and not about["members_known"]
-        return replace(call, kind=NO_DUMP, unknown=tuple(sorted({*unknown, *missing}))) if thrown_out else None
-    if missing:
-        return None if known_short else replace(call, kind=MISSING, ranks=missing)
-    if of_role["no dump"] or old:
-        return None if known_short else replace(call, kind=NO_DUMP)
-    return replace(call, kind=UNFINISHED) if long and waiting else None
+        if not thrown_out:
+            return _likely(call)
+        return replace(call, kind=NO_DUMP, unknown=tuple(sorted({*unknown, *missing})))
+    if missing or of_role["no dump"] or old:
+        return None if known_short else replace(call, kind=MISSING if missing else NO_DUMP, ranks=missing)
+    return replace(call, kind=UNFINISHED) if long and waiting else _likely(call)
+
+
+def _likely(call: _Call) -> _Call | None:
+    """A call that all have entered, which may be what others wait for if it is not known to be short."""
+    is_known = call.waited_ns is not None or not call.waiting
+    return None if is_known else replace(call, kind=UNFINISHED, is_likely=True)
+
+
+def _is_left_behind(waiting: Sequence[Row], finished: Sequence[Row], limits: Limits) -> bool:
+    """Whether ranks are known to have been in a call for long after all others had left it."""
+    ends, written = ([row[name] for row in rows] for name, rows in (("ended_ns", finished), ("written_ns", waiting)))
+    if not waiting or None in ends or any(_waited(row, limits) is None for row in waiting):
+        return False
+    return bool(min(written) >= max(ends) + limits.in_call_ns)
 
 
 def _waited(row: Row, limits: Limits) -> int | None:
@@ -201,45 +235,64 @@ def _is_given_up(row: Row, limits: Limits) -> bool:
 def _explained(calls: Iterable[_Call]) -> list[_Call]:
     """The calls with those of their causes that wait in another call taken out, and which call holds each one up."""
     found = {call.number: call for call in calls}
-    waits_in: dict[int, list[int]] = defaultdict(list)
+    waits_in = _waits_in(found)
+    held_by: dict[int, dict[int, int]] = {}
     for number, call in sorted(found.items()):
-        for rank in call.waiting:
-            waits_in[rank].append(number)
-    for number, call in list(found.items()):
-        absent = call.ranks if call.kind == MISSING else call.missing
-        held_up = tuple(rank for rank in absent if any(other != number for other in waits_in[rank]))
-        left = tuple(rank for rank in absent if rank not in held_up)
-        if call.kind == MISSING:
-            found[number] = replace(call, held_up=held_up, ranks=left)
-        elif held_up:
-            found[number] = replace(call, held_up=held_up, missing=left)
-    causes = {number: _cause_of(call, found, waits_in) for number, call in found.items()}
-    for number in sorted(found):
-        if causes[number] is not None and (crossed := _circle(number, causes)):
-            first, *others = sorted(crossed)
-            ranks = tuple(sorted({rank for one in crossed for rank in found[one].waiting}))
-            found[first] = replace(found[first], kind=CROSSED, ranks=ranks)
-            causes[first] = None
-            causes |= dict.fromkeys(others, first)
-    return [replace(call, cause=causes[number]) for number, call in found.items()]
+        found[number] = _without_held_up(call, waits_in)
+        held_by[number] = {} if found[number].is_own_cause else _held_by(found[number], found, waits_in)
+    causes = {number: next(iter(held.values()), None) for number, held in held_by.items()}
+    for circle in circles({number: {*held.values()} for number, held in held_by.items()}):
+        first, *others = circle
+        links = [(rank, other) for one in circle for rank, other in held_by[one].items()]
+        ranks = tuple(sorted({rank for rank, other in links if other in circle}))
+        found[first] = replace(found[first], kind=CROSSED, ranks=ranks)
+        causes |= {first: None, **dict.fromkeys(others, first)}
+    kept = {number for number, call in found.items() if not call.is_likely}
+    for number in sorted(kept):
+        at = causes[number]
+        while at is not None and at not in kept:
+            kept.add(at)
+            at = causes[at]
+    return [replace(call, cause=causes[number]) for number, call in found.items() if number in kept]
 
 
-def _cause_of(call: _Call, calls: Mapping[int, _Call], waits_in: Mapping[int, Sequence[int]]) -> int | None:
-    """The call that holds another one up: one in which a rank waits that should be in it, or without anybody missing,
-    one in which its own members wait for another rank."""
-    if call.kind == MISSING and not call.ranks:
-        return next(other for rank in call.held_up for other in waits_in[rank] if other != call.number)
-    if call.kind == UNFINISHED:
-        others = sorted({other for rank in call.waiting for other in waits_in.get(rank, ())} - {call.number})
-        return next((other for other in others if calls[other].kind != UNFINISHED), None)
-    return None
+def _waits_in(calls: Mapping[int, _Call]) -> dict[int, int]:
+    """The call in which each rank waits: the first that it made of those that its device has begun, else the first."""
+    found: dict[int, tuple[bool, bool, int, int]] = {}
+    for number, call in sorted(calls.items()):
+        for rank, row in call.inside.items():
+            since_ns = row["since_ns"]
+            place = (row["has_started"] is False, since_ns is None, since_ns or 0, number)
+            found[rank] = min(place, found.get(rank, place))
+    return {rank: place[-1] for rank, place in found.items()}
 
 
-def _circle(start: int, causes: Mapping[int, int | None]) -> list[int]:
-    """The calls that hold each other up in a circle through `start`; none if it leads to a cause."""
-    path: list[int] = []
-    at: int | None = start
-    while at is not None and at not in path:
-        path.append(at)
-        at = causes[at]
-    return path if at == start else []
+def _without_held_up(call: _Call, waits_in: Mapping[int, int]) -> _Call:
+    """A call whose causes are only those of its members that do not wait in another call."""
+
+    def split(ranks: Iterable[int]) -> list[tuple[int, ...]]:
+        elsewhere = {rank for rank in ranks if waits_in.get(rank, call.number) != call.number}
+        return [tuple(sorted(elsewhere)), tuple(rank for rank in ranks if rank not in elsewhere)]
+
+    if call.kind == MISSING:
+        held_up, ranks = split(call.ranks)
+        return replace(call, held_up=held_up, ranks=ranks)
+    if call.kind == UNFINISHED and (
+        behind := [one for one in call.waiting if call.inside[one]["has_started"] is False]
+    ):
+        held_up, ranks = split(behind)
+        waiting = tuple(rank for rank in call.waiting if rank not in behind)
+        kind = NOT_STARTED if ranks else UNFINISHED
+        return replace(call, kind=kind, held_up=held_up, ranks=ranks, waiting=waiting)
+    held_up, missing = split(call.missing)
+    return replace(call, held_up=held_up, missing=missing)
+
+
+def _held_by(call: _Call, calls: Mapping[int, _Call], waits_in: Mapping[int, int]) -> dict[int, int]:
+    """The calls that hold up a call without a cause of its own, by the rank that waits in them."""
+    held = {rank: waits_in[rank] for rank in call.held_up}
+    if call.kind != UNFINISHED:
+        return held
+    unclear = [rank for rank in call.waiting if call.inside[rank]["has_started"] is None]
+    others = {rank: waits_in[rank] for rank in unclear if calls[waits_in[rank]].kind != UNFINISHED}
+    return held | {rank: other for rank, other in others.items() if other != call.number}

@@ -37,6 +37,14 @@ COLUMNS = columns(
     Column("own_group_name", "string", "Group of that call.", importance=20),
     Column("own_sequence", "int64", "Sequence number of that call.", importance=21),
     Column("own_is_done", "bool", "Whether it has left that call.", importance=22),
+    Column(
+        "has_started",
+        "bool",
+        "Whether its device has begun this call; false if work in front of it still runs there, null if not recorded.",
+        importance=23,
+    ),
+    Column("is_inside", "bool", "Whether it waits in this call, or in a later one of the group.", importance=0),
+    Column("ended_ns", "int64", "When it was seen to have left this call.", moment=True, importance=0),
     Column("next_operation", "string", "What it called next in the group; null if nothing.", importance=10),
     Column("next_is_done", "bool", "Whether it has left that one.", importance=0),
     Column("size_bytes", "int64", "Bytes that it gives to the call; null if it is missing."),
@@ -51,7 +59,8 @@ COLUMNS = columns(
 
 _ROW_COLUMNS = (
     *("rank", "record", "group", "group_name", "sequence", "operation", "backend", "peer", "is_done", "element_type"),
-    *("input_elements", "output_elements", "size_bytes", "created_ns", "timeout_ns", "stack"),
+    *("input_elements", "output_elements", "size_bytes", "created_ns", "completed_ns", "timeout_ns", "stack"),
+    "has_started",
 )
 
 
@@ -71,7 +80,7 @@ def unfinished_calls(
     """
     known = _Known(recorded_positions, groups, ranks)
     wanted = {key: sequences for key in known.groups if (sequences := known.candidates(key))}
-    calls = RECORDED_CALLS.or_empty(recorded_calls)
+    calls = _with_starts(RECORDED_CALLS.or_empty(recorded_calls), recorded_positions)
     rows = _rows_of(calls, wanted)
     found: list[dict[str, Any]] = []
     for key, sequences in wanted.items():
@@ -146,6 +155,31 @@ class _Known:
         return Position(first, last, self.is_whole[rank])
 
 
+def _with_starts(calls: pl.LazyFrame, positions: pl.DataFrame) -> pl.LazyFrame:
+    """The calls with whether the device has begun them.
+
+    That a call is only scheduled means nothing on ranks that record no starts (gloo, or NCCL without timing), nor where
+    an open call may have been overwritten. Of a batch only the entry behind its parts is watched.
+    """
+    seen = (pl.col("state") == "started").fill_null(value=False) | pl.col("started_ns").is_not_null()
+    oldest_is_done = pl.col("is_done").sort_by("record").first()
+    whole = positions.group_by("rank").agg(is_whole=~pl.col("is_overwritten").any())
+    tells = calls.group_by("rank").agg(oldest_is_done=oldest_is_done).join(whole.lazy(), on="rank")
+    tells = tells.select("rank", keeps_open=pl.col("is_whole") | pl.col("oldest_is_done"))
+    starts = calls.group_by("rank", "backend").agg(records_starts=seen.any())
+    batch = ("rank", "group", "is_point_to_point", "sequence")
+    of_batch = calls.filter(~pl.col("is_done")).group_by(batch).agg(batch_seen=seen.any())
+    has_begun = seen | pl.col("is_done") | (pl.col("batch_seen") & pl.col("sequence").is_not_null())
+    is_known = pl.col("records_starts") & pl.col("keeps_open") & (pl.col("state") == "scheduled")
+    has_started = pl.when(has_begun).then(True).when(is_known).then(False)
+    return (
+        calls.join(of_batch, on=batch, how="left")
+        .join(starts, on=["rank", "backend"], how="left", nulls_equal=True)
+        .join(tells, on="rank", how="left")
+        .with_columns(has_started=has_started)
+    )
+
+
 def _rows_of(calls: pl.LazyFrame, wanted: Mapping[str, list[int]]) -> dict[tuple[str, int], dict[int, Row]]:
     """The rows of some collectives and of those behind them, by group and sequence number, then rank."""
     pairs = {
@@ -181,6 +215,7 @@ def _members_of(
             "rank": rank,
             "role": role,
             **own,
+            "is_inside": (known.groups[group].get(rank) or {}).get("open_sequence") is not None,
             "next_operation": after[rank]["operation"] if rank in after else None,
             "next_is_done": after[rank]["is_done"] if rank in after else None,
         }
@@ -191,26 +226,34 @@ def _pair(row: Row, other: Row | None, known: _Known) -> Iterator[dict[str, Any]
     peer = row["peer"]
     common = {name: row[name] for name in ("group", "group_name", "sequence", "operation", "backend")}
     common |= {"is_point_to_point": True, "members_known": True}
-    yield {**common, "rank": row["rank"], "role": "waits", **_own(row)}
+    role: Role = "waits"
     if other is not None:
-        role: Role = "waits"
         if other["element_type"] != row["element_type"]:
             role = "other type"
         elif other["input_elements"] != row["input_elements"]:
             role = "other size"
-        yield {**common, "rank": peer, "role": role, **_own(other)}
+    yield {**common, "rank": row["rank"], "role": role, "is_inside": True, **_own(row)}
+    if other is not None:  # which of the two is wrong is unknown
+        yield {**common, "rank": peer, "role": role, "is_inside": True, **_own(other)}
         return
     role = (
         "no dump" if peer not in known.is_whole else "missing" if known.covers(peer, row["created_ns"]) else "unknown"
     )
-    yield {**common, "rank": peer, "role": role, **(_last(known, peer) if role == "missing" else {})}
+    last = _last(known, peer) if role == "missing" else {}
+    yield {**common, "rank": peer, "role": role, "is_inside": False, **last}
 
 
 def _own(row: Row) -> dict[str, Any]:
     """What a rank called."""
-    same = {name: row[name] for name in ("size_bytes", "element_type", "timeout_ns")}
+    same = {name: row[name] for name in ("size_bytes", "element_type", "timeout_ns", "has_started")}
     about = {f"own_{name}": row[name] for name in ("operation", "group_name", "sequence", "is_done")}
-    return {**same, **about, "since_ns": row["created_ns"], "stack_number": row["stack"]}
+    return {
+        **same,
+        **about,
+        "since_ns": row["created_ns"],
+        "ended_ns": row["completed_ns"],
+        "stack_number": row["stack"],
+    }
 
 
 def _last(known: _Known, rank: int) -> dict[str, Any]:
