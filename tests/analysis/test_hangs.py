@@ -325,7 +325,7 @@ def test_a_device_that_does_not_come_to_a_call_is_named(tmp_path: Path) -> None:
 
     assert found(tmp_path / "all kept") == [("not started", "2", "0, 1, 3", "all_reduce", 4, None)]
     (finding,) = advise(open_run(tmp_path / "all kept"), strict=True)
-    assert finding.ranks == [2] and "device of rank 2 did not begin" in worded(finding).summary
+    assert finding.ranks == [2] and "Rank 2 queued, but did not begin, the call all_reduce 4" in worded(finding).summary
     assert causes(tmp_path / "overwritten") == [("unfinished", None, "default_pg")]
 
 

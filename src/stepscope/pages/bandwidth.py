@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from stepscope.pages.base import Page, Section
 from stepscope.pages.instead import CALLS, recorded_by
 from stepscope.pages.job import groups
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stepscope.run import Run
+
+
+def _all_groups(run: Run, found: pl.DataFrame) -> Iterable[str]:
+    if found.height and len(run.ranks) < len(run.whole.ranks):
+        yield "Bandwidth is of all ranks of a group, and all groups are listed, also those without the chosen ranks."
+
 
 PAGE = Page(
     "bandwidth",
     "Show algorithm and bus bandwidth of collectives by group, operation and size, and how even all-to-all calls are.",
     [
-        Section("bus_bandwidth", "Bandwidth of collectives", derived=groups),
+        Section("bus_bandwidth", "Bandwidth of collectives", derived=groups, notes=_all_groups),
         Section("uneven_splits", "All-to-all calls, the least even first", derived=groups, rows=10),
         Section("split_pairs", "What each rank sends to each other one", derived=groups, rows=10),
     ],

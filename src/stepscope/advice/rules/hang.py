@@ -97,7 +97,7 @@ MESSAGES = {
     "other size": Message(
         summary=Text(
             "{ranks:Ranks} {ranks:one gives|give} {odd:one another size|different sizes} to ",
-            "{ranks:ranks} 传入的大小不同：",
+            "{ranks:ranks} 传入的大小{odd:one 与其他 rank 不同|互不相同}：",
         )
         + _CALL
         + Text("[ ({own_bytes:size}, others {bytes:size})]", "[（{own_bytes:size}，其他 rank 为 {bytes:size}）]")
@@ -136,22 +136,19 @@ MESSAGES = {
         ),
     ),
     "not started": Message(
-        summary=Text(
-            "The {ranks:one device|devices} of {ranks:ranks} did not begin the call ", "{ranks:ranks} 的设备没有开始 "
-        )
+        summary=Text("{ranks:Ranks} queued, but did not begin, the call ", "{ranks:ranks} 已提交但没有开始 ")
         + _CALL
         + _WAIT,
         cause=Text(
-            "{ranks:Ranks} made the call[ in {place}], but earlier work of {ranks:one its device|their devices} has "
-            "not ended, and no other open call between ranks is known to hold {ranks:one it|them} up.",
-            "{ranks:ranks} 已发起该调用[（{place}）]，但其设备上先前的工作没有结束，"
-            "且未发现有其他未完成的通信调用使其等待。",
+            "Work that {ranks:ranks} queued earlier than the call[ in {place}] has not ended, and no other open call "
+            "between ranks is known to hold it up.",
+            "{ranks:ranks} 在该调用[（{place}）]之前提交的工作没有结束，且未发现有其他未完成的通信调用使其等待。",
         )
         + _ALSO,
         action=Text(
-            "See what the {ranks:one device|devices} of {ranks:ranks} {ranks:one does|do} now: a kernel or copy in "
-            "front of the call that does not end, or far more work than on the other ranks.",
-            "查看 {ranks:ranks} 的设备当前在执行什么：该调用之前的核函数或拷贝没有结束，或其工作量远多于其他 rank。",
+            "See what {ranks:ranks} {ranks:one works|work} on now: computing or a copy in front of the call that does "
+            "not end, or far more work than the other ranks have.",
+            "查看 {ranks:ranks} 当前在执行什么：该调用之前的计算或拷贝没有结束，或其工作量远多于其他 rank。",
         ),
     ),
     "no dump": Message(
