@@ -9,7 +9,7 @@ from typing import Any
 from stepscope import report
 from stepscope.analysis import ANALYSES
 from stepscope.pages.job import PAGE as JOB
-from stepscope.tables import Column
+from stepscope.tables import RANKS, Column
 
 PAGE = Path(report.__file__).with_name("analysis.schema.json")
 
@@ -22,6 +22,7 @@ LINE = 110
 def page(text: str) -> str:
     """The schema with the sections of answers as their analyses declare them."""
     schema = json.loads(text)
+    schema["properties"]["ranks"] = {"type": "array", "items": rows(RANKS.columns)}
     for section in JOB.sections:
         items = rows(ANALYSES[section.question].columns)
         schema["properties"][section.key] = {"type": "array", "items": items}
