@@ -218,7 +218,15 @@ def with_short_kernels(rank: int) -> dict[str, pl.DataFrame]:
     return {"kernels": TABLES["kernels"].frame(**rows, kind=["compute"] * 3, name=["add", "add", "mm"])}
 
 
+def with_totals(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank whose operators are totals with stated FLOPs; those of the last one are not stated."""
+    rows = {"unit": ["AI_CORE"], "level": ["operator"], "name": ["MatMul-op2"], "full_name": ["Default/MatMul-op2"]}
+    flops = [None if rank == 2 else 2e9 + rank]
+    return {"operator_totals": TABLES["operator_totals"].frame(**rows, count=[4], total_ns=[MS], cube_flops=flops)}
+
+
 RUNS = {
+    "totals": Run.from_frames({rank: with_totals(rank) for rank in range(3)}),
     "pipeline": Pipeline(stages=2, micro_batches=2, copies=2).run(),
     "short kernels": Run.from_frames({rank: with_short_kernels(rank) for rank in range(3)}),
     "dumps": Run.from_frames({rank: dumped(rank) for rank in range(3)}),
