@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -272,3 +273,27 @@ def test_a_command_like_kubectl_cp(tmp_path: Path, capfd) -> None:
         "command terminated with exit code 2"
     )
     assert "its command has {sorce}, which stands for nothing. Did you mean {source}?" in misspelt["hosts"][0]["reason"]
+
+
+def test_addresses_in_names_of_directories_become_ids(tmp_path: Path, capfd) -> None:
+    for name in ("10.0.0.7/profiler", "node-b/profiler", "run_10-0-0-7/x", "10.0.0.77/x"):
+        (tmp_path / "share" / name).mkdir(parents=True)
+        (tmp_path / "share" / name / "framework_raw_0.csv").write_text(name)
+    hosts = [
+        {"name": "node-b", "server_id": "10.0.0.8", "path": str(tmp_path / "share")},
+        {"name": "10.0.0.7", "path": str(tmp_path / "none")},
+    ]
+
+    collected(capfd, hosts, tmp_path, "--source", "*", code=3)
+
+    assert sorted(content(tmp_path / "run")) == [
+        "1/1/profiler/framework_raw_0.csv",
+        "1/2/profiler/framework_raw_0.csv",
+        "10.0.0.77/x/framework_raw_0.csv",
+        "host_ips_mapping.txt",
+        "run_2/x/framework_raw_0.csv",
+    ]
+    own = [file for file in (tmp_path / "run/.stepscope-collect").rglob("*") if file.is_file()]
+    assert own
+    assert not [file for file in own if re.search(rb"10.0.0.7(?!7)|node-b", file.read_bytes())]
+    assert (tmp_path / "run/host_ips_mapping.txt").read_text() == "10.0.0.8 1\n10.0.0.7 2\nnode-b 1\n"

@@ -205,7 +205,8 @@ class _Collection:
             await self._for_all(self.hosts, self._reach)
             layout = self._layout()
             listings = {number: reached.listing for number, reached in self.reached.items()}
-            plans = plan_all(listings, layout, {number: one.own_names for number, one in self.reached.items()})
+            names = {number: host.names for number, host in self.hosts.items()}
+            plans = plan_all(listings, layout, names | {number: one.own_names for number, one in self.reached.items()})
             self._note_names(plans)
             self._write_table()
             files = [file for made in plans.values() for file, _ in made.targets]

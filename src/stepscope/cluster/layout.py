@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from stepscope.cluster.listing import Listing, Notes, Wanted
-from stepscope.cluster.names import anonymous, host_in
+from stepscope.cluster.names import HostNames, anonymous, host_in
 from stepscope.sources.classic.files import kind_of
 from stepscope.sources.classic.legacy import FOLDER
 
@@ -80,13 +80,36 @@ def plan_all(
         own_names: Names of each host; where a profiler put one into the name of a directory, the id takes its place.
     """
     taken: dict[Names, tuple[int, Wanted]] = {}
-    plans = {host: _plan(listings[host], host, layout, own_names[host], taken) for host in sorted(listings)}
+    hosts = HostNames(own_names)
+    replaced: dict[str, int] = {}
+    plans: dict[int, Plan] = {}
+    for host in sorted(listings):
+        listing = _without_hosts(listings[host], host, hosts, replaced)
+        plans[host] = _plan(listing, host, layout, own_names[host], taken)
+    for name, host in replaced.items():
+        if host in plans:
+            plans[host].replaced_names.add(name)
     seen: dict[frozenset[tuple[Names, int, int]], int] = {}
     for host, made in plans.items():
         facts = frozenset((file.names, file.size, file.changed_ns // _SECOND) for file in listings[host].files)
         twin = seen.setdefault(facts, host)
         made.twin = None if twin == host else twin
     return plans
+
+
+def _without_hosts(listing: Listing, host: int, hosts: HostNames, replaced: dict[str, int]) -> Listing:
+    """A listing with ids in the place of names of hosts; these are added to `replaced`."""
+    known: dict[str, str] = {}
+    files: list[Wanted] = []
+    for file in listing.files:
+        for name in file.names:
+            if name not in known:
+                known[name], found = hosts.without(name, host)
+                replaced |= found
+        match, below = (tuple(known[name] for name in names) for names in (file.match, file.below))
+        changed = (match, below) != (file.match, file.below)
+        files.append(replace(file, match=match, below=below) if changed else file)
+    return replace(listing, files=files)
 
 
 def _plan(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 LONGEST_BYTES = 255
 """What file systems take as one name."""
@@ -31,6 +32,63 @@ def problem_of(name: str) -> str | None:
     if len(name.encode("utf-8", "surrogateescape")) > LONGEST_BYTES:
         return "is too long"
     return None
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an IP address.
+
+    Examples:
+        >>> is_address("10.0.0.1"), is_address("fd00::1"), is_address("node-a")
+        (True, True, False)
+    """
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+class HostNames:
+    """Finds hosts in the names of directories and files that users chose, and puts their ids there.
+
+    An address counts anywhere in a name, also written with dashes, of whichever host it is; another name only as a
+    whole, of the host itself: a host may have a name that means something else in part of another one.
+
+    Args:
+        names: Names of each host, by its id.
+    """
+
+    def __init__(self, names: Mapping[int, Collection[str]]) -> None:
+        self._names = {host: frozenset(name for name in own if not name.isdecimal()) for host, own in names.items()}
+        self._hosts: dict[str, int] = {}
+        for host, own in sorted(names.items()):
+            for name in own:
+                if is_address(name):
+                    self._hosts.setdefault(_plain(name), host)
+        every = sorted(self._hosts, key=lambda one: (-len(one), one))
+        pattern = "|".join(_DIVIDERS.sub("[.:_-]", one) for one in every)
+        self._address = re.compile(rf"(?<![\d.:])(?:{pattern})(?![\d:]|\.\d)", re.IGNORECASE) if every else None
+
+    def without(self, name: str, host: int) -> tuple[str, dict[str, int]]:
+        """A name of a host's file with ids in the place of hosts, and what was replaced, with the host it is of."""
+        if name in self._names.get(host, ()):
+            return str(host), {name: host}
+        found: dict[str, int] = {}
+        if self._address is None:
+            return name, found
+
+        def as_id(match: re.Match[str]) -> str:
+            found[match[0]] = self._hosts[_plain(match[0])]
+            return str(found[match[0]])
+
+        return self._address.sub(as_id, name), found
+
+
+_DIVIDERS = re.compile(r"[.:_-]")
+
+
+def _plain(address: str) -> str:
+    return _DIVIDERS.sub(".", address.lower())
 
 
 def host_in(name: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import msgspec
 
 from stepscope.cluster.layout import Seats
+from stepscope.cluster.names import is_address
 from stepscope.json_files import SMALL_BYTES, read_object
 from stepscope.json_values import as_index
 
@@ -84,14 +84,6 @@ def anonymous_table(table: Mapping[str, Any], ids: Mapping[str, int]) -> bytes:
     def text(value: str, host: str, device: str) -> str:
         here = f"{host}-{device}" if device and host != UNKNOWN else host
         without = value if names is None else names.sub(lambda match: known[match[0]], value)
-        return _ADDRESS.sub(lambda match: here if _is_address(match[0]) else match[0], without)
+        return _ADDRESS.sub(lambda match: here if is_address(match[0]) else match[0], without)
 
     return msgspec.json.format(msgspec.json.encode(cleaned(dict(table), UNKNOWN, "")), indent=1) + b"\n"
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
