@@ -173,3 +173,24 @@ def test_a_rank_table_beside_recordings_is_no_unread_file(tmp_path: Path) -> Non
         shutil.copy(trace, tmp_path)
 
     assert [issue.file for issue in open_run(tmp_path).unread] == []
+
+
+@pytest.mark.parametrize("words", [[], ["--summaries"]])
+def test_recordings_of_a_collected_host_have_its_id_as_their_host(tmp_path: Path, capfd, words: list[str]) -> None:
+    for number, host in enumerate(("node-a", "node-b")):
+        trace = {"distributedInfo": {"rank": number, "world_size": 2}, "hostname": host, "traceEvents": [EVENT]}
+        folder = tmp_path / host / "run"
+        folder.mkdir(parents=True)
+        (folder / f"rank-{number}.1.pt.trace.json").write_text(json.dumps(trace))
+    hosts = [
+        {"name": f"10.0.0.{number}", "path": str(tmp_path / name)} for number, name in ((1, "node-a"), (2, "node-b"))
+    ]
+    (tmp_path / "hosts.json").write_text(json.dumps({"hosts": hosts}))
+    call = ["collect", "--hosts", tmp_path / "hosts.json", "--source", "run", "-o", tmp_path / "out", "--keep-gb", 0]
+
+    assert main([*map(str, call), *words]) == 0
+
+    assert [(rank.rank, rank.facts["host"]) for rank in open_run(tmp_path / "out").ranks] == [(0, "1"), (1, "2")]
+
+
+EVENT = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 10, "dur": 5}

@@ -20,9 +20,8 @@ from typing import TypeVar
 import msgspec
 
 from stepscope.errors import StepscopeError
+from stepscope.sources.collected import ABOUT, OWN
 
-OWN = ".stepscope-collect"
-"""Our own folder in the directory; a leading dot keeps readers out."""
 MAPPING = "host_ips_mapping.txt"
 _BESIDE = (OWN, MAPPING)
 """What an attempt leaves of which nothing arrived; another one may start where it did."""
@@ -77,7 +76,7 @@ class Landing:
 
     def _prepare(self, resume: bool) -> None:
         directory = self.directory
-        made_here = (directory / OWN / "about.json").is_file()
+        made_here = (directory / OWN / ABOUT).is_file()
         if made_here and not resume and any(each.name not in _BESIDE for each in directory.iterdir()):
             raise StepscopeError(f"{directory}: holds what was collected before. Pass --resume to go on with it")
         if not made_here and directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
@@ -94,10 +93,10 @@ class Landing:
             raise StepscopeError(f"{directory}: another `stepscope collect` is at work on it. Wait for it") from None
         for left in (directory / OWN).glob("quarantine-*"):  # by a call that was killed
             shutil.rmtree(left, ignore_errors=True)
-        about = _decoded(self._read(self._own, "about.json"), About)
+        about = _decoded(self._read(self._own, ABOUT), About)
         self.layout = "" if about is None else about.layout
         if about is None:
-            self._replace("about.json", msgspec.json.encode(About()))
+            self._replace(ABOUT, msgspec.json.encode(About()))
 
     def close(self) -> None:
         """Let other processes at it."""
@@ -107,7 +106,7 @@ class Landing:
     def decide(self, layout: str) -> None:
         """Note the layout, which stays for the next time."""
         self.layout = layout
-        self._replace("about.json", msgspec.json.encode(About(layout=layout)))
+        self._replace(ABOUT, msgspec.json.encode(About(layout=layout)))
 
     def reserve(self, size: int, free_bytes: int) -> bool:
         """Reserve room on the disk for what comes of any host; False if less than `free_bytes` would stay free."""

@@ -14,6 +14,7 @@ from stepscope._version import __version__
 from stepscope.errors import UnreadableInput
 from stepscope.plugins import FAILURES
 from stepscope.sources.base import Input, Sink, Source
+from stepscope.sources.collected import as_collected
 from stepscope.sources.discover import internal_error, unread, unreadable
 from stepscope.sources.native.library import Refused
 from stepscope.sources.native.parquet import write_packed
@@ -73,7 +74,7 @@ def read_into_store(
                 files=[str(file) for file in task.item.files],
                 input_bytes=task.input_bytes,
                 tables=tables,
-                facts=sink.facts,
+                facts=as_collected(task.item.path, sink.facts),
                 created_ns=time.time_ns(),
                 size_bytes=sum(part.size for table in tables.values() for part in table.parts),
             )
@@ -100,7 +101,8 @@ def read_into_memory(task: ReadTask, workers: int, advance: Callable[[int], None
     try:
         if problem := _read(task, sink):
             return problem
-        return MemoryRecording(task.source.name, task.item.path, task.item.files, sink.facts, sink.close())
+        facts = as_collected(task.item.path, sink.facts)
+        return MemoryRecording(task.source.name, task.item.path, task.item.files, facts, sink.close())
     finally:
         sink.discard()
 
