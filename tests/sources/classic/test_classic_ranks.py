@@ -39,6 +39,7 @@ def test_profiler_info_tells_version_mode_and_sizes_of_the_job(tmp_path: Path) -
         "framework_version": "2.3.1",
         "mode": "graph",
         "format": "classic",
+        "takes_functions": False,
         "parallelism": '{"parallel_mode": "data_parallel", "stage_num": 2}',
     }
     assert issues == []
@@ -103,7 +104,7 @@ def test_a_damaged_profiler_info_costs_only_what_it_says(tmp_path: Path, text: b
     known, issues = facts(tmp_path, {INFO: text, "flops_0.txt": ""})
 
     named = {"rank": 0, "rank_origin": "file name", "device_kind": "npu"}
-    assert known == named | {"framework": "mindspore", "format": "classic"}
+    assert known == named | {"framework": "mindspore", "format": "classic", "takes_functions": False}
     assert issues == [("error", INFO)]
 
 

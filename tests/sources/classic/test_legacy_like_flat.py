@@ -18,7 +18,10 @@ ONLY_FLAT = {
 """Questions that only the flat directory answers, and the files that it has for them."""
 
 DIFFERENT_FILES = {
-    **dict.fromkeys(("cluster_advice", "rank_means", "rank_steps"), "only the flat directory has cluster_analyse"),
+    **dict.fromkeys(
+        ("cluster_advice", "differing_sources", "rank_means", "rank_steps"),
+        "only the flat directory has cluster_analyse",
+    ),
     **dict.fromkeys(("operator_utilization", "rank_flops"), "as model_flops"),
     "flop_tree": "only the flat directory has flops_scope",
     "model_flops": "flops_summary has cube and vector with the peak, or their sum with the utilization",
