@@ -146,3 +146,70 @@ def test_a_single_rank_is_compared_with_those_all_of_whose_kernels_it_runs() -> 
     # All alike longer is a slow device, some longer may be other sizes.
     assert shared(LAYER, more, factors={1: dict.fromkeys(LAYER, 1.5)}) == [(0, 0), (0, 0)]
     assert shared(LAYER, more, factors={1: {"gemm": 1.5}}) == [(0, 0), (1, 0)]
+
+
+WIDE = Shape(ranks=8, stages=2, layers=2, micro_batches=6, steps=4)
+
+
+def sized(job: Job, factors: dict[int, float]) -> Run:
+    """The job with recorded shapes: as many rows as the kernels of a rank are longer by design."""
+    plain = run_of(job)
+    frames = {}
+    for rank in plain.ranks:
+        tables = {name: rank.table(name).drop("rank", strict=False).collect() for name in rank.rows}
+        shape = f"[[{round(4096 * factors[rank.rank])}, 4096], [4096, 4096]]"
+        tables["operators"] = tables["operators"].with_columns(input_shapes=pl.lit(shape))
+        frames[rank.rank] = tables
+    return Run.from_frames(frames)
+
+
+def shaped(factors: dict[int, float], *slow: Fault) -> Job:
+    def source(shape: Shape):
+        return scaled({rank: Writer(shape, rank).program() for rank in range(shape.ranks)}, factors)
+
+    return Job("shapes", WIDE, list(slow), source=source)
+
+
+BY_STAGE = {rank: 2.0 if rank >= 4 else 1.0 for rank in range(8)}
+
+
+def test_a_stage_with_larger_shapes_does_more_and_is_not_slow() -> None:
+    job = shaped(BY_STAGE)
+    run = sized(job, BY_STAGE)
+    [row] = uneven(run)
+
+    assert run.analyse("slow_ranks").is_empty()
+    assert (row["ranks"], row["stage"], row["only"], row["larger"]) == ("4, 5, 6, 7", 1, False, True)
+    even = shaped(dict.fromkeys(range(8), 1.5))
+    assert row["saving_ns"] == pytest.approx((job.times.total_ns - even.times.total_ns) / WIDE.steps, rel=0.03)
+    [finding] = [one for one in advise(run) if one.rule == "uneven-work"]
+    assert "larger shapes of" in worded(finding).summary and finding.message == "extra_stage"
+
+
+def test_a_slow_card_of_a_stage_with_larger_shapes_is_a_slow_device() -> None:
+    fault = Fault("computing", "rank", (6,), kernels(1.3))
+    job = shaped(BY_STAGE, fault)
+    run = sized(job, BY_STAGE)
+    [slow], [row] = run.analyse("slow_ranks").to_dicts(), uneven(run)
+
+    assert (slow["ranks"], slow["kind"]) == ("6", "computing")
+    assert slow["cost_ns"] == pytest.approx(job.loss_without(fault), rel=0.03)
+    [cause] = run.analyse("slow_rank_causes").to_dicts()
+    assert cause["reason"] == "alike" and cause["factor"] == pytest.approx(1.3, abs=0.02)
+    assert row["ranks"] == "4, 5, 6, 7"
+
+
+def test_a_replica_with_larger_batches_in_all_its_stages_is_found_by_its_shapes() -> None:
+    by_replica = {rank: 1.4 if rank % 4 == 1 else 1.0 for rank in range(8)}
+    run = sized(shaped(by_replica), by_replica)
+
+    assert run.analyse("alike_ranks")["program"].to_list() == [0] * 8
+    assert {rank for text in run.analyse("slow_ranks")["ranks"] for rank in map(int, text.split(", "))} == {1, 5}
+    assert set(run.analyse("slow_rank_causes")["reason"]) == {"shapes"}
+
+
+def test_hosts_are_compared_whatever_the_shapes() -> None:
+    own = sized(shaped(BY_STAGE), BY_STAGE).analyse("own_times")
+
+    assert own.filter(kind="dispatch")["program"].unique().to_list() == [0]
+    assert own.filter(kind="computing")["program"].unique().sort().to_list() == [0, 4]

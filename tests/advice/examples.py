@@ -68,12 +68,14 @@ def pipelines() -> list[dict[str, Any]]:
 
 
 def extra_work() -> pl.DataFrame:
-    """Extra work of a rank, of the last stage and of another one, which runs kernels more often than others."""
+    """Extra work of a rank, of the last stage and of another one, which runs kernels more often
+    than others, and one that runs them on larger shapes."""
     common = {
         "extra_ns": 8 * 10**6,
         "computing_ns": 40 * 10**6,
         "others_ns": 32 * 10**6,
         "steps": 3,
+        "larger": False,
         "step_ns": 50 * 10**6,
     }
     saved = {"saving_ns": 4 * 10**6, "saving_low_ns": 3 * 10**6, "saving_high_ns": 5 * 10**6, "alone_ns": 2 * 10**6}
@@ -82,8 +84,11 @@ def extra_work() -> pl.DataFrame:
         {"stage": None, "last": False, "only": True, "names": ["norm"], "error_ratio": 0.0},
         {"stage": 3, "last": True, "only": True, "names": ["vocabulary", "loss"], "error_ratio": 0.0},
         {"stage": 1, "last": False, "only": False, "names": ["gemm"], "error_ratio": 0.1},
+        {"stage": 0, "last": False, "only": False, "larger": True, "names": ["gemm"], "error_ratio": 0.0},
     ]
-    return pl.DataFrame([{"ranks": ranks, **row, **known} for ranks, row in zip(("0", "6, 7", "3"), rows, strict=True)])
+    return pl.DataFrame(
+        [{"ranks": ranks, **known, **row} for ranks, row in zip(("0", "6, 7", "3", "1"), rows, strict=True)]
+    )
 
 
 def slowed_steps() -> pl.DataFrame:

@@ -170,6 +170,8 @@ from stepscope.analysis.replay.savings import savings as savings
 from stepscope.analysis.replay.slowdown_causes import slowdown_causes as slowdown_causes
 from stepscope.analysis.replay.slowdowns import slowdowns as slowdowns
 from stepscope.analysis.replay.slowdowns import step_slowdowns as step_slowdowns
+from stepscope.analysis.replay.stage_shapes import stage_shapes as stage_shapes
+from stepscope.analysis.replay.stage_shapes import uneven_stages as uneven_stages
 from stepscope.analysis.replay.what_if import what_if as what_if
 from stepscope.analysis.replay.work import work as work
 from stepscope.analysis.replay.work_names import work_names as work_names

@@ -64,13 +64,16 @@ def _alone(summary: Text) -> Message:
 
 _EXTRA = (
     Text(
-        "[, most of it in {names:list}][, most of it in more calls of {more:list}].",
-        "[，主要是 {names:list}][，主要是更多次调用 {more:list}]。",
+        "[, most of it in {names:list}][, most of it in more calls of {more:list}]"
+        "[, most of it in larger shapes of {larger:list}].",
+        "[，主要是 {names:list}][，主要是更多次调用 {more:list}][，主要是更大形状的 {larger:list}]。",
     ),
     Text(
-        "Others do not[ run {names:list}][ run {more:list} as often], and wait: they compute for {others_ns:ms} "
+        "Others do not[ run {names:list}][ run {more:list} as often][ run {larger:list} on such "
+        "shapes], and wait: they compute for {others_ns:ms} "
         "{per:each}, against {computing_ns:ms}. This is more work, not a slow machine.",
-        "其他 rank 不做[{names:list}][这么多次 {more:list}]，只能等待：它们{per:each}计算 {others_ns:ms}，"
+        "其他 rank 不做[{names:list}][这么多次 {more:list}][这样大形状的 {larger:list}]，"
+        "只能等待：它们{per:each}计算 {others_ns:ms}，"
         "而这里为 {computing_ns:ms}。这是工作量更大，而不是机器慢。",
     ),
 )
@@ -231,7 +234,7 @@ class Limits:
     )
 
 
-_EVIDENCE = ("names", "only", "stage", "extra_ns", "computing_ns", "others_ns", "gone_ns", "error_ratio")
+_EVIDENCE = ("names", "only", "larger", "stage", "extra_ns", "computing_ns", "others_ns", "gone_ns", "error_ratio")
 
 
 @rule("uneven-work", MESSAGES, whole_job=True, claim=Claim(Turn.SEEN_LATE, time="computing"))
@@ -286,7 +289,8 @@ def _extra(row: dict[str, Any], per: Per, limits: Limits) -> Finding:
         **row,
         "ranks": ranks,
         "names": names if row["only"] else None,
-        "more": None if row["only"] else names,
+        "more": None if row["only"] or row["larger"] else names,
+        "larger": names if row["larger"] else None,
         "last": row["stage"] if row["last"] else None,
         "error_ratio": abs(row["error_ratio"]) if is_off else None,
     }

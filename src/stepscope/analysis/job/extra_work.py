@@ -37,6 +37,7 @@ COLUMNS = columns(
     Column("last", "bool", "Whether that is the last stage."),
     Column("names", "list[string]", "Kernels that take most of it, longest first.", importance=59),
     Column("only", "bool", "Whether others never run these kernels; else they run them less often."),
+    Column("larger", "bool", "Whether others run these kernels as often, on smaller shapes."),
     Column("extra_ns", "int64", "Extra work in the mean step, on the mean of these ranks.", importance=58),
     Column("computing_ns", "int64", "All that they compute in the mean step."),
     Column("others_ns", "int64", "What the other ranks compute in the mean step, that run mostly the same kernels."),
@@ -155,7 +156,11 @@ def _sets(cells: pl.DataFrame, pieces: pl.DataFrame, steps: int, limits: Limits)
         mine = pieces.filter(pl.col("rank").is_in(row["ranks"]))
         named = (
             mine.group_by("name")
-            .agg(length=pl.col("duration_ns").sum(), is_only=pl.col("is_only").all())
+            .agg(
+                length=(pl.col("duration_ns") * pl.col("extra_ratio")).sum(),
+                is_only=pl.col("is_only").all(),
+                is_larger=pl.col("is_larger").all(),
+            )
             .sort(-pl.col("length"), "name")
         )
         share = pl.col("length").cum_sum() - pl.col("length") < limits.named_ratio * pl.col("length").sum()
@@ -166,6 +171,7 @@ def _sets(cells: pl.DataFrame, pieces: pl.DataFrame, steps: int, limits: Limits)
                 **row,
                 "names": named["name"].to_list(),
                 "only": bool(named["is_only"].all()),
+                "larger": bool(named["is_larger"].all()),
                 "others_ns": round(mean / steps) if isinstance(mean, float) else 0,
             }
         )
@@ -188,7 +194,7 @@ class _Even:
         self._graph, self._lag_ns = graph, lag_ns
         is_own = (pl.col("kind") == "computing") & (pl.col("lane") != HOST) & pl.col("step").is_not_null()
         nodes = graph.nodes.select(*_CELL, "work", "name", length=durations, is_own=is_own.fill_null(False))
-        known = pieces.select("rank", "work", "is_spread")
+        known = pieces.select("rank", "work", "is_spread", "extra_ratio")
         marked = nodes.join(known, on=["rank", "work"], how="left", maintain_order="left")
         here = pl.col("is_own") & pl.col("is_spread").is_not_null()
         self._nodes = marked.select(*_CELL, "length", "is_own", extra=_extra(marked.with_columns(here=here)))
@@ -231,10 +237,15 @@ def _extra(nodes: pl.DataFrame) -> pl.Series:
     kernel are extra, the same share of each.
 
     Args:
-        nodes: `rank`, `step`, `name`, `length`, `here` (whether it is extra) and `is_spread` (null if not).
+        nodes: `rank`, `step`, `name`, `length`, `here` (whether it is extra), and, null if not, `is_spread` and
+            `extra_ratio`.
     """
     among = ["rank", "step", "name"]
-    spread = nodes.filter(pl.col("here") & pl.col("is_spread")).group_by(among).agg(of=pl.col("length").sum())
+    spread = (
+        nodes.filter(pl.col("here") & pl.col("is_spread"))
+        .group_by(among)
+        .agg(of=(pl.col("length") * pl.col("extra_ratio")).sum())
+    )
     if spread.is_empty():
         return nodes.select(extra=pl.when("here").then("length").otherwise(0).cast(pl.Float64))["extra"]
     every = (

@@ -128,6 +128,7 @@ def slow_rank_causes(
     counter_steps: pl.DataFrame | None,
     extra_pieces: pl.DataFrame | None = None,
     expert_load: pl.DataFrame | None = None,
+    stage_shapes: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Find what the recording shows as the reason of each row of `slow_ranks`, compared with the ranks that are not.
 
@@ -144,7 +145,13 @@ def slow_rank_causes(
     if kernel_classes is not None and extra_pieces is not None:
         kernel_classes = _without_extra(kernel_classes, extra_pieces)
     by_kind = {
-        kind: _reasons(kind, sorted(rows["together"].explode().unique()), kernel_classes, calls_if_slow, counter_steps)
+        kind: _reasons(
+            kind,
+            sorted(rows["together"].explode().unique()),
+            _of_shapes(kernel_classes, stage_shapes),
+            calls_if_slow,
+            counter_steps,
+        )
         for (kind,), rows in slow_kinds.partition_by("kind", as_dict=True, maintain_order=True).items()
     }
     for rank, kind, excess, ratio in slow_kinds.select("rank", "kind", "excess_ns", "slow_ratio").iter_rows():
@@ -160,6 +167,16 @@ def slow_rank_causes(
         if reason["named_ns"] >= EXPLAINS_RATIO * excess or reason["reason"] == "synchronisation":
             found.append((rank, kind, *(reason.get(column.name) for column in COLUMNS[2:])))
     return pl.DataFrame(found, schema=schema_of(COLUMNS), orient="row")
+
+
+def _of_shapes(classes: pl.DataFrame | None, stage_shapes: pl.DataFrame | None) -> list[pl.DataFrame]:
+    """The classes of ranks that are compared: those of pipeline stages with other shapes (`stage_shapes`) apart."""
+    if classes is None:
+        return []
+    if stage_shapes is None:
+        return [classes]
+    marked = classes.join(stage_shapes.select("rank", "shaped"), on="rank", how="left", maintain_order="left")
+    return [part.drop("shaped") for part in marked.partition_by("shaped", maintain_order=True)]
 
 
 def _without_extra(classes: pl.DataFrame, extra: pl.DataFrame) -> pl.DataFrame:
@@ -202,14 +219,15 @@ Reasons = dict[int, dict[str, Any]]
 def _reasons(
     kind: str,
     slow: list[int],
-    kernels: pl.DataFrame | None,
+    kernels: list[pl.DataFrame],
     calls: pl.DataFrame | None,
     counters: pl.DataFrame | None,
 ) -> Reasons:
     """The reason of each rank that is slow at a kind of work, as columns of the answer."""
     if kind in _OF_KERNELS:
         clocks = {of_memory: _clocks(counters, slow, of_memory=of_memory) for of_memory in (False, True)}
-        return {} if kernels is None else _of_kernels(kernels, "compute" if kind == "computing" else kind, slow, clocks)
+        of = "compute" if kind == "computing" else kind
+        return {rank: row for part in kernels for rank, row in _of_kernels(part, of, slow, clocks).items()}
     if calls is None:
         return {}
     others = [what for what in WHAT if what not in ("communication", "data_loading")]
@@ -234,11 +252,9 @@ def _known(slow: list[int], rows: pl.DataFrame) -> list[int]:
     return slow if set(rows["rank"].unique()) - set(slow) else []
 
 
-def _on_host(kernels: pl.DataFrame | None) -> list[int]:
+def _on_host(kernels: list[pl.DataFrame]) -> list[int]:
     """Ranks that compute on the host, whose operators are computing and no calls."""
-    if kernels is None:
-        return []
-    return kernels.filter(pl.col("on_host"))["rank"].unique().to_list()
+    return [rank for part in kernels for rank in part.filter(pl.col("on_host"))["rank"].unique().to_list()]
 
 
 def _of_kernels(classes: pl.DataFrame, kind: str, slow: Sequence[int], clocks: dict[bool, Reasons]) -> Reasons:

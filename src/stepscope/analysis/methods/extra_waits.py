@@ -38,7 +38,7 @@ def extra_waits(graph: JobGraph, cells: pl.DataFrame, programs: pl.DataFrame) ->
     waits = graph.nodes.select("rank", "step", "own_start_ns").filter(waiting).with_columns(node=waiting.arg_true())
     if waits.is_empty():
         return nobody
-    ranks = programs.select("rank", "program").unique("rank")
+    ranks = programs.group_by("rank").agg(pl.col("program").min())  # that of hosts, if shapes differ
     known = ["program", "step"]
     of_rank = graph.nodes.select("rank", "step").drop_nulls().unique().join(ranks, on="rank")
     counts = waits.drop_nulls("step").group_by("rank", "step").agg(waits=pl.len())

@@ -15,6 +15,7 @@ from stepscope.tables.base import Column
 COLUMNS = columns(
     "rank",
     Column("program", "int32", "Lowest of the ranks that compute and call the same: only these are compared."),
+    Column("launching", "int32", "Lowest of the ranks that do the same as often, whatever the shapes."),
     Column("cluster", "int32", "Lowest of the ranks that run mostly the same kernels, as pipeline stages do."),
     nulls="",
 )
@@ -28,14 +29,16 @@ def alike_ranks(
     kernels: pl.LazyFrame | None = None,
     ranks: pl.LazyFrame | None = None,
     groups: pl.LazyFrame | None = None,
+    stage_shapes: pl.DataFrame | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Sort ranks by what they do: one row per rank, in order.
 
     Ranks run the same program if they compute the same kernels and make the same calls. A rank that is alone in its
-    program is compared with others if it runs all their kernels, however many more it runs itself (`extra_pieces`). Of
-    jobs of which only operations are recorded, ranks of the same pipeline stage are compared, as operations do not show
-    how many layers a stage has.
+    program is compared with others if it runs all their kernels, however many more it runs itself (`extra_pieces`).
+    Pipeline stages that run the same kernels on other shapes (`stage_shapes`) are programs of their own. Of jobs of
+    which only operations are recorded, ranks of the same pipeline stage are compared, as operations do not show how
+    many layers a stage has.
     """
     rows = work.filter(pl.col("step").is_not_null() & ~pl.col("kind").is_in(["communication", "waiting"]))
     computed = rows.filter((pl.col("kind") == "computing") & pl.col("name").is_not_null()).select(
@@ -50,10 +53,14 @@ def alike_ranks(
     if stages is not None and not stages.is_empty():
         apart = found.join(stages, on="rank", how="left", maintain_order="left")
         found = apart.select("rank", program=pl.col("rank").min().over("program", "stage"))
-        return found.with_columns(cluster="program").select(names(COLUMNS))
+        return found.with_columns(launching="program", cluster="program").select(names(COLUMNS))
     middles = computed.group_by("rank", "what").agg(middle_ns=pl.col("length").median())
     counts = median_counts(computed.drop("length")).join(middles, on=["rank", "what"])
-    return shared_kernels(found, counts).select(names(COLUMNS)).sort("rank")
+    shared = shared_kernels(found, counts).with_columns(launching="program")
+    if stage_shapes is not None:
+        apart = shared.join(stage_shapes, on="rank", how="left")
+        shared = apart.with_columns(program=pl.col("rank").min().over("program", "shaped"))
+    return shared.select(names(COLUMNS)).sort("rank")
 
 
 def _stages(kernels: pl.LazyFrame, ranks: pl.LazyFrame, groups: pl.LazyFrame | None) -> pl.DataFrame:

@@ -26,6 +26,10 @@ class Limits:
         0.1, "of the length of a call", "chosen by us: if calls are no longer than on others, none of them stands out"
     )
 
+    larger_ratio: float = limit(
+        0.04, "of what a kernel takes in a stage, beyond other stages", "as `gap_ratio`: healthy devices differ less"
+    )
+
 
 COLUMNS = columns(
     "rank",
@@ -36,6 +40,8 @@ COLUMNS = columns(
     "duration_ns",
     Column("is_only", "bool", "True if typical ranks never run it, false if they run it less often."),
     Column("is_spread", "bool", "True if any other call of this kernel might as well be the extra one."),
+    Column("is_larger", "bool", "True if others run it as often, on smaller shapes."),
+    Column("extra_ratio", "float64", "How much of it is extra: 1, or less if it `is_larger`."),
     Column("compared", "bool", "True if the rank is compared with others by what is left (`alike_ranks`)."),
     nulls="type",
 )
@@ -43,7 +49,11 @@ COLUMNS = columns(
 
 @analysis("job", COLUMNS, whole_job=True)
 def extra_pieces(
-    work: pl.DataFrame, alike_ranks: pl.DataFrame, kernels: pl.LazyFrame | None, limits: Limits = Limits()
+    work: pl.DataFrame,
+    alike_ranks: pl.DataFrame,
+    kernels: pl.LazyFrame | None,
+    stage_shapes: pl.DataFrame | None = None,
+    limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Find the kernels that a rank runs more often than typical ranks of its program, or of those that run mostly the
     same kernels (`alike_ranks`): one row per piece of `work`, in order.
@@ -51,7 +61,8 @@ def extra_pieces(
     If others run the same kernel, but less often, the longest calls count as extra, or some of each length, whichever
     leaves calls as long as those of the others. A rank that runs about as many other kernels less often has other
     kernels instead, e.g. another algorithm, and a kernel on the CPU of a device is a fault: both are none. So is
-    what is not recorded by kernel.
+    what is not recorded by kernel. Of pipeline stages that get larger shapes (`stage_shapes`), the part of each call is
+    extra by which it takes longer than on typical ranks.
     """
     does = work.filter((pl.col("kind") == "computing") & pl.col("name").is_not_null() & pl.col("step").is_not_null())
     several = alike_ranks.filter(pl.len().over("cluster") > 1)
@@ -74,8 +85,11 @@ def extra_pieces(
     if not more.is_empty():
         types = _types(KERNELS.or_empty(kernels), more)
         more = more.join(types, on=["rank", "what"], how="left").filter(~pl.col("on_cpu").fill_null(False))
+    larger = pl.DataFrame(schema=schema_of(COLUMNS))
+    if stage_shapes is not None:
+        larger = _larger(timed.join(more, on=["rank", "what"], how="anti"), several, kernels, stage_shapes, limits)
     if more.is_empty():
-        return pl.DataFrame(schema=schema_of(COLUMNS))
+        return larger
     calls = timed.join(more, on=["rank", "what"]).with_columns(calls=pl.len().over("rank", "what", "step"))
     calls = calls.with_columns(extra=(pl.col("calls").cast(pl.Int64) - pl.col("usual")).clip(lower_bound=0))
     order = pl.struct(-pl.col("duration_ns"), "work").rank("ordinal").over("rank", "what", "step").cast(pl.Int64)
@@ -100,12 +114,37 @@ def extra_pieces(
     )
     picked = calls.join(ways, on=["rank", "what"]).filter(pl.when("is_spread").then(spread).otherwise(longest))
     picked = picked.with_columns(is_spread=pl.col("is_spread") & (pl.col("usual") > 0))
-    return (
-        picked.with_columns(is_only=pl.col("usual") == 0)
-        .rename({"what": "name"})
-        .select(names(COLUMNS))
-        .sort("rank", "work")
+    found = picked.with_columns(is_only=pl.col("usual") == 0, is_larger=pl.lit(value=False), extra_ratio=pl.lit(1.0))
+    rows = pl.concat([found.rename({"what": "name"}).select(names(COLUMNS)), larger], how="vertical_relaxed")
+    return rows.sort("rank", "work")
+
+
+def _larger(
+    timed: pl.DataFrame,
+    ranks: pl.DataFrame,
+    kernels: pl.LazyFrame | None,
+    stage_shapes: pl.DataFrame,
+    limits: Limits,
+) -> pl.DataFrame:
+    """Calls on larger shapes than in other pipeline stages; the rank itself may be slow, so that its stage counts."""
+    rows = timed.join(ranks.join(stage_shapes, on="rank"), on="rank")
+    types = _types(KERNELS.or_empty(kernels), rows.select("what"))
+    rows = rows.join(types, on=["rank", "what"], how="left")
+    rows = rows.filter(pl.coalesce("type", "what").is_in("names"), ~pl.col("on_cpu").fill_null(value=False))
+    steps = timed.group_by("rank").agg(steps=pl.col("step").n_unique())
+    means = rows.group_by("cluster", "shaped", "rank", "what").agg(length=pl.col("duration_ns").sum())
+    means = means.join(steps, on="rank").with_columns(length=pl.col("length") / pl.col("steps"))
+    own = pl.col("length").quantile(0.5, "lower").over("cluster", "shaped", "what")
+    usual = pl.col("own_ns").quantile(0.5, "lower").over("cluster", "what")
+    shares = means.with_columns(own_ns=own).with_columns(extra_ratio=1 - usual / pl.col("own_ns"))
+    most = shares.filter(pl.col("extra_ratio") > limits.larger_ratio).select("rank", "what", "extra_ratio")
+    found = rows.join(most, on=["rank", "what"]).with_columns(
+        is_only=pl.lit(value=False),
+        is_spread=pl.lit(value=True),
+        is_larger=pl.lit(value=True),
+        compared=pl.lit(value=False),
     )
+    return found.rename({"what": "name"}).select(names(COLUMNS)).sort("rank", "work")
 
 
 def _more(counts: pl.DataFrame, ranks: pl.DataFrame, of: str, limits: Limits) -> pl.DataFrame:

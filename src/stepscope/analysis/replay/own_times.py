@@ -59,7 +59,9 @@ def own_times(
     in_phases = (pl.col("kind") == "computing") & pl.col("rank").is_in(_by_phases(rows, operators))
     uneven = pl.col("kind").is_in(ON_HOST) & unseen & ~unseen.all().over("program")
     return (
-        found.join(alike_ranks.select("rank", "program"), on="rank", how="left")
+        found.join(alike_ranks.select("rank", "program", "launching"), on="rank", how="left")
+        # What a host does does not depend on shapes.
+        .with_columns(program=pl.when(pl.col("kind").is_in(ON_HOST)).then("launching").otherwise("program"))
         .filter(~uneven & ~in_phases)
         .select(names(COLUMNS))
         .sort("rank", "step", "kind")
