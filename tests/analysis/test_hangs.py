@@ -121,6 +121,10 @@ def test_two_ranks_that_disagree_are_both_named(tmp_path: Path) -> None:
     write_job(tmp_path, {0: [waits()], 1: [waits("broadcast")]}, {"0": [0, 1]})
 
     assert found(tmp_path) == [("other operation", "0, 1", None, "all_reduce", 1, None)]
+    (finding,) = advise(open_run(tmp_path), strict=True)
+    assert worded(finding).summary.startswith(
+        "Ranks 0-1 called all_reduce and broadcast, not the same, in the place of all_reduce"
+    )
 
 
 def test_calls_in_another_order_are_told_by_what_others_call_next(tmp_path: Path) -> None:

@@ -59,9 +59,12 @@ MESSAGES = {
         ),
     ),
     "other operation": Message(
-        summary=Text("{ranks:Ranks} called {own_operation} where others called ", "其他 rank 调用 ")
+        summary=Text(
+            "{ranks:Ranks} called {operations:list}{odd:one  where others called|, not the same, in the place of} ",
+            "{odd:one 其他 rank 调用|在} ",
+        )
         + _CALL
-        + Text("", " 时，{ranks:ranks} 调用了 {own_operation}")
+        + Text("", " {odd:one 时|处}，{ranks:ranks} 调用了 {operations:list}{odd:one |，互不相同}")
         + _WAIT
         + _MISSING,
         cause=Text(
@@ -257,6 +260,7 @@ def _finding(row: dict[str, Any], members: Sequence[dict[str, Any]], also: int) 
         "own_bytes": about["size_bytes"],
         "bytes": other["size_bytes"],
         "odd": 1 if others else 2,
+        "operations": sorted({one["own_operation"] for one in named_members if one["own_operation"]}),
         "least_bytes": min(sizes, default=None),
         "most_bytes": max(sizes, default=None),
         "unknown": None if row["members_known"] else 1,
