@@ -71,7 +71,7 @@ def test_a_link_belongs_to_both_of_its_ends() -> None:
 
 
 def test_a_group_belongs_to_each_of_its_members() -> None:
-    groups = pl.DataFrame({"group": ["a", "b", "c"], "ranks": ["0, 1", "2, 3", "4, 12"]})
+    groups = pl.DataFrame({"group": ["a", "b", "c"], "ranks": ["0, 1", "2, 3", "4, 12"], "source": [None, 3, None]})
     of_ranks = ANALYSES["slow_groups"].of_ranks
 
     assert of_ranks(groups, [1, 2])["group"].to_list() == ["a", "b"]

@@ -84,7 +84,9 @@ def test_culprits_come_with_their_cost_the_dearest_first() -> None:
     link = finding(
         "slow-link", "slow", 3, rank_a=0, rank_b=1, bandwidth_ratio=0.35, transport="", cost_ns=0, **RATES, **STEADY
     )
-    group = finding("slow-group", "slow", 2, group="dp", ranks="0, 1", slowdown_factor=2.0, cost_ns=0, **STEADY)
+    group = finding(
+        "slow-group", "slow", 2, group="dp", ranks="0, 1", source=None, slowdown_factor=2.0, cost_ns=0, **STEADY
+    )
 
     text = told(COMPUTING, findings=[group, slow_rank(6, 2.5), link, slow_rank(2, 5)])
 
