@@ -25,10 +25,11 @@ def _run(
     kernel: str = "aclnnGroupedMatmul_GroupedMatmul_GroupedMatmul",
     slow: Mapping[int, float] | None = None,
     size: int | None = None,
+    each: int | None = None,
 ) -> Run:
     """Two steps, in each of which experts take 100 us per token (times `slow`), and all ranks wait for the last one.
 
-    The group is of as many ranks, or of `size`, of which the others were not recorded.
+    The group is of as many ranks, or of `size`, of which the others were not recorded; or there are several of `each`.
     """
     times = [round(count * 100_000 * (slow or {}).get(rank, 1.0)) for rank, count in enumerate(tokens)]
     last = max(times)
@@ -70,7 +71,9 @@ def _run(
                 stream=[2] * 2,
                 step=[1, 2],
             ),
-            "groups": GROUPS.frame(group=["g"], name=[group], members=[list(range(size or len(tokens)))]),
+            "groups": GROUPS.frame(group=["g"], name=[group], members=[list(range(size or len(tokens)))])
+            if each is None
+            else _groups_of(rank - rank % each, each),
         }
         if splits:  # to the experts, and back again
             sent, got = f"[{sum(tokens) // len(tokens)}]", f"[{count - 1}, 1]"
@@ -78,6 +81,12 @@ def _run(
                 collective=[0, 1], input_splits=[sent, got], output_splits=[got, sent]
             )
     return Run.from_frames(frames)
+
+
+def _groups_of(first: int, size: int) -> pl.DataFrame:
+    """The group of `size` experts that begins at a rank, beside the one in which all exchange."""
+    members = list(range(first, first + size))
+    return GROUPS.frame(group=["g", f"e{first}"], name=["exchange", "ep"], members=[None, members])
 
 
 def test_tokens_of_each_rank() -> None:
@@ -126,6 +135,13 @@ def test_even_experts_would_save_the_difference_to_the_mean() -> None:
     # the last rank takes 30 ms in each step, the mean 20
     assert (cost["saving_ns"], cost["steps"]) == (10 * MS, 2)
     assert abs(cost["error_ratio"]) < 0.01
+
+
+def test_what_one_group_saves_does_not_hold_what_another_saves() -> None:
+    costs = _run([100, 300, 100, 220], each=2).analyse("expert_costs")
+
+    assert costs.select("ranks", "saving_ns").rows() == [("0, 1", 8 * MS), ("2, 3", 0)]
+    assert costs["together_ns"].to_list() == [10 * MS] * 2
 
 
 def test_even_experts_cost_nothing() -> None:

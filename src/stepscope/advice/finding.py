@@ -16,6 +16,9 @@ T = TypeVar("T")
 Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 Per = Literal["step", "iteration", "recording", "batch"]
+Confidence = Literal["certain", "likely", "possible"]
+"""How well the data supports a finding's cause: it is recorded as such; it is the only explanation known to fit; or it is
+one of several."""
 
 HIGH_RATIO, MEDIUM_RATIO = 0.05, 0.03
 """Saving as a share of the step from which a finding is of high or medium severity: the limits of the Ascend
@@ -66,11 +69,15 @@ class Finding:
         saving_high_ns: Upper bound of the saving. Default: `saving_ns`. The message states the basis of both.
         per: Unit of `saving_ns`: step; iteration or recording if no steps are marked; batch if only batches were
             recorded. Of findings without a saving, `advise` sets it.
-        where: Ranks, links or steps concerned.
+        where: What is concerned: `rank` or `ranks`, `links`, `steps`, `operators`.
         evidence: Supporting figures, with units in their names.
         platform: Framework and device of its ranks, which select the texts; set by `advise` if texts depend on it.
         least: Minimum severity, for problems that threaten more than time.
         most: Maximum severity, for what rests on little.
+        confidence: How well the data supports the cause.
+        code: Lines of the user's code that cause it, as the recording states them (`train.py(12): step`), the one that
+            costs most first; empty if no stacks were recorded.
+        span_ns: Start and end of its worst occurrence, ns on the job's clock, for a timeline; None if it has no place.
     """
 
     rule: str
@@ -86,6 +93,9 @@ class Finding:
     platform: Platform = field(default_factory=Platform)
     least: Severity = "low"
     most: Severity = "high"
+    confidence: Confidence = "likely"
+    code: tuple[str, ...] = ()
+    span_ns: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         """Use the saving itself if there is no range."""

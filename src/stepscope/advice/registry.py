@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TypeVar
+from typing import Literal, TypeVar, get_args
 
 from stepscope.advice.finding import Finding
-from stepscope.advice.messages import Messages, flaw
+from stepscope.advice.messages import Messages, Text, flaw
 from stepscope.analysis import ANALYSES
 from stepscope.analysis.parameters import LIMITS, RULE_OPTIONS, parameters_of
 from stepscope.errors import StepscopeError, close_matches
@@ -20,6 +20,11 @@ from stepscope.tables import TABLES
 
 Find = Callable[..., Iterable[Finding]]
 F = TypeVar("F", bound=Find)
+
+Dimension = Literal["overall", "computation", "schedule", "communication", "memory", "dataloader"]
+"""What part of training a rule is about, in the words of the Ascend advisor's report: `schedule` is all that keeps the
+host from giving the device work in time."""
+DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 
 
 class Turn(IntEnum):
@@ -80,6 +85,10 @@ class Rule:
             selects ranks.
         claim: The time that its savings refer to; None if no other rule is about that time.
         urgent: Its findings come before all others: they are about what stops the job.
+        dimension: What part of training it is about.
+        computed: How it decides, and what its saving is computed from, for people: one to three sentences.
+        shows: Analyses whose rows are its evidence: a report shows them below the finding, a workbook as a sheet.
+        explains: Rules whose findings on the same ranks follow from its findings.
     """
 
     name: str
@@ -89,6 +98,10 @@ class Rule:
     claim: Claim | None = None
     whole_job: bool = False
     urgent: bool = False
+    dimension: Dimension = "overall"
+    computed: Text | None = None
+    shows: tuple[str, ...] = ()
+    explains: tuple[str, ...] = ()
 
     @property
     def knows_platforms(self) -> bool:
@@ -109,12 +122,18 @@ def rule(
     claim: Claim | None = None,
     whole_job: bool = False,
     urgent: bool = False,
+    dimension: Dimension = "overall",
+    computed: Text | None = None,
+    shows: tuple[str, ...] = (),
+    explains: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Register a function as a rule; for the arguments see `Rule`."""
 
     def register(function: F) -> F:
         _check(name, function, messages, accuses=accuses)
-        RULES[name] = Rule(name, function, messages, accuses, claim, whole_job, urgent)
+        RULES[name] = Rule(
+            name, function, messages, accuses, claim, whole_job, urgent, dimension, computed, shows, explains
+        )
         return function
 
     return register

@@ -76,7 +76,7 @@ def expert_costs(
     total = sum(replayed)
 
     def saved(even: pl.DataFrame) -> int:
-        changed = lengths.scatter(even["node"], even["length"])
+        changed = lengths.clone().scatter(even["node"], even["length"])
         return max(0, round((total - sum(graph.step_times(changed, lag_ns))) / len(replayed)))
 
     error = total / sum(recorded) - 1 if sum(recorded) else 0.0
