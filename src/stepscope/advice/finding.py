@@ -17,8 +17,8 @@ Severity = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 Per = Literal["step", "iteration", "recording", "batch"]
 Confidence = Literal["certain", "likely", "possible"]
-"""How well the data supports a finding's cause: it is recorded as such; it is the only explanation known to fit; or it is
-one of several."""
+"""How well the data supports a finding's cause: it is recorded as such, it is the only explanation known to fit, or one
+of several."""
 
 HIGH_RATIO, MEDIUM_RATIO = 0.05, 0.03
 """Saving as a share of the step from which a finding is of high or medium severity: the limits of the Ascend
