@@ -109,6 +109,9 @@ from stepscope.analysis.job.slow_rank_causes import slow_kinds as slow_kinds
 from stepscope.analysis.job.slow_rank_causes import slow_rank_causes as slow_rank_causes
 from stepscope.analysis.job.slow_ranks import slow_ranks as slow_ranks
 from stepscope.analysis.job.slowed_steps import slowed_steps as slowed_steps
+from stepscope.analysis.job.step_parts import job_parts as job_parts
+from stepscope.analysis.job.step_parts import step_parts as step_parts
+from stepscope.analysis.job.step_parts import time_parts as time_parts
 from stepscope.analysis.job.suspect_costs import suspect_costs as suspect_costs
 from stepscope.analysis.job.suspects import suspects as suspects
 from stepscope.analysis.job.time_by_rank import time_by_rank as time_by_rank

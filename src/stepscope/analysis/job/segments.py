@@ -68,7 +68,7 @@ def segments(
     Returns:
         One row per segment, in order of time. `own_ns` is the sum of the `<kind>_ns` of `KINDS`.
     """
-    calls = _calls(arrival, ranks_of(steps))
+    calls = own_calls(arrival, ranks_of(steps))
     windows = _windows(calls.filter(pl.col("members") > 1), steps)
     waits = calls.lazy().filter(pl.col("wait_ns") > 0)
     unsplit = calls.lazy().filter(pl.col("wait_ns").is_null())
@@ -101,7 +101,7 @@ def segments(
     )
 
 
-def _calls(arrival: pl.DataFrame | None, ranks: list[int]) -> pl.DataFrame:
+def own_calls(arrival: pl.DataFrame | None, ranks: list[int]) -> pl.DataFrame:
     """The ranks' calls, each on its rank's own clock, in order."""
     if arrival is None:
         times = dict.fromkeys(("start_ns", "end_ns", "wait_ns"), pl.Int64)

@@ -1,0 +1,50 @@
+"""Figures: one file each, drawn from declared answers, for reports, web pages and notebooks alike.
+
+from stepscope.figures import FIGURES, figure_named
+
+figure_named("time-by-rank").figure(run)  # a Plotly figure
+figure_named("time-by-rank").table(run)  # the rows behind it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from stepscope.errors import Unavailable
+from stepscope.figures.base import Drawn, Figure, named
+from stepscope.figures.html import bundle, fragment, to_json
+from stepscope.present import Language
+
+if TYPE_CHECKING:
+    from stepscope.run import Run
+
+__all__ = ["FIGURES", "Drawn", "Figure", "bundle", "drawn_all", "figure_named", "fragment", "to_json"]
+
+NAMES = (
+    "job_time",
+    "time_by_rank",
+    "heat_map",
+)
+"""Modules here that declare a `FIGURE`, in the order in which surfaces show them."""
+
+FIGURES: tuple[Figure, ...] = tuple(import_module(f"{__name__}.{name}").FIGURE for name in NAMES)
+
+
+def figure_named(name: str) -> Figure:
+    """The figure of a name, e.g. `time-by-rank`.
+
+    Raises:
+        StepscopeError: If there is none.
+    """
+    return named(FIGURES, name)
+
+
+def drawn_all(run: Run, *, language: Language = "en") -> Iterator[tuple[Figure, Drawn | str]]:
+    """Every figure of a run, or the reason why there is none."""
+    for figure in FIGURES:
+        try:
+            yield figure, figure.drawn(run, language=language)
+        except Unavailable as reason:
+            yield figure, str(reason)

@@ -1,0 +1,230 @@
+"""What a figure is: the answers that it shows, the rows behind it, and how they are drawn.
+
+A figure is drawn from its rows and from nothing else, and the same rows are its table, so that both always agree. No
+number is computed here beyond what drawing needs: units of an axis, the order of bars, and what stands together when
+there is too much to show. Plotly is needed only for `Drawn.figure`; everything else is plain data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from stepscope.advice.finding import Per
+from stepscope.advice.messages import Text, fill
+from stepscope.analysis.columns import SHARED
+from stepscope.errors import StepscopeError, Unavailable, close_matches
+from stepscope.figures.style import Theme, template
+from stepscope.figures.words import title_of, word
+from stepscope.pages.answering import per_of
+from stepscope.pages.reasons import explain
+from stepscope.pages.shown_table import ShownTable
+from stepscope.present import Language
+from stepscope.tables.base import Column
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure as PlotlyFigure
+
+    from stepscope.run import Run
+
+Spec = dict[str, Any]
+"""A figure as plain data, as Plotly reads it: `data` (its traces) and `layout`."""
+
+INSTALL = "figures need Plotly: pip install 'stepscope[report]'"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that a figure draws, and that its table shows.
+
+    Args:
+        heading: What they are, if the figure has several such tables.
+        columns: Declarations of the columns that the table shows, in order; other columns are for drawing only.
+    """
+
+    frame: pl.DataFrame
+    columns: Sequence[Column]
+    heading: Text | None = None
+
+
+@dataclass(frozen=True)
+class Data:
+    """All that a figure is drawn of.
+
+    Args:
+        rows: Its rows, the main ones first.
+        notes: What they rest on, and what is left out.
+        facts: What else decides how it is drawn, e.g. the options that were given.
+    """
+
+    rows: Sequence[Rows]
+    notes: Sequence[Text] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def main(self) -> pl.DataFrame:
+        """Its main rows."""
+        return self.rows[0].frame
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure that can be drawn of a run.
+
+    Args:
+        name: Its name, e.g. `time-by-rank`.
+        title: Its title.
+        shows: What it shows and how to read it, in one to three sentences.
+        needs: The analyses whose answers it draws; of several names in one text, the first with an answer.
+        data: Asks a run for its rows; options are its keyword arguments.
+        draw: Draws the rows, in a language and with the word for a step.
+    """
+
+    name: str
+    title: Text
+    shows: Text
+    needs: tuple[str, ...]
+    data: Callable[..., Data]
+    draw: Callable[[Data, Language], Spec]
+
+    def drawn(self, run: Run, *, language: Language = "en", **options: Any) -> Drawn:
+        """The figure of a run, with its table.
+
+        Raises:
+            Unavailable: If the run has no answers for it, with the reason.
+        """
+        try:
+            data = self.data(run, **options)
+        except Unavailable as reason:
+            raise Unavailable(
+                explain(run, reason.question or self.needs[0], reason), question=reason.question
+            ) from None
+        if data.main.is_empty():
+            raise Unavailable(f"there is nothing to draw: {self.needs[0]} has no rows")
+        per = per_of(run)
+        tables = [_table(rows, self.title, language, per) for rows in data.rows if not rows.frame.is_empty()]
+        notes = [fill(note, {}, language, per) for note in data.notes]
+        return Drawn(self, language, self.draw(data, language), tables, notes, per)
+
+    def figure(self, run: Run, *, language: Language = "en", theme: Theme = "light", **options: Any) -> PlotlyFigure:
+        """The Plotly figure of a run, e.g. for a notebook.
+
+        Raises:
+            Unavailable: If the run has no answers for it, with the reason.
+            StepscopeError: If Plotly is not installed.
+        """
+        return self.drawn(run, language=language, **options).figure(theme)
+
+    def table(self, run: Run, *, language: Language = "en", **options: Any) -> ShownTable:
+        """The rows behind the figure, with titles and units."""
+        return self.drawn(run, language=language, **options).table
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure of one run: what is drawn, and the same as tables.
+
+    Args:
+        spec: The figure as plain data, without colours of a theme.
+        tables: Its rows, with titles and units; the main ones first.
+        notes: What they rest on, and what is left out.
+    """
+
+    of: Figure
+    language: Language
+    spec: Spec
+    tables: Sequence[ShownTable]
+    notes: Sequence[str]
+    per: Per = "step"
+
+    @property
+    def name(self) -> str:
+        """Name of the figure."""
+        return self.of.name
+
+    @property
+    def title(self) -> str:
+        """Its title."""
+        return fill(self.of.title, {}, self.language, self.per)
+
+    @property
+    def shows(self) -> str:
+        """What it shows."""
+        return fill(self.of.shows, {}, self.language, self.per)
+
+    @property
+    def table(self) -> ShownTable:
+        """Its main rows."""
+        return self.tables[0]
+
+    def figure(self, theme: Theme = "light") -> PlotlyFigure:
+        """The Plotly figure.
+
+        Raises:
+            StepscopeError: If Plotly is not installed.
+        """
+        try:
+            from plotly.graph_objects import Figure as PlotlyFigure  # noqa: PLC0415
+        except ImportError:
+            raise StepscopeError(INSTALL) from None
+        layout = {**self.spec["layout"], "title": {"text": self.title}, "template": template(theme)}
+        room = 70 if layout.get("showlegend", True) else 0  # the legend stands between title and figure
+        layout["margin"] = {**layout.get("margin", {}), "t": 52 + room}
+        layout["height"] = layout["height"] + room
+        return PlotlyFigure({"data": self.spec["data"], "layout": layout})
+
+
+def named(figures: Iterable[Figure], name: str) -> Figure:
+    """The figure of a name.
+
+    Raises:
+        StepscopeError: If there is none.
+    """
+    known = {figure.name: figure for figure in figures}
+    if name not in known:
+        raise StepscopeError(f"there is no figure {name!r}. {close_matches(name, known)}")
+    return known[name]
+
+
+def first_answer(run: Run, *questions: str, **options: Any) -> tuple[str, pl.DataFrame]:
+    """The first of several questions that the run can answer, with rows if any has some, and the answer.
+
+    Raises:
+        Unavailable: If none has an answer, with the reason of the first.
+    """
+    reason, empty = None, None
+    for question in questions:
+        try:
+            found = run.analyse(question, **options)
+        except Unavailable as why:
+            reason = reason or why
+            continue
+        if found.height:
+            return question, found
+        empty = empty or (question, found)
+    if empty:
+        return empty
+    assert reason is not None
+    raise reason
+
+
+def _table(rows: Rows, title: Text, language: Language, per: Per) -> ShownTable:
+    columns = [replace(column, title=title_of(column, language, per)) for column in rows.columns]
+    frame = rows.frame.select(column.name for column in rows.columns)
+    texts = [column.name for column in columns if column.values and frame[column.name].dtype == pl.String]
+    frame = frame.with_columns(
+        pl.col(name).replace({value: word(value, language) for value in frame[name].unique() if value is not None})
+        for name in texts
+    )
+    heading = fill(rows.heading or title, {}, language, per)
+    return ShownTable(heading, columns, frame)
+
+
+def column(name: str, title: str = "", doc: str = "", dtype: Any = "string", values: Sequence[str] = ()) -> Column:
+    """A column of a figure's table: the shared one of that name, unless it is described."""
+    if name in SHARED and not doc:
+        return replace(SHARED[name], title=title or SHARED[name].title)
+    return Column(name, dtype, doc, title=title, values=tuple(values))
