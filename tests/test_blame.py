@@ -210,7 +210,7 @@ def test_a_collection_in_one_step_is_claimed_once() -> None:
     found = [one for one in _findings(run_of(job)) if one.saving_ns]
 
     assert [(one.rule, one.message) for one in found] == [("slow-rank", "garbage_collection/garbage_collection")]
-    assert found[0].where == {"rank": 5}
+    assert found[0].where == {"rank": 5, "steps": [5]}
     assert is_close(found[0].saving_ns, job.mean_loss_ns)
 
 
@@ -254,7 +254,7 @@ def test_a_loader_that_is_late_once_is_a_long_step_and_no_slow_rank() -> None:
 
     assert told(run) == []
     found = _findings(run)[0]
-    assert (found.rule, found.message, found.where) == ("long-step", "data_loading", {"rank": 5})
+    assert (found.rule, found.message, found.ranks) == ("long-step", "data_loading", [5])
     assert found.parameters["steps"] == [1 + FIRST]  # a window ends with the next step's first kernel
     assert is_close(found.saving_ns, job.mean_loss_ns)
     assert found.saving_low_ns > 0
@@ -279,7 +279,7 @@ def test_one_very_long_step_is_what_the_advice_begins_with(everyone: bool) -> No
     assert is_close(found.saving_ns, job.mean_loss_ns)
     steps = found.parameters["steps"] if found.rule == "long-step" else found.parameters["mostly"]["steps"]
     assert steps == [6 + FIRST]
-    assert found.where == ({} if everyone else {"rank": 3})
+    assert found.where == {**({} if everyone else {"rank": 3}), "steps": steps}
     assert told(run) == []  # one step shows no slow rank
 
 

@@ -80,7 +80,7 @@ def test_several_ranks_share_a_finding() -> None:
     (finding,) = told({1: 90}, ranks=2)
 
     assert worded(finding).summary.startswith("Ranks 0-1 spend 90.00 ms compiling in step 1")
-    assert finding.where == {"ranks": [0, 1]}
+    assert finding.where == {"ranks": [0, 1], "steps": [1]}
 
 
 def test_without_steps_it_is_a_total_of_the_recording() -> None:

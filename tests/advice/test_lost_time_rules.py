@@ -109,7 +109,7 @@ def test_checkpoints_are_a_finding_of_their_own() -> None:
 def test_the_rank_that_saves_counts_since_the_others_wait_for_it() -> None:
     findings, _ = told(on_cpu(every(10, 250 * MS), "checkpoint: torch.save"), *[on_cpu(lambda _: 0)] * 3)
 
-    assert [f.where for f in findings if f.rule == "checkpoint"] == [{"rank": 0}]
+    assert [f.ranks for f in findings if f.rule == "checkpoint"] == [[0]]
 
 
 def test_advice_about_checkpoints_fits_the_framework() -> None:

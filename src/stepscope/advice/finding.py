@@ -69,7 +69,7 @@ class Finding:
         saving_high_ns: Upper bound of the saving. Default: `saving_ns`. The message states the basis of both.
         per: Unit of `saving_ns`: step; iteration or recording if no steps are marked; batch if only batches were
             recorded. Of findings without a saving, `advise` sets it.
-        where: What is concerned: `rank` or `ranks`, `links`, `steps`, `operators`.
+        where: What is concerned: `rank` or `ranks`, `links` (pairs of ranks), `steps`, `operators` (names).
         evidence: Supporting figures, with units in their names.
         platform: Framework and device of its ranks, which select the texts; set by `advise` if texts depend on it.
         least: Minimum severity, for problems that threaten more than time.
@@ -77,7 +77,8 @@ class Finding:
         confidence: How well the data supports the cause.
         code: Lines of the user's code that cause it, as the recording states them (`train.py(12): step`), the one that
             costs most first; empty if no stacks were recorded.
-        span_ns: Start and end of its worst occurrence, ns on the job's clock, for a timeline; None if it has no place.
+        span_ns: Start and end of its worst occurrence, ns as its worst rank recorded it, for a timeline; None if it has
+            no place.
     """
 
     rule: str
@@ -128,7 +129,8 @@ class Finding:
         worst, *others = ranks
         numbers = sorted({worst, *others})
         who = {"ranks": numbers, "worst_rank": worst if len(numbers) > 1 else None}
-        return replace(self, where=place(numbers), parameters={**who, **self.parameters})
+        elsewhere = {name: value for name, value in self.where.items() if name not in ("rank", "ranks")}
+        return replace(self, where={**place(numbers), **elsewhere}, parameters={**who, **self.parameters})
 
 
 def place(ranks: Iterable[int]) -> dict[str, Any]:

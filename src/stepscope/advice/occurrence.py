@@ -67,3 +67,12 @@ def pattern_words(row: dict[str, Any], per: Per) -> dict[str, Any]:
     elif pattern != "steady":
         known["when"] = {"period": row["period"], "steps": steps, "of": row["steps"]}
     return known
+
+
+def late_steps(row: dict[str, Any]) -> dict[str, Any]:
+    """The steps in which something is slow, as a place (`Finding.where`); empty if it always is.
+
+    Args:
+        row: `pattern` and `slow_steps` of it.
+    """
+    return {"steps": row["slow_steps"]} if row["slow_steps"] and row["pattern"] != "steady" else {}

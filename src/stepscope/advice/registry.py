@@ -88,7 +88,8 @@ class Rule:
         dimension: What part of training it is about.
         computed: How it decides, and what its saving is computed from, for people: one to three sentences.
         shows: Analyses whose rows are its evidence: a report shows them below the finding, a workbook as a sheet.
-        explains: Rules whose findings on the same ranks follow from its findings.
+        explains: What follows from its findings on the same ranks: a rule, or `rule:kind` where the rule's findings are
+            about several kinds of time (`idle-time:data_loading`), or have several messages. See `joined_findings`.
     """
 
     name: str
@@ -130,7 +131,7 @@ def rule(
     """Register a function as a rule; for the arguments see `Rule`."""
 
     def register(function: F) -> F:
-        _check(name, function, messages, accuses=accuses)
+        _check(name, function, messages, shows, accuses=accuses)
         RULES[name] = Rule(
             name, function, messages, accuses, claim, whole_job, urgent, dimension, computed, shows, explains
         )
@@ -139,7 +140,7 @@ def rule(
     return register
 
 
-def _check(name: str, function: Find, messages: Messages, *, accuses: bool) -> None:
+def _check(name: str, function: Find, messages: Messages, shows: tuple[str, ...], *, accuses: bool) -> None:
     """Check that a rule can be run, that its messages are complete, and their texts as far as no finding is needed.
 
     Raises:
@@ -150,6 +151,11 @@ def _check(name: str, function: Find, messages: Messages, *, accuses: bool) -> N
         if option != LIMITS:
             hint = close_matches(option, [*TABLES, *ANALYSES, LIMITS])
             raise StepscopeError(f"rule {name}: there is no table or analysis `{option}`. {hint}")
+    for shown in shows:
+        if shown not in ANALYSES:
+            raise StepscopeError(
+                f"rule {name}: it shows `{shown}`, which is no analysis. {close_matches(shown, ANALYSES)}"
+            )
     if name in RULES and RULES[name].function.__module__ != function.__module__:
         raise StepscopeError(f"rule {name}: {RULES[name].function.__module__} has a rule of this name. Rename one")
     for key, message in messages.items():

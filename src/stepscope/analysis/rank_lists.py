@@ -24,6 +24,15 @@ def listed(text: str) -> list[int]:
     return [int(rank) for rank in text.split(_BETWEEN)]
 
 
+def accused(slow: pl.DataFrame | None) -> list[int]:
+    """All ranks that rows of an answer list in column `ranks`, in order, e.g. those that `slow_ranks` names.
+
+    Args:
+        slow: The answer; None, which has no ranks, if there is none. Rows without ranks count for nothing.
+    """
+    return [] if slow is None else sorted({rank for text in slow["ranks"].drop_nulls() for rank in listed(text)})
+
+
 def as_rank_list(ranks: pl.Expr) -> pl.Expr:
     """The text of the different ranks of a group of rows, lowest first."""
     return ranks.unique().sort().cast(pl.String).str.join(_BETWEEN)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from stepscope.advice import RULES, Finding, advise
-from stepscope.analysis.rank_lists import listed
+from stepscope.analysis.rank_lists import accused
 from stepscope.errors import Unavailable
 from stepscope.pages.answering import Answered, answer
 from stepscope.pages.job import PAGE
@@ -132,7 +132,7 @@ def _stages(run: Run) -> Stages | None:
     except Unavailable:
         return None
     try:
-        slow = run.whole.analyse("slow_ranks")["ranks"].to_list()
+        slow = accused(run.whole.analyse("slow_ranks"))
     except Unavailable:
         slow = []
-    return Stages(places, waits, [rank for text in slow for rank in listed(text)])
+    return Stages(places, waits, slow)

@@ -38,7 +38,17 @@ MESSAGES = {
 """Messages by subject. The advisor's own text is quoted verbatim, in its language."""
 
 
-@rule("ai-cpu", MESSAGES)
+@rule(
+    "ai-cpu",
+    MESSAGES,
+    dimension="computation",
+    computed=Text(
+        "Quotes the recommendations that the vendor's advisor (msadvisor) left in the profile; nothing "
+        "is computed here. That advisor estimates no saving, so none is claimed.",
+        "引用厂商建议工具（msadvisor）留在性能数据中的建议，这里不做任何计算。该工具不估计节省，因此不计节省。",
+    ),
+    shows=("kernel_type_totals",),
+)
 def ai_cpu(rank_figures: pl.LazyFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
     """Report recommendations of the vendor's advisor (msadvisor) in a profile, once if several ranks have the same.
 
@@ -76,6 +86,7 @@ def _finding(model: str, content: dict[str, Any], lines: list[str], ranks: list[
         },
         where=place(ranks),
         evidence={"recommendation": content},
+        confidence="certain",
     )
 
 

@@ -58,7 +58,22 @@ MESSAGES = {
 }
 
 
-@rule("checkpoint", MESSAGES, claim=Claim(Turn.STOPPED, "checkpoint", yields=("checkpoint",)))
+@rule(
+    "checkpoint",
+    MESSAGES,
+    claim=Claim(Turn.STOPPED, "checkpoint", yields=("checkpoint",)),
+    dimension="overall",
+    computed=Text(
+        "Sums the idle time of each rank that the recording marks as saving a checkpoint, from "
+        "`checkpoint_ratio` of the recording on. The saving is that of the rank that waits longest, "
+        "divided by the number of steps; its lower bound is nothing, since state has to be copied in any "
+        "case.",
+        "对各 rank 累加记录中标为保存检查点的空闲时间，占记录的比例达到 `checkpoint_ratio` 时报告。节省取"
+        "等待最久的 rank 的总和除以步数；由于状态总要复制，下限为零。",
+    ),
+    shows=("lost_time",),
+    explains=("slow-rank:checkpoint", "long-step:checkpoint"),
+)
 def checkpoint(lost_time: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = Limits()) -> Iterator[Finding]:
     """Report checkpoints that stop training for long.
 
@@ -85,4 +100,6 @@ def checkpoint(lost_time: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits 
         saving_low_ns=0,
         per=per_of(breakdown),
         evidence=occurrence_facts(worst),
+        where={"steps": worst["stalled_steps"]} if worst["stalled_steps"] else {},
+        confidence="certain",
     ).on(slow["rank"])

@@ -14,7 +14,6 @@ import polars as pl
 
 from stepscope.advice.finding import CPU, MINDSPORE, Finding, place
 from stepscope.advice.messages import Choices, Text
-from stepscope.analysis.rank_lists import listed
 
 PERCENT = 100
 
@@ -47,11 +46,6 @@ def facts(advice: pl.DataFrame, *kinds: str) -> list[dict[str, Any]]:
     return advice.filter(pl.col("advice").is_in(kinds)).rows(named=True)
 
 
-def accused(slow: pl.DataFrame | None) -> set[int]:
-    """The ranks that `slow_ranks` names."""
-    return set() if slow is None else {rank for ranks in slow["ranks"] for rank in listed(ranks)}
-
-
 def stated(rule: str, message: str, row: Mapping[str, Any], where: Iterable[int] = (), **parameters: Any) -> Finding:
     """A finding that states a row of `cluster_advice`: of low severity, without a saving."""
     about = {name: value for name, value in row.items() if value is not None and name != "advice"}
@@ -64,4 +58,5 @@ def stated(rule: str, message: str, row: Mapping[str, Any], where: Iterable[int]
         where=place(numbers) if numbers else {},
         evidence={"advice": row["advice"], **about},
         most="low",
+        confidence="possible",  # a distance from a mean has many causes
     )

@@ -38,7 +38,20 @@ MESSAGES = {
 }
 
 
-@rule("cluster-link", MESSAGES, whole_job=True)
+@rule(
+    "cluster-link",
+    MESSAGES,
+    whole_job=True,
+    dimension="communication",
+    computed=Text(
+        "Compares the bandwidth of each link with the mean of the links of its transport by the formula "
+        "of MindSpore Insight, and states the slowest link of each transport. A distance from a mean "
+        "shows no cost, so no saving is claimed.",
+        "按 MindSpore Insight 的公式，将每条链路的带宽与同类传输链路的平均值比较，并列出每类中最慢的链路。"
+        "与平均值的差距不等于代价，因此不计节省。",
+    ),
+    shows=("cluster_advice", "link_totals"),
+)
 def cluster_link(
     communication_totals: pl.LazyFrame, cluster_advice: pl.DataFrame, slow_links: pl.DataFrame | None
 ) -> Iterator[Finding]:

@@ -106,7 +106,20 @@ MESSAGES = {
 """By `cluster_advice.advice`."""
 
 
-@rule("communication-rate", MESSAGES, whole_job=True)
+@rule(
+    "communication-rate",
+    MESSAGES,
+    whole_job=True,
+    dimension="communication",
+    computed=Text(
+        "Divides communication that computing does not cover by computing plus that communication, as "
+        "MindSpore Insight does, from the device's step table. How much of it could be covered is "
+        "unknown, so no saving is claimed.",
+        "根据设备的步骤表，按 MindSpore Insight 的方法，用未被计算掩盖的通信除以计算与该通信之和。其中多"
+        "少可以被掩盖未知，因此不计节省。",
+    ),
+    shows=("cluster_advice", "rank_means"),
+)
 def communication_rate(
     device_steps: pl.DataFrame,
     cluster_advice: pl.DataFrame,

@@ -103,7 +103,22 @@ MESSAGES = {
 }
 
 
-@rule("compile-time", MESSAGES, claim=Claim(Turn.STOPPED, "compile", yields=("compile",)))
+@rule(
+    "compile-time",
+    MESSAGES,
+    claim=Claim(Turn.STOPPED, "compile", yields=("compile",)),
+    dimension="schedule",
+    computed=Text(
+        "Sums the time that compilers take on each rank, in the first step and outside all steps "
+        "(`once`), and in later steps (`again`). The saving of compiling again is its sum divided by the "
+        "number of recorded steps; compiling once is a cost of the job and not of a step, so none is "
+        "claimed.",
+        "累加各 rank 上编译器占用的时间，分为首步和各步之外（`once`）以及之后的步（`again`）。重复编译的"
+        "节省为其总和除以记录的步数；只编译一次是任务的开销而不是每步的开销，因此不计节省。",
+    ),
+    shows=("compile_time",),
+    explains=("slow-rank:compile", "long-step:compile"),
+)
 def compile_time(
     compile_time: pl.DataFrame, steps: pl.LazyFrame | None = None, limits: Limits = Limits()
 ) -> Iterator[Finding]:
@@ -120,7 +135,9 @@ def compile_time(
             message="once",
             parameters={**facts, "outside": 1 if once[0]["steps"] and once[0]["is_outside"] else None},
             evidence={"kind": "once", **facts},
+            where={"steps": once[0]["steps"]} if once[0]["steps"] else {},
             least="medium",
+            confidence="certain",
         ).on(row["rank"] for row in once)
     if again:
         facts = {name: again[0][name] for name in ("compile_ns", "steps", "ratio", "times")}
@@ -132,7 +149,9 @@ def compile_time(
             saving_ns=round(facts["compile_ns"] / max(recorded_steps or 1, 1)),
             saving_ratio=facts["ratio"],
             per=per_of(steps),
+            where={"steps": facts["steps"]},
             evidence={"kind": "again", **facts, "recorded_steps": recorded_steps},
+            confidence="certain",
         ).on(row["rank"] for row in again)
 
 

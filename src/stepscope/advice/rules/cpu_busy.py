@@ -51,7 +51,19 @@ MESSAGES = {
 }
 
 
-@rule("cpu-busy", MESSAGES)
+@rule(
+    "cpu-busy",
+    MESSAGES,
+    dimension="schedule",
+    computed=Text(
+        "Averages the share of time in which the processors of a host are not idle over its samples, and "
+        "reports it beyond `busy_ratio`, unless training itself computes on the CPU. What waiting for a "
+        "processor costs was not recorded, so no saving is claimed.",
+        "对主机各次采样求处理器非空闲时间的平均占比，超过 `busy_ratio` 时报告；若训练本身在 CPU 上计算则"
+        "不报告。等待处理器造成的代价没有记录，因此不计节省。",
+    ),
+    shows=("cpu_summary",),
+)
 def cpu_busy(cpu_summary: pl.DataFrame, ranks: pl.LazyFrame, limits: Limits = Limits()) -> Iterator[Finding]:
     """Report hosts whose processors are idle for less than 1 - `busy_ratio` of the time.
 
@@ -83,4 +95,5 @@ def cpu_busy(cpu_summary: pl.DataFrame, ranks: pl.LazyFrame, limits: Limits = Li
             "processors": worst["processors"],
             "process_processors": worst["mine"],
         },
+        confidence="possible",  # that processors are busy is certain, but not that training waits for them
     ).on(busy["rank"])

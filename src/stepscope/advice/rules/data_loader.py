@@ -131,7 +131,21 @@ MESSAGES = {
 """Messages by the loader's limiting factor."""
 
 
-@rule("data-loader", MESSAGES, claim=Claim(Turn.LOADER, "data_loading", yields=("data_loading",)))
+@rule(
+    "data-loader",
+    MESSAGES,
+    claim=Claim(Turn.LOADER, "data_loading", yields=("data_loading",)),
+    dimension="dataloader",
+    computed=Text(
+        "Divides the time that the training loop waits for the batches of a loader by the time of its "
+        "steps, if idle time of the device is unknown. The saving is the mean wait per step on the rank "
+        "that waits most; its lower bound is nothing, as the device may have had work meanwhile.",
+        "在设备空闲时间未知时，用训练循环等待某个加载器数据的时间除以各步的时间。节省取等待最多的 rank 每"
+        "步的平均等待；期间设备可能仍有工作，因此下限为零。",
+    ),
+    shows=("loader", "loader_steps"),
+    explains=("slow-rank:data_loading",),
+)
 def data_loader(
     loader: pl.DataFrame,
     idle: pl.DataFrame | None,

@@ -93,7 +93,21 @@ MESSAGES = {
 """Messages by the slow stage of the input."""
 
 
-@rule("data-queue", MESSAGES, claim=Claim(Turn.DEVICE_QUEUE, "data_loading", yields=("data_loading",)))
+@rule(
+    "data-queue",
+    MESSAGES,
+    claim=Claim(Turn.DEVICE_QUEUE, "data_loading", yields=("data_loading",)),
+    dimension="dataloader",
+    computed=Text(
+        "Counts the batches that found the device's data queue empty while the host's queue had batches, "
+        "and ranks that are slow to take a batch that is ready. The saving is the mean time of taking a "
+        "batch from the empty queue (without the first batch) on the rank that waited most.",
+        "统计主机队列有数据而设备数据队列为空的批次，以及取出已就绪批次很慢的 rank。节省取等待最多的 rank"
+        " 从空队列取批次的平均时间（不含首个批次）。",
+    ),
+    shows=("input_stages", "input_queues"),
+    explains=("idle-time:data_loading", "slow-rank:data_loading", "iteration-interval"),
+)
 def data_queue(
     input_stages: pl.DataFrame, input_batches: pl.DataFrame, steps: pl.LazyFrame | None = None
 ) -> Iterator[Finding]:

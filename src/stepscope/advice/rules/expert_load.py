@@ -128,7 +128,22 @@ class Limits:
     )
 
 
-@rule("expert-load", MESSAGES, whole_job=True, claim=Claim(Turn.SEEN_LATE, time="computing"))
+@rule(
+    "expert-load",
+    MESSAGES,
+    whole_job=True,
+    claim=Claim(Turn.SEEN_LATE, time="computing"),
+    dimension="computation",
+    computed=Text(
+        "Compares the load of the ranks of each group of experts, counted in tokens or elements where "
+        "recorded, else by computing time, with their mean, in sum and in each call. The saving is what "
+        "a replay with an even load saves: at most that, and at most what slow ranks cost because of "
+        "their experts.",
+        "将每个专家组中各 rank 的负载与平均值比较，既看总和也看每次调用；有词元数或元素数时按其统计，否则"
+        "按计算时间。节省为负载均衡的重放所得，并且不超过慢 rank 因其专家造成的代价。",
+    ),
+    shows=("expert_groups", "expert_load"),
+)
 def expert_load(
     expert_groups: pl.DataFrame,
     breakdown: pl.DataFrame | None = None,
@@ -206,6 +221,7 @@ def expert_load(
         per=per,
         where=place([row["max_rank"]]),
         evidence=evidence,
+        confidence="likely" if by_time else "certain",
     )
 
 

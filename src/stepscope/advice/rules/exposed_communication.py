@@ -12,7 +12,7 @@ from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
 from stepscope.analysis.communication.late_ranks import MOST, late_ranks, lateness
 from stepscope.analysis.methods.statistics import median
-from stepscope.analysis.rank_lists import listed, listed_ranks
+from stepscope.analysis.rank_lists import accused, listed_ranks
 from stepscope.limits import limit
 
 
@@ -114,7 +114,21 @@ MESSAGES = {
 }
 
 
-@rule("exposed-communication", MESSAGES, whole_job=True)
+@rule(
+    "exposed-communication",
+    MESSAGES,
+    whole_job=True,
+    dimension="communication",
+    computed=Text(
+        "Takes the median step's transmission that no computing covers, without the time in which ranks "
+        "wait for each other, from `exposed_ratio` of the step on. The saving is only what calls take "
+        "longer than the best of their kind in the recording, as far as computing awaits it, less what "
+        "slow links and groups claim.",
+        "取中位步中没有被计算掩盖的传输（不含 rank 之间的相互等待），达到一步的 `exposed_ratio` 时报告。"
+        "节省只计各次调用比记录中同类最好水平多出、且计算要等待的部分，并扣除慢链路和慢通信组已计入的部分。",
+    ),
+    shows=("transmission", "waits"),
+)
 def exposed_communication(
     segments: pl.DataFrame,
     breakdown: pl.DataFrame,
@@ -148,7 +162,7 @@ def exposed_communication(
     parameters = {"exposed_ns": shown, "step_ns": step_ns, "ratio": shown / step_ns}
     evidence = {"transmit_ns": round(exposed), "wait_ns": round(waiting), "unsplit_ns": round(unsplit)}
     if not split:
-        yield Finding("exposed-communication", "unsplit", parameters, per=per, evidence=evidence)
+        yield Finding("exposed-communication", "unsplit", parameters, per=per, evidence=evidence, confidence="possible")
         return
     late = [] if waits is None else _late(waits, pipeline_places, slow_ranks, breakdown["rank"].n_unique())
     has_waited = waiting >= 1
@@ -169,13 +183,13 @@ def exposed_communication(
         per=per,
         evidence={**evidence, "late_ranks": late},
         most="medium",  # a noisy network has better calls, too
+        confidence="possible" if saving else "likely",
     )
 
 
 def _late(waits: pl.DataFrame, places: pl.DataFrame | None, slow: pl.DataFrame | None, ranks: int) -> list[int]:
     """For whom most of the waiting is; nobody if most of it is what the schedule of a pipeline asks for."""
-    blamed = [] if slow is None else [rank for text in slow["ranks"] for rank in listed(text)]
-    known = lateness(waits, places, blamed)
+    known = lateness(waits, places, accused(slow))
     of_all = int(known["mean_ns"].sum()) >= MOST * int(waits["mean_ns"].sum())
     return late_ranks(known, ranks) if of_all else []
 

@@ -52,7 +52,20 @@ class Limits:
     medium_ratio: float = limit(0.1, "of the mean step, to be of medium severity", "chosen by us: it may be nothing")
 
 
-@rule("fast-rank", MESSAGES, whole_job=True)
+@rule(
+    "fast-rank",
+    MESSAGES,
+    whole_job=True,
+    dimension="computation",
+    computed=Text(
+        "Finds ranks that compute the same kernels clearly faster than all others of their program. "
+        "Whether the others could be as fast is unknown, so no saving is claimed; the upper bound is "
+        "what a replay with all ranks as fast saves.",
+        "找出执行相同算子时明显快于同程序其他所有 rank 的 rank。其他 rank 能否同样快未知，因此不计节省；"
+        "上限为所有 rank 同样快的重放所得。",
+    ),
+    shows=("fast_ranks",),
+)
 def fast_rank(fast_ranks: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = Limits()) -> Iterator[Finding]:
     """Report ranks that compute faster than all others (`fast_ranks`). As it is unknown whether the others could be as
     fast, nobody is accused and no saving is claimed; at most it is what a replay with all as fast saves."""
@@ -69,5 +82,6 @@ def fast_rank(fast_ranks: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits 
             per=per_of(breakdown),
             where=place(ranks),
             evidence={"kind": "faster", **{name: row[name] for name in (*known, "error_ratio")}},
+            confidence="possible",
             least="medium" if row["if_alike_ratio"] >= limits.medium_ratio else "low",
         )

@@ -9,8 +9,9 @@ import polars as pl
 from stepscope.advice.finding import CPU, Finding
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
-from stepscope.advice.rules.cluster_facts import accused, by_formula, facts, stated
+from stepscope.advice.rules.cluster_facts import by_formula, facts, stated
 from stepscope.analysis.job.cluster_advice import RATE
+from stepscope.analysis.rank_lists import accused
 
 _COMPARE = Text(
     "Compare operators of the same name with `stepscope flops` and `stepscope ops` with --rank; if they take longer, "
@@ -40,7 +41,20 @@ MESSAGES = {
 }
 
 
-@rule("flops-per-second", MESSAGES, whole_job=True)
+@rule(
+    "flops-per-second",
+    MESSAGES,
+    whole_job=True,
+    dimension="computation",
+    computed=Text(
+        "Compares the stated FLOPs per second of each rank with the mean of the ranks by the formula of "
+        "MindSpore Insight, without ranks that a replay names as slow. A distance from a mean shows no "
+        "cost, so no saving is claimed.",
+        "按 MindSpore Insight 的公式，将各 rank 给出的每秒浮点运算数与平均值比较，不含重放已指出的慢 rank。"
+        "与平均值的差距不等于代价，因此不计节省。",
+    ),
+    shows=("cluster_advice", "rank_flops"),
+)
 def flops_per_second(
     device_steps: pl.DataFrame,
     cluster_advice: pl.DataFrame,

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import CPU, CUDA, NPU, Finding, Platform, place
+from stepscope.advice.finding import CPU, CUDA, NPU, Confidence, Finding, Platform, place
 from stepscope.advice.messages import Message, Text, fields_of
 from stepscope.advice.registry import rule
 from stepscope.analysis.rank_lists import listed
@@ -203,7 +203,27 @@ def _named_in(message: Message) -> set[str]:
 _OF_MESSAGE = {kind: _named_in(message) for kind, message in MESSAGES.items()}
 
 
-@rule("hang", MESSAGES, whole_job=True, urgent=True)
+_CONFIDENCE: dict[str, Confidence] = {
+    **dict.fromkeys(("other operation", "other type", "other size", "crossed"), "certain"),
+    **dict.fromkeys(("no dump", "unfinished"), "possible"),
+}
+"""What dumps show as such, and what has several explanations; of all else one is likely."""
+
+
+@rule(
+    "hang",
+    MESSAGES,
+    whole_job=True,
+    urgent=True,
+    dimension="overall",
+    computed=Text(
+        "Compares the last calls that each rank's dump lists, group by group: who entered a call, who "
+        "did not, and who called something else. No saving is claimed, as the job does not go on.",
+        "逐个通信组比较各 rank 转储中最后的调用：谁进入了调用、谁没有进入、谁调用了别的操作。任务无法继续，"
+        "因此不计节省。",
+    ),
+    shows=("hangs", "unfinished_calls"),
+)
 def hang(hangs: pl.DataFrame, unfinished_calls: pl.DataFrame) -> Iterator[Finding]:
     """Report each cause in `hangs` once, with the number of further calls that hang because of it.
 
@@ -273,7 +293,15 @@ def _finding(row: dict[str, Any], members: Sequence[dict[str, Any]], also: int) 
         platform=Platform(device=CPU) if row["backend"] == GLOO else Platform(),
         evidence={**evidence, "missing_ranks": missing, "waiting_ranks": waiting, "also": also, "stops_job": True},
         least="medium" if row["kind"] in ("no dump", "unfinished") else "high",
+        confidence=_CONFIDENCE.get(row["kind"], "likely"),
+        span_ns=_span(row),
     )
+
+
+def _span(row: dict[str, Any]) -> tuple[int, int] | None:
+    """From when to when ranks are known to wait."""
+    since, waited = row["since_ns"], row["waited_ns"]
+    return None if since is None or waited is None else (since, since + waited)
 
 
 def _moment(ns: int | None) -> str | None:

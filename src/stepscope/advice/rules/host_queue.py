@@ -56,7 +56,22 @@ MESSAGES["shuffle"] = replace(MESSAGES["empty"], action=ACTIONS["shuffle"])
 """If nothing but shuffling holds the pipeline up."""
 
 
-@rule("host-queue", MESSAGES, claim=Claim(Turn.HOST_QUEUE, "data_loading", yields=("data_loading",)))
+@rule(
+    "host-queue",
+    MESSAGES,
+    claim=Claim(Turn.HOST_QUEUE, "data_loading", yields=("data_loading",)),
+    dimension="dataloader",
+    computed=Text(
+        "Counts how often the host's data queue was empty when a batch was taken (`input_stages`). The "
+        "saving is the mean wait of the training loop for a batch (without the first) on the rank that "
+        "waited most, if the loop itself takes from the queue; where idle time of the device is known, "
+        "`idle-time` claims it instead.",
+        "统计取批次时主机数据队列为空的次数（`input_stages`）。若训练循环直接从该队列取数据，节省取等待最"
+        "多的 rank 每个批次（不含首个）的平均等待；设备空闲时间已知时由 `idle-time` 计入。",
+    ),
+    shows=("input_stages", "input_queues", "input_operators"),
+    explains=("idle-time:data_loading", "slow-rank:data_loading", "iteration-interval"),
+)
 def host_queue(
     input_stages: pl.DataFrame,
     input_queues: pl.DataFrame,

@@ -65,6 +65,12 @@ def longest_gap(gaps: pl.DataFrame | None, rank: int, cause: str) -> dict[str, A
     return None if rows.is_empty() else rows.row(0, named=True)
 
 
+def gap_span(gaps: pl.DataFrame | None, rank: int, cause: str) -> tuple[int, int] | None:
+    """Start and end of the longest recurring gap of a cause on a rank."""
+    place = longest_gap(gaps, rank, cause)
+    return None if place is None else (place["start_ns"], place["start_ns"] + place["longest_ns"])
+
+
 def dependencies(lost: pl.DataFrame, gaps: pl.DataFrame | None, ranks: int, per: Per, limits: Any) -> Iterator[Finding]:
     """Report ranks whose device is idle although its next work was launched in time.
 
@@ -111,6 +117,8 @@ def dependencies(lost: pl.DataFrame, gaps: pl.DataFrame | None, ranks: int, per:
             **{name: place.get(name) for name in ("before_name", "next_name", "steps", "of_steps")},
         },
         least="medium",
+        confidence="possible",
+        span_ns=gap_span(gaps, worst["rank"], DEPENDENCY),
     )
     yield finding if len(numbers) == ranks else finding.on([worst["rank"], *numbers])
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import CPU, Finding, per_of, platform_of, widened
+from stepscope.advice.finding import CPU, Confidence, Finding, per_of, platform_of, widened
+from stepscope.advice.messages import Text
 from stepscope.advice.occurrence import Limits as OccurrenceLimits
 from stepscope.advice.occurrence import is_stalling, occurrence, occurrence_facts
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.data_loader import loader_facts, loader_key, loader_parameters
-from stepscope.advice.rules.idle_gaps import DEPENDENCY, dependencies, gap_parameters
+from stepscope.advice.rules.idle_gaps import DEPENDENCY, dependencies, gap_parameters, gap_span
 from stepscope.advice.rules.idle_gaps import Limits as GapLimits
 from stepscope.advice.rules.idle_time_words import MESSAGES
 from stepscope.analysis.methods.statistics import median
@@ -58,6 +59,12 @@ OF_DEVICES = ("dispatch", "synchronisation", DEPENDENCY, NOT_RECORDED)
 """Causes that exist only with a device: on a CPU, nothing is launched or synchronised."""
 
 
+_CONFIDENCE: dict[str, Confidence] = {
+    **dict.fromkeys(("data_loading", "garbage_collection", NOT_RECORDED), "certain"),
+    **dict.fromkeys(UNEXPLAINED, "possible"),
+}
+"""Causes that are marked as such, and those that have several explanations; the others follow from launches."""
+
 _SHARED = ("lost", "paused", "stalled")
 """Times whose share of the recording is in `lost_time`."""
 
@@ -70,7 +77,21 @@ _MODULES = {"sleep": "time.sleep"}
 """Built-in functions are recorded without their module; these names are unambiguous."""
 
 
-@rule("idle-time", MESSAGES, claim=Claim(Turn.SEEN_IDLE, time_in="cause"))
+@rule(
+    "idle-time",
+    MESSAGES,
+    claim=Claim(Turn.SEEN_IDLE, time_in="cause"),
+    dimension="schedule",
+    computed=Text(
+        "Sums the idle time of each cause over all steps but the first and takes the median rank, so "
+        "that slow ranks do not count. The saving is that total averaged over the steps, at most what a "
+        "replay of the job without this kind of time saves; of Python code and unknown causes only what "
+        "steps that stall have more.",
+        "对除首步外的所有步按原因累加空闲时间，取中位 rank，使慢 rank 不计入。节省为该总和在各步上的平均，"
+        "且不超过去掉这类时间后重放任务所得；对 Python 代码和未知原因，只计停顿步多出的部分。",
+    ),
+    shows=("lost_time", "recurring_gaps", "idle_functions"),
+)
 def idle_time(
     lost_time: pl.DataFrame,
     breakdown: pl.DataFrame,
@@ -135,6 +156,9 @@ def idle_time(
                 **(loader_facts(slowest) if loading else {}),
             },
             least="medium" if cause == NOT_RECORDED else "low",
+            where={"steps": row["stalled_steps"]} if much["lost_ns"] and row["stalled_steps"] else {},
+            confidence=_CONFIDENCE.get(cause, "likely"),
+            span_ns=gap_span(recurring_gaps, row["rank"], cause),
         )
 
 

@@ -74,6 +74,15 @@ MESSAGES = {
         "data_loading",
         yields=("data_loading", "dispatch", "synchronisation", "garbage_collection", "python"),
     ),
+    dimension="dataloader",
+    computed=Text(
+        "Averages the interval between steps that the device's own step table states, without the first, "
+        "and reports it beyond `interval_ns`. The saving is the excess over that limit on the rank with "
+        "the longest interval, less what findings about idle time and data already claim.",
+        "取设备步骤表中步与步之间间隔的平均值（不含首步），超过 `interval_ns` 时报告。节省为间隔最长的 "
+        "rank 超出该限值的部分，并扣除空闲时间和数据加载结论已计入的部分。",
+    ),
+    shows=("step_trace", "input_stages"),
 )
 def iteration_interval(
     device_steps: pl.DataFrame,
@@ -119,6 +128,7 @@ def iteration_interval(
             "steps": worst["steps"],
             "slow_stage": stage,
         },
+        confidence="possible" if stage is None else "likely",
     ).on(late["rank"])
 
 

@@ -32,7 +32,18 @@ MESSAGES = {
 }
 
 
-@rule("late-start", MESSAGES, whole_job=True)
+@rule(
+    "late-start",
+    MESSAGES,
+    whole_job=True,
+    dimension="overall",
+    computed=Text(
+        "Finds a rank that arrives last in most collectives from the first one on although its own work "
+        "takes no longer. Whether the delay recurs is unknown, so no saving is claimed.",
+        "找出从第一次集合通信起大多最后到达、但自身工作并不更慢的 rank。延迟是否会再次出现未知，因此不计节省。",
+    ),
+    shows=("late_starts",),
+)
 def late_start(late_starts: pl.DataFrame, slow_ranks: pl.DataFrame | None) -> Iterator[Finding]:
     """Report a rank in `late_starts` that is not slow by itself (`slow_ranks`); no saving is claimed, as it is unknown
     whether it recurs."""

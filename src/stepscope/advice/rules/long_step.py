@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import CPU, Finding, per_of, platform_of, saved
+from stepscope.advice.finding import CPU, Confidence, Finding, per_of, platform_of, saved
 from stepscope.advice.messages import Choices, Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.idle_gaps import short_name
@@ -99,7 +99,29 @@ LEAST_STEPS = 3
 """Steps from which it is known what an ordinary one takes."""
 
 
-@rule("long-step", MESSAGES, whole_job=True, claim=Claim(Turn.LONG_STEP, time_in="kind", own=True))
+_CONFIDENCE: dict[str, Confidence] = {
+    **dict.fromkeys(("compile", "garbage_collection", "data_loading", "checkpoint"), "certain"),
+    **dict.fromkeys(("dependency", "python", "other", "not_recorded", "outside", "unknown"), "possible"),
+}
+"""Kinds of time that are marked as such, and those that have several explanations."""
+
+
+@rule(
+    "long-step",
+    MESSAGES,
+    whole_job=True,
+    claim=Claim(Turn.LONG_STEP, time_in="kind", own=True),
+    dimension="overall",
+    computed=Text(
+        "Finds steps other than the first that take far longer than the rank's median step, and the kind "
+        "of work that most of the extra time is. The saving is the extra time spread over all steps, or "
+        "what a replay without it saves if one rank alone stops, less what other findings claim of that "
+        "kind.",
+        "找出除首步外远长于该 rank 中位步的步，以及多出的时间主要属于哪类工作。节省为多出的时间分摊到所有"
+        "步；若只有一个 rank 停顿，则为去掉它的重放所得；并扣除其他结论在该类时间上已计入的部分。",
+    ),
+    shows=("outlier_steps", "gaps"),
+)
 def long_step(
     outlier_steps: pl.DataFrame,
     breakdown: pl.DataFrame,
@@ -145,7 +167,9 @@ def long_step(
             saving_low_ns=saved(per, low_ns / steps, steps),
             saving_high_ns=saved(per, high_ns / steps, steps),
             per=per,
-            where={} if everyone else {"rank": worst["rank"]},
+            where={**({} if everyone else {"rank": worst["rank"]}), "steps": rows["step"].to_list()},
+            confidence=_CONFIDENCE.get(kind, "likely"),
+            span_ns=_span(breakdown, worst),
             evidence={
                 "kind": kind,
                 "steps": rows["step"].to_list(),
@@ -187,6 +211,15 @@ def _saving(rows: pl.DataFrame, replayed: list[dict[str, Any]], excess_ns: int) 
         return sums[0], sums[1], sums[2]
     summed = excess_ns if rows["steps"].max() >= LEAST_STEPS else 0  # type: ignore[operator]
     return summed, 0, summed
+
+
+def _span(breakdown: pl.DataFrame, row: dict[str, Any]) -> tuple[int, int] | None:
+    """Start and end of a step on its rank."""
+    step = breakdown.filter((pl.col("rank") == row["rank"]) & (pl.col("step") == row["step"]))
+    if step.is_empty():
+        return None
+    start_ns, window_ns = step.select("window_start_ns", "window_ns").row(0)
+    return start_ns, start_ns + window_ns
 
 
 def _during(gaps: pl.DataFrame | None, row: dict[str, Any]) -> str | None:

@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.advice.finding import Finding
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
-from stepscope.advice.rules.cluster_facts import accused
+from stepscope.analysis.rank_lists import accused
 from stepscope.limits import limit
 
 MESSAGES = {
@@ -42,7 +42,19 @@ class Limits:
     below_ratio: float = limit(0.05, "below the rate that the device states", "the Ascend advisor's limit")
 
 
-@rule("low-clock", MESSAGES, whole_job=True)
+@rule(
+    "low-clock",
+    MESSAGES,
+    whole_job=True,
+    dimension="computation",
+    computed=Text(
+        "Compares the mean clock rate of the AI cores, in the time in which they compute, with the rate "
+        "that the recording states of the device. How much of the work is bound by the clock is unknown, "
+        "so no saving is claimed.",
+        "将 AI 核计算期间的平均频率与记录中设备的额定频率比较。多少工作受频率限制未知，因此不计节省。",
+    ),
+    shows=("frequencies", "rank_counters"),
+)
 def low_clock(
     frequencies: pl.DataFrame,
     rank_counters: pl.DataFrame,
@@ -51,7 +63,7 @@ def low_clock(
 ) -> Iterator[Finding]:
     """Report ranks whose AI cores compute at a lower clock rate than the recording states of the device, in the mean of
     the time in which they compute. Slow ranks are left out: the rule `slow-rank` says what they cost, and why."""
-    others = frequencies.filter(~pl.col("rank").is_in(sorted(accused(slow_ranks))))
+    others = frequencies.filter(~pl.col("rank").is_in(accused(slow_ranks)))
     known = others.drop_nulls("nominal_mhz").select("rank", "name", "nominal_mhz", "lowest_mhz")
     rows = known.join(rank_counters.select("rank", "name", "busy_mean"), on=["rank", "name"])
     below = 1 - pl.col("busy_mean") / pl.col("nominal_mhz")

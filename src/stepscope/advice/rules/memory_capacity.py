@@ -46,7 +46,17 @@ MESSAGES = {
 }
 
 
-@rule("memory-capacity", MESSAGES)
+@rule(
+    "memory-capacity",
+    MESSAGES,
+    dimension="memory",
+    computed=Text(
+        "Compares the peak of the memory in use with the capacity of the device (limits: "
+        "`memory_hints`). It threatens the job rather than costs time, so no saving is claimed.",
+        "将使用中内存的峰值与设备容量比较（限值见 `memory_hints`）。它威胁任务运行而不直接耗时，因此不计节省。",
+    ),
+    shows=("memory_hints", "memory_peak"),
+)
 def memory_capacity(memory_hints: pl.DataFrame) -> Iterator[Finding]:
     """Report ranks whose memory is nearly all in use at the peak (limits: `memory_hints`)."""
     rows = memory_hints.filter(pl.col("kind") == NEAR_CAPACITY).sort("ratio", descending=True)
@@ -62,6 +72,7 @@ def memory_capacity(memory_hints: pl.DataFrame) -> Iterator[Finding]:
         },
         least="medium",
         evidence={name: worst[name] for name in ("ratio", "peak_bytes", "capacity_bytes", "device", "graph")},
+        confidence="certain",
     ).on(rows["rank"])
 
 

@@ -50,7 +50,20 @@ MESSAGES = {
 }
 
 
-@rule("memory-copies", MESSAGES, claim=Claim(Turn.SEEN_IDLE, "memory"))
+@rule(
+    "memory-copies",
+    MESSAGES,
+    claim=Claim(Turn.SEEN_IDLE, "memory"),
+    dimension="memory",
+    computed=Text(
+        "Takes the time of the median step in which the device only copies or fills memory, hidden by "
+        "neither computing nor communication. The saving is all of it, at most what a replay of the job "
+        "without it saves.",
+        "取中位步中设备只在复制或填充内存、既没有被计算也没有被通信掩盖的时间。节省为其全部，且不超过去掉"
+        "它后重放任务所得。",
+    ),
+    shows=("breakdown", "copies"),
+)
 def memory_copies(
     breakdown: pl.DataFrame, ranks: pl.LazyFrame | None = None, limits: Limits = Limits()
 ) -> Iterator[Finding]:
@@ -67,4 +80,5 @@ def memory_copies(
             saving_ratio=ratio,
             evidence={"memory_not_overlapped_ns": round(exposed), "window_ns": round(step_ns)},
             per=per_of(breakdown),
+            confidence="certain",
         )

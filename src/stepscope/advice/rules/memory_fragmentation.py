@@ -56,7 +56,17 @@ MESSAGES = {
 }
 
 
-@rule("memory-fragmentation", MESSAGES)
+@rule(
+    "memory-fragmentation",
+    MESSAGES,
+    dimension="memory",
+    computed=Text(
+        "Compares the memory that the allocator reserved with the most that was ever in use (limits: "
+        "`memory_hints`). It costs memory rather than time, so no saving is claimed.",
+        "将分配器保留的内存与曾经使用的最大值比较（限值见 `memory_hints`）。它占用内存而不直接耗时，因此不计节省。",
+    ),
+    shows=("memory_hints",),
+)
 def memory_fragmentation(memory_hints: pl.DataFrame) -> Iterator[Finding]:
     """Report reserved memory that was never in use (limits: `memory_hints`)."""
     rows = memory_hints.filter(pl.col("kind") == FRAGMENTATION).sort("bytes", descending=True)
@@ -73,4 +83,5 @@ def memory_fragmentation(memory_hints: pl.DataFrame) -> Iterator[Finding]:
         evidence={
             name: worst[name] for name in ("bytes", "ratio", "forced_bytes", "peak_bytes", "capacity_bytes", "device")
         },
+        confidence="certain",
     ).on(rows["rank"])

@@ -50,7 +50,19 @@ MESSAGES = {
 }
 
 
-@rule("memory-leak", MESSAGES)
+@rule(
+    "memory-leak",
+    MESSAGES,
+    dimension="memory",
+    computed=Text(
+        "Looks for memory in use between steps that grows from step to step, and for blocks that are "
+        "never released (limits: `memory_hints`). It ends training rather than slows it down, so no "
+        "saving is claimed.",
+        "查找步与步之间使用中的内存逐步增长，以及从未释放的内存块（限值见 `memory_hints`）。它会使训练中"
+        "止而不是变慢，因此不计节省。",
+    ),
+    shows=("memory_hints",),
+)
 def memory_leak(memory_hints: pl.DataFrame) -> Iterator[Finding]:
     """Report memory that grows step by step, with the operators that leave blocks behind (limits: `memory_hints`)."""
     growing = memory_hints.filter(pl.col("kind") == GROWTH).sort("per_step_bytes", descending=True)
@@ -72,4 +84,5 @@ def memory_leak(memory_hints: pl.DataFrame) -> Iterator[Finding]:
             **{name: worst[name] for name in ("per_step_bytes", "bytes", "steps", "ratio", "peak_bytes")},
             "unreleased": kept.select("rank", "name", "blocks", "bytes", "steps").head(NAMED).to_dicts(),
         },
+        where={"operators": owners} if owners else {},
     ).on(growing["rank"])

@@ -110,7 +110,20 @@ _KINDS = {
 }
 
 
-@rule("pipeline-bottleneck", MESSAGES)
+@rule(
+    "pipeline-bottleneck",
+    MESSAGES,
+    dimension="dataloader",
+    computed=Text(
+        "Takes the dataset operators that their queues and the processors of their workers mark as bottlenecks "
+        "(`input_operators`), unless the host's queue shows that batches arrive in time. It claims no saving: the "
+        "findings about queues and idle time measure how long training waits.",
+        "取由队列和工作进程的处理器占用标出的数据集瓶颈算子（`input_operators`）；若主机队列表明数据及时到达则不报告。"
+        "不计节省：训练等待多久由队列和空闲时间的结论衡量。",
+    ),
+    shows=("input_operators",),
+    explains=("host-queue", "idle-time:data_loading", "slow-rank:data_loading"),
+)
 def pipeline_bottleneck(input_operators: pl.DataFrame, input_stages: pl.DataFrame | None) -> Iterator[Finding]:
     """Report the operators that `input_operators` marks, one finding for the same operators of a kind on all ranks.
 

@@ -116,7 +116,21 @@ class Limits:
     )
 
 
-@rule("pipeline-bubble", MESSAGES, whole_job=True)
+@rule(
+    "pipeline-bubble",
+    MESSAGES,
+    whole_job=True,
+    dimension="communication",
+    computed=Text(
+        "Divides the time in which pipeline stages wait for one another by the step, and compares it "
+        "with what the formula of the schedule gives for even stages. Slow ranks, links and uneven "
+        "stages claim what they cost, so nothing is claimed here; the upper bound is what twice the "
+        "micro-batches would save by that formula.",
+        "用流水线各阶段相互等待的时间除以一步的时间，并与调度公式在阶段均衡时的结果比较。慢 rank、慢链路"
+        "和不均衡阶段各自计入其代价，因此这里不计节省；上限为按公式将微批次加倍所得。",
+    ),
+    shows=("pipeline_schedule", "pipeline_stages"),
+)
 def pipeline_bubble(
     pipeline_schedule: pl.DataFrame,
     pipeline_stages: pl.DataFrame,
@@ -155,6 +169,7 @@ def pipeline_bubble(
         saving_high_ns=most,
         per=per_of(breakdown),
         least="medium" if message == FEW else "low",
+        confidence="likely" if message in (FEW, UNEVEN) else "possible",
         evidence={name: known[name] for name in _EVIDENCE},
     )
 

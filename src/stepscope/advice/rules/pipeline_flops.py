@@ -31,7 +31,19 @@ MESSAGES = {
 }
 
 
-@rule("pipeline-flops", MESSAGES, whole_job=True)
+@rule(
+    "pipeline-flops",
+    MESSAGES,
+    whole_job=True,
+    dimension="computation",
+    computed=Text(
+        "Compares the stated FLOPs of each pipeline stage with the mean of the stages by the formula of "
+        "MindSpore Insight. A distance from a mean shows no cost, so no saving is claimed.",
+        "按 MindSpore Insight 的公式，将各流水线阶段给出的浮点运算数与平均值比较。与平均值的差距不等于代"
+        "价，因此不计节省。",
+    ),
+    shows=("cluster_advice", "rank_flops"),
+)
 def pipeline_flops(
     device_steps: pl.DataFrame, cluster_advice: pl.DataFrame, rank_flops: pl.DataFrame
 ) -> Iterator[Finding]:

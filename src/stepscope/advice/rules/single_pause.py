@@ -38,7 +38,17 @@ MESSAGES = {
 }
 
 
-@rule("single-pause", MESSAGES)
+@rule(
+    "single-pause",
+    MESSAGES,
+    dimension="overall",
+    computed=Text(
+        "Finds a pause that no other pause in a recording without steps comes near. It is most likely "
+        "start-up, so no saving is claimed.",
+        "在没有训练步的记录中，找出远长于其他所有停顿的停顿。它很可能是启动过程，因此不计节省。",
+    ),
+    shows=("single_pauses",),
+)
 def single_pause(single_pauses: pl.DataFrame) -> Iterator[Finding]:
     """Report pauses that occur once in a recording without steps; no saving is claimed."""
     if single_pauses.is_empty():
@@ -49,6 +59,8 @@ def single_pause(single_pauses: pl.DataFrame) -> Iterator[Finding]:
         .sort("duration_ns", "rank", descending=[True, False])
     )
     worst = rows.row(0, named=True)
+    of_worst = single_pauses.filter(pl.col("rank") == worst["rank"]).sort(-pl.col("duration_ns"), "start_ns")
+    longest = of_worst.row(0, named=True)
     yield Finding(
         rule="single-pause",
         message="once",
@@ -57,4 +69,6 @@ def single_pause(single_pauses: pl.DataFrame) -> Iterator[Finding]:
             "ratio": worst["duration_ns"] / worst["recorded_ns"],
         },
         evidence={name: worst[name] for name in ("duration_ns", "recorded_ns", "pauses")},
+        confidence="possible",
+        span_ns=(longest["start_ns"], longest["start_ns"] + longest["duration_ns"]),
     ).on(rows["rank"])

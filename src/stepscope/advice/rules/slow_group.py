@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope.advice.finding import Finding, per_of, widened
 from stepscope.advice.messages import Message, Text
-from stepscope.advice.occurrence import pattern_words
+from stepscope.advice.occurrence import late_steps, pattern_words
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.replayed import OFF, replay_error
 from stepscope.advice.rules.slow_link import WHEN, exposed_share
@@ -76,7 +76,23 @@ MESSAGES = {
 """`slow`: slower than others; `times`: slower than itself in other steps."""
 
 
-@rule("slow-group", MESSAGES, accuses=True, whole_job=True, claim=Claim(Turn.SEEN_LATE, time="communication"))
+@rule(
+    "slow-group",
+    MESSAGES,
+    accuses=True,
+    whole_job=True,
+    claim=Claim(Turn.SEEN_LATE, time="communication"),
+    dimension="communication",
+    computed=Text(
+        "Compares the transmission of each group's calls with that of other groups, or with the group "
+        "itself at other times (`slow_groups`). The saving is the group's share of what a replay saves "
+        "if its calls take as long as typical ones; without a replay, the extra time times the exposed "
+        "share of transmission.",
+        "将各通信组调用的传输与其他组或自身其他时刻比较（`slow_groups`）。节省为重放中其调用与典型调用一"
+        "样快时所得的份额；没有重放时，为多出的时间乘以传输的未掩盖比例。",
+    ),
+    shows=("slow_groups",),
+)
 def slow_group(
     slow_groups: pl.DataFrame,
     breakdown: pl.DataFrame,
@@ -114,6 +130,7 @@ def slow_group(
             where={
                 **{name: row[name] for name in ("group", "group_name")},
                 "ranks": listed(row["ranks"]),
+                **late_steps(row),
             },
             evidence={name: row[name] for name in slow_groups.columns if name not in _NOT_EVIDENCE},
             most="high" if replayed else "medium",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import polars as pl
 
 from stepscope.advice.finding import CPU, Finding, per_of, widened
 from stepscope.advice.messages import Message, Text
-from stepscope.advice.occurrence import pattern_words
+from stepscope.advice.occurrence import late_steps, pattern_words
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.replayed import OFF, replay_error
 from stepscope.analysis.rank_lists import listed
@@ -178,7 +179,23 @@ _SUMMED = ("cost_ns", "saving", "links", "saving_low_ns", "saving_high_ns")
 _NOT_EVIDENCE = ("rank_a", "rank_b", "saving", "saving_low_ns", "saving_high_ns")
 
 
-@rule("slow-link", MESSAGES, accuses=True, whole_job=True, claim=Claim(Turn.SEEN_LATE, time="communication"))
+@rule(
+    "slow-link",
+    MESSAGES,
+    accuses=True,
+    whole_job=True,
+    claim=Claim(Turn.SEEN_LATE, time="communication"),
+    dimension="communication",
+    computed=Text(
+        "Compares the bandwidth of each link with other links of its transport for transfers of that "
+        "size, and names the smallest end that explains it: link, network interface or host. The saving "
+        "is its share of what a replay with typical links saves; without a replay, the extra time of its "
+        "transfers times the exposed share of transmission.",
+        "按同样大小的传输，将每条链路的带宽与同类链路比较，并指出能解释差异的最小单位：链路、网卡或主机。"
+        "节省为重放中链路恢复典型速度所得的份额；没有重放时，为其传输多出的时间乘以传输的未掩盖比例。",
+    ),
+    shows=("slow_links",),
+)
 def slow_link(
     slow_links: pl.DataFrame,
     breakdown: pl.DataFrame,
@@ -215,7 +232,7 @@ def slow_link(
             saving_ratio=saving / step_ns if step_ns else 0.0,
             **widened(saving, *((row["saving_low_ns"], row["saving_high_ns"]) if replayed else (0, row["cost_ns"]))),
             per=per,
-            where={"ranks": listed(row["ranks"])},
+            where={"ranks": listed(row["ranks"]), **_links(row), **late_steps(row)},
             evidence={name: row[name] for name in slow_links.columns if name not in _NOT_EVIDENCE},
             most="high" if replayed else "medium",
         )
@@ -241,3 +258,8 @@ def exposed_share(segments: pl.DataFrame | None, arrival: pl.DataFrame | None) -
     shares = exposed.join(all_of_it.filter(pl.col("transmit") > 0), on="rank")
     least = shares.select((pl.col("exposed") / pl.col("transmit")).min()).item()
     return 1.0 if least is None else min(max(least, 0.0), 1.0)
+
+
+def _links(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The pair of ranks, if a single link is slow."""
+    return {"links": [[row["rank_a"], row["rank_b"]]]} if row["unit"] == "link" else {}

@@ -10,11 +10,12 @@ import polars as pl
 
 from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, Per, per_of
 from stepscope.advice.messages import Choices, Message, Text, framed
+from stepscope.advice.occurrence import late_steps
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.replayed import OFF, replay_error
 from stepscope.advice.rules.expert_blame import blamed_on_experts
 from stepscope.advice.rules.slow_rank_reasons import INSTEAD, OF_KIND, parameters_of, with_reasons
-from stepscope.advice.rules.slow_rank_times import highest, is_once, ranged, when
+from stepscope.advice.rules.slow_rank_times import COMPUTED, highest, is_once, ranged, when
 from stepscope.analysis.job.slow_experts import TOKENS
 from stepscope.analysis.methods.units import RANK, RANKS
 from stepscope.analysis.rank_lists import listed
@@ -246,7 +247,16 @@ _SHOWN_CHARACTERS = 60
 _NOT_EVIDENCE = ("rank", "cost_ns", "cost_ratio", "saving_low_ns", "saving_high_ns", "unrecorded_ranks")
 
 
-@rule("slow-rank", MESSAGES, accuses=True, whole_job=True, claim=Claim(Turn.SEEN_LATE, time_in="kind"))
+@rule(
+    "slow-rank",
+    MESSAGES,
+    accuses=True,
+    whole_job=True,
+    claim=Claim(Turn.SEEN_LATE, time_in="kind"),
+    dimension="overall",
+    computed=COMPUTED,
+    shows=("slow_ranks", "slow_rank_causes"),
+)
 def slow_rank(
     slow_ranks: pl.DataFrame,
     breakdown: pl.DataFrame,
@@ -264,7 +274,9 @@ def slow_rank(
     worst: int | None = None
     alike = dict(slow_ranks["ranks"].value_counts().iter_rows())
     compared, per, windows = breakdown["rank"].n_unique() - 1, per_of(breakdown), breakdown["step"].n_unique()
-    causes = {} if slow_rank_causes is None else _causes(slow_rank_causes)
+    causes = {}
+    if slow_rank_causes is not None:
+        causes = {(row["rank"], row["kind"]): row for row in slow_rank_causes.iter_rows(named=True)}
     for row in slow_ranks.iter_rows(named=True):
         kind, rank, cost_ns, unrecorded = row["kind"], row["rank"], row["cost_ns"], row["unrecorded_ranks"]
         worst = rank if worst is None else worst
@@ -311,6 +323,7 @@ def slow_rank(
             per=per,
             evidence={**{name: row[name] for name in row if name not in _NOT_EVIDENCE}, **_evidence(reason)},
             most=highest(row),
+            where=late_steps(row),
         ).on(ranks)
 
 
@@ -334,13 +347,9 @@ def _rotating(row: dict[str, Any], others: int, per: Per) -> Finding:
         saving_low_ns=row["saving_low_ns"],
         saving_high_ns=row["saving_high_ns"],
         per=per,
+        confidence="possible",
         evidence={name: row[name] for name in row if name not in _NOT_EVIDENCE},
     )
-
-
-def _causes(rows: pl.DataFrame) -> dict[tuple[int, str], dict[str, Any]]:
-    """The recorded reasons by rank and kind."""
-    return {(row["rank"], row["kind"]): row for row in rows.iter_rows(named=True)}
 
 
 def _worded(kind: str, reason: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -1,12 +1,24 @@
-"""When ranks are slow, of how many steps that is known, and what follows for the words of a finding."""
+"""When ranks are slow, of how many steps that is known, and what follows for the words of a finding; how
+the rule decides."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from stepscope.advice.finding import Per, Severity
+from stepscope.advice.messages import Text
 from stepscope.advice.occurrence import pattern_words
 from stepscope.analysis.methods.timing import ONCE, ROTATING, STEADY
+
+COMPUTED = Text(
+    "Compares each rank's own work in each step with that of ranks of the same program and keeps "
+    "what noise and chance do not explain (`slow_ranks`). The saving is the rank's share of what a "
+    "replay of the job without this excess saves; ranks that are slow because of their experts are "
+    "left to `expert-load`.",
+    "将每个 rank 每步自身的工作与同程序的 rank 比较，只保留噪声和偶然无法解释的部分（`slow_ranks`）。"
+    "节省为去掉这部分后重放任务所得中该 rank 的份额；因专家负载而慢的 rank 由 `expert-load` 报告。",
+)
+"""How the rule `slow-rank` decides."""
 
 FEW_STEPS = 2
 """Up to so many compared steps, the finding says how few they are; a single slow one of them is of medium severity at

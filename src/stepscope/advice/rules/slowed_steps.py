@@ -74,7 +74,22 @@ class Limits:
     cost_ratio: float = limit(0.02, "of the mean step, that it costs", "chosen by us: smaller gains are not worth one")
 
 
-@rule("slowed-steps", MESSAGES, whole_job=True, claim=Claim(Turn.SEEN_IDLE, time_in="kind"))
+@rule(
+    "slowed-steps",
+    MESSAGES,
+    whole_job=True,
+    claim=Claim(Turn.SEEN_IDLE, time_in="kind"),
+    dimension="computation",
+    computed=Text(
+        "Compares steps with one another and finds those in which nearly all ranks need longer for the "
+        "same kernels. The saving is what a replay with these kernels as fast as in the other steps "
+        "saves, averaged over all steps.",
+        "将各步相互比较，找出几乎所有 rank 执行相同算子都变慢的步。节省为这些算子与其他步一样快的重放所得，"
+        "按所有步平均。",
+    ),
+    shows=("slowed_steps",),
+    explains=("long-step",),
+)
 def slowed_steps(slowed_steps: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = Limits()) -> Iterator[Finding]:
     """Report steps in which all ranks need longer for the same kernels (`slowed_steps`); nobody is accused.
 

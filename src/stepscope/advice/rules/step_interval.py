@@ -9,8 +9,9 @@ import polars as pl
 from stepscope.advice.finding import Finding
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
-from stepscope.advice.rules.cluster_facts import accused, by_formula, facts, stated
+from stepscope.advice.rules.cluster_facts import by_formula, facts, stated
 from stepscope.analysis.job.cluster_advice import INTERVAL
+from stepscope.analysis.rank_lists import accused
 
 _LATE = Text(
     "{ranks:Ranks} {ranks:one begins|begin} steps later than the mean of {mean_of} ranks: the interval before forward "
@@ -42,7 +43,20 @@ MESSAGES = {
 }
 
 
-@rule("step-interval", MESSAGES, whole_job=True)
+@rule(
+    "step-interval",
+    MESSAGES,
+    whole_job=True,
+    dimension="schedule",
+    computed=Text(
+        "Compares the interval before the steps of each rank in the device's step table with the mean of "
+        "the ranks by the formula of MindSpore Insight, without ranks that a replay names as slow. A "
+        "distance from a mean shows no cost, so no saving is claimed.",
+        "按 MindSpore Insight 的公式，将设备步骤表中各 rank 的步前间隔与平均值比较，不含重放已指出的慢 "
+        "rank。与平均值的差距不等于代价，因此不计节省。",
+    ),
+    shows=("cluster_advice",),
+)
 def step_interval(
     device_steps: pl.DataFrame, cluster_advice: pl.DataFrame, slow_ranks: pl.DataFrame | None
 ) -> Iterator[Finding]:

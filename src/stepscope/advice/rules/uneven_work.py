@@ -13,7 +13,7 @@ from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.idle_gaps import short_name
 from stepscope.advice.rules.slow_rank_reasons import parameters_of
-from stepscope.analysis.rank_lists import listed
+from stepscope.analysis.rank_lists import accused, listed
 from stepscope.limits import limit
 
 _ERROR = Text(
@@ -237,7 +237,22 @@ class Limits:
 _EVIDENCE = ("names", "only", "larger", "stage", "extra_ns", "computing_ns", "others_ns", "gone_ns", "error_ratio")
 
 
-@rule("uneven-work", MESSAGES, whole_job=True, claim=Claim(Turn.SEEN_LATE, time="computing"))
+@rule(
+    "uneven-work",
+    MESSAGES,
+    whole_job=True,
+    claim=Claim(Turn.SEEN_LATE, time="computing"),
+    dimension="computation",
+    computed=Text(
+        "Replays the job with work that only some ranks or stages do divided evenly (`extra_work`), and "
+        "jobs of recorded operations without each cause of uneven work (`slowdown_causes`). The saving "
+        "is what such a replay saves, its share if there are several causes.",
+        "重放任务：把只有部分 rank 或阶段执行的工作平均分配（`extra_work`）；对记录了操作的任务，逐一去掉"
+        "工作不均的原因（`slowdown_causes`）。节省为重放所得，有多个原因时取其份额。",
+    ),
+    shows=("extra_work", "slowdown_causes"),
+    explains=("pipeline-bubble:uneven",),
+)
 def uneven_work(
     slowdown_causes: pl.DataFrame | None,
     slow_ranks: pl.DataFrame | None,
@@ -259,7 +274,7 @@ def uneven_work(
     if slowdown_causes is None:
         return
     slowdown = slowdown_causes["slowdown_factor"][0]
-    told = set() if slow_ranks is None else {rank for text in slow_ranks["ranks"] for rank in listed(text)}
+    told = set(accused(slow_ranks))
     least = {"communication": limits.communication_ratio}
     for row in slowdown_causes.filter(pl.col("cause") != "unknown").iter_rows(named=True):
         ranks = [] if row["ranks"] is None else listed(row["ranks"])
@@ -276,6 +291,7 @@ def uneven_work(
             saving_high_ns=max(0, *unknown["saving_ns"]),
             per=per,
             evidence={"slowdown_factor": slowdown},
+            confidence="possible",
         )
 
 

@@ -16,7 +16,7 @@ from stepscope.analysis.methods.memberships import memberships
 from stepscope.analysis.methods.sudden import MARKED
 from stepscope.analysis.methods.timing import ONCE, ROTATING, SOMETIMES
 from stepscope.analysis.methods.units import JOB, RANK, RANKS, units
-from stepscope.analysis.rank_lists import listed
+from stepscope.analysis.rank_lists import accused
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.uneven_work import REPLICA, SEQUENCE, WORKER
 from stepscope.limits import limit
@@ -84,8 +84,7 @@ def _of_ranks(found: pl.DataFrame, causes: pl.DataFrame) -> pl.DataFrame:
     """The suspects that uneven micro-batches do not explain."""
     if SEQUENCE not in causes["cause"]:
         return found
-    slow = causes.filter(pl.col("cause").is_in([WORKER, REPLICA]) & pl.col("ranks").is_not_null())
-    ranks = {rank for text in slow["ranks"] for rank in listed(text)}
+    ranks = set(accused(causes.filter(pl.col("cause").is_in([WORKER, REPLICA]))))
     kept = [kind != "computing" or ranks.issuperset(who) for kind, who in found.select("kind", "ranks").rows()]
     return found.filter(pl.Series(kept, dtype=pl.Boolean)).with_columns(suspect=pl.int_range(pl.len(), dtype=pl.Int32))
 
