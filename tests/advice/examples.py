@@ -29,6 +29,7 @@ from stepscope.run import Run
 from stepscope.tables import RANK_FIGURES, RANKS
 from stepscope.tables.base import schema_of
 from tests.advice.hang_examples import hangs, unfinished_calls
+from tests.advice.torch_examples import torch_examples
 
 
 def breakdown() -> pl.DataFrame:
@@ -444,6 +445,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             {"slowdown_causes": None, "slow_ranks": None, "breakdown": steps, "extra_work": extra_work()},
         ],
         **dict.fromkeys(OF_FORMULAS, by_formula),
+        **torch_examples(),
         "hang": [{"hangs": hangs(), "unfinished_calls": unfinished_calls()}],
         "memory-capacity": [{"memory_hints": hint(NEAR_CAPACITY)}],
         "memory-leak": [{"memory_hints": hint(GROWTH)}],

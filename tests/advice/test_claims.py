@@ -266,6 +266,7 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
             "slowed-steps",
             "checkpoint",
             "compile-time",
+            "tensor-cores",
             "long-step",
         ),
         *("host-queue", "data-queue", "data-loader", "iteration-interval"),

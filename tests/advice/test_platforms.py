@@ -42,6 +42,7 @@ NOT_EVERYWHERE: dict[str, Callable[[Platform], bool]] = {
     "low-clock": lambda p: p.device == "npu",
     "memory-copies": lambda p: p.device != "cpu",
     "cpu-busy": lambda p: p.device != "cpu",
+    "tensor-cores": lambda p: p.device == "cuda",
 }
 """Rules that have nothing to report on some platforms: their data is never recorded there, or means nothing."""
 

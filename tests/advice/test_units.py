@@ -11,10 +11,11 @@ import pytest
 
 from stepscope.advice import RULES, Finding, advise, worded
 from stepscope.advice.advise import completed
-from stepscope.advice.finding import per_of
+from stepscope.advice.finding import Platform, per_of
 from stepscope.run import Run
 from stepscope.tables import OPERATORS, RANKS, SLICES, STEPS
 from tests.advice.examples import Tables, examples, found
+from tests.advice.test_platforms import NOT_EVERYWHERE, PLATFORMS
 from tests.analysis.inputs import MS, batches
 from tests.analysis.test_memory_hints import stepping
 
@@ -187,7 +188,9 @@ def test_findings_without_a_saving_are_of_no_step_either(kind: Kind) -> None:
 
 def by(rule: str, window: str | None) -> list[Finding]:
     """All that a rule may say where steps are of a kind (`steps.window`); None: without a table of steps."""
-    ranks = RANKS.frame(rank=[0, 1], framework=["mindspore"] * 2, device_kind=["npu"] * 2).lazy()
+    fits = NOT_EVERYWHERE.get(rule, lambda _: True)
+    of = next(filter(fits, [Platform("mindspore", "npu"), *PLATFORMS]))
+    ranks = RANKS.frame(rank=[0, 1], framework=[of.framework] * 2, device_kind=[of.device] * 2).lazy()
     findings = []
     for given in examples(rule, ranks):
         changed: dict[str, Any] = {}

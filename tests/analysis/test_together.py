@@ -17,6 +17,7 @@ from stepscope.run import Run, Threads
 from stepscope.tables import TABLES
 from tests.analysis.device.launched import Range, Work, tables_of
 from tests.analysis.inputs import batches, events, pipeline, samples, steps, usage_of
+from tests.analysis.on_gpu import on_gpu
 from tests.pipelines import Pipeline
 
 TOGETHER = sorted(name for name, analysis in ANALYSES.items() if analysis.together)
@@ -241,6 +242,7 @@ RUNS = {
     "partly recorded": Run.from_frames({rank: partly_recorded(rank) for rank in range(3)}),
     "launching": Run.from_frames({rank: launching(rank) for rank in range(3)}),
     "cpu": Run.from_frames({rank: on_cpu(rank) for rank in range(4)}),
+    "gpus": Run.from_frames({rank: on_gpu(rank) for rank in range(3)}),
     "links": Run.from_frames({rank: with_links(rank) for rank in range(3)}),
     "without calls": Run.from_frames({0: on_device(0, 1.0), 1: without_calls(1), 2: on_device(2, 1.5)}),
 }

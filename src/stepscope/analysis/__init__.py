@@ -42,6 +42,7 @@ from stepscope.analysis.device.queues import queue_lengths as queue_lengths
 from stepscope.analysis.device.queues import queues as queues
 from stepscope.analysis.device.roofline import roofline as roofline
 from stepscope.analysis.device.stream_idle import stream_idle as stream_idle
+from stepscope.analysis.device.tensor_cores import tensor_cores as tensor_cores
 from stepscope.analysis.flops.flop_tree import flop_tree as flop_tree
 from stepscope.analysis.flops.flops import flops as flops
 from stepscope.analysis.flops.model_flops import model_flops as model_flops
@@ -175,6 +176,7 @@ from stepscope.analysis.replay.slowdowns import slowdowns as slowdowns
 from stepscope.analysis.replay.slowdowns import step_slowdowns as step_slowdowns
 from stepscope.analysis.replay.stage_shapes import stage_shapes as stage_shapes
 from stepscope.analysis.replay.stage_shapes import uneven_stages as uneven_stages
+from stepscope.analysis.replay.tensor_core_savings import tensor_core_savings as tensor_core_savings
 from stepscope.analysis.replay.what_if import what_if as what_if
 from stepscope.analysis.replay.work import work as work
 from stepscope.analysis.replay.work_names import work_names as work_names

@@ -33,5 +33,6 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     slow_rank,
     slowed_steps,
     step_interval,
+    tensor_cores,
     uneven_work,
 )
