@@ -38,9 +38,11 @@ def pages() -> Iterator[str]:
     """The commands that show pages, by what they are about, and the tables of each."""
     for scope, (about, _) in ABOUT.items():
         yield from [f"### {SCOPES[scope]}", "", "| command | what it shows | tables |", "|---|---|---|"]
+        of_pairs = scope == "pair"
+        named, asked = ("comparisons.md", "BASE [NEW]") if of_pairs else ("analyses.md", "PATH")
         for shown in about:
-            tables = ", ".join(f"[`{each.key}`](analyses.md#{each.question})" for each in shown.sections)
-            yield f"| `stepscope {shown.name} PATH` | {shown.help} | {tables} |"
+            tables = ", ".join(f"[`{each.key}`]({named}#{each.question})" for each in shown.sections)
+            yield f"| `stepscope {shown.name} {asked}` | {shown.help} | {tables} |"
         yield ""
 
 

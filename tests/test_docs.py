@@ -11,6 +11,7 @@ import pytest
 
 from stepscope import open_run
 from stepscope.analysis import ANALYSES
+from stepscope.compare import COMPARISONS
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -87,4 +88,12 @@ def test_the_page_of_commands_has_the_options_of_every_command() -> None:
     assert all(
         f"| `{option}" in page for option in ("--plugin", "--limits", "--unused-days", "--schedule", "--language")
     )
-    assert "| `--run RUN` | `analyze`, `info`, `sql`, [the whole job](#the-whole-job), [one rank](#one-rank) |" in page
+    every = "[the whole job](#the-whole-job), [one rank](#one-rank), [two sides](#two-sides)"
+    assert f"| `--run RUN` | `analyze`, `info`, `sql`, {every} |" in page
+
+
+def test_the_columns_of_the_comparisons_are_up_to_date() -> None:
+    page = (DOCS / "comparisons.md").read_text(encoding="utf-8")
+
+    assert page == maker("make_analyses").page(page), "run: python docs/make_analyses.py"
+    assert all(page.count(f"\n## {name}\n") == 1 for name in COMPARISONS)

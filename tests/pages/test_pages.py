@@ -16,6 +16,7 @@ from package_copy import copy_package, printed
 from stepscope.advice.finding import WINDOWS
 from stepscope.analysis import ANALYSES
 from stepscope.cli import app
+from stepscope.compare import COMPARISONS
 from stepscope.errors import StepscopeError
 from stepscope.pages import PAGES
 from stepscope.pages.answering import Request, answer
@@ -40,6 +41,7 @@ from tests.cli import calling
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader"
 SECTIONS = [(page, section) for page in (*PAGES, JOB) for section in page.sections]
+QUESTIONS = {**ANALYSES, **COMPARISONS}
 EACH_SECTION = pytest.mark.parametrize(
     ("page", "section"), SECTIONS, ids=[f"{page.name}-{each.key}" for page, each in SECTIONS]
 )
@@ -165,7 +167,7 @@ def test_a_table_that_is_left_out_beside_another_comes_back_without_it() -> None
 
 @EACH_SECTION
 def test_a_section_names_an_analysis_its_options_and_its_columns(page: Page, section: Section) -> None:
-    analysis = ANALYSES[section.question]
+    analysis = QUESTIONS[section.question]
     columns = {column.name for column in analysis.columns}
     views = [name for view in section.views for name in (*view.shows, *view.without)]
     own = {option.name for option in page.options} | {"step", "steps", "ranks"}
@@ -180,7 +182,7 @@ def test_a_section_names_an_analysis_its_options_and_its_columns(page: Page, sec
 @EACH_SECTION
 def test_every_heading_and_title_can_be_filled_in(page: Page, section: Section, per: str) -> None:
     headings = [section.heading, section.chosen_heading, *(view.heading for view in section.views)]
-    titles = [column.title for column in ANALYSES[section.question].columns]
+    titles = [column.title for column in QUESTIONS[section.question].columns]
 
     texts = [filled(text, per) for text in (*headings, *titles)]
 

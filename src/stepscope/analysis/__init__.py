@@ -53,6 +53,7 @@ from stepscope.analysis.hangs.hangs import hangs as hangs
 from stepscope.analysis.hangs.recorded_positions import recorded_positions as recorded_positions
 from stepscope.analysis.hangs.unfinished_calls import unfinished_calls as unfinished_calls
 from stepscope.analysis.host.api_statistics import api_statistics as api_statistics
+from stepscope.analysis.host.api_statistics import api_steps as api_steps
 from stepscope.analysis.host.api_statistics import api_totals as api_totals
 from stepscope.analysis.host.cpu_utilization import cpu_summary as cpu_summary
 from stepscope.analysis.host.cpu_utilization import cpu_utilization as cpu_utilization
@@ -134,10 +135,12 @@ from stepscope.analysis.operators.kernel_statistics import kernel_statistics as 
 from stepscope.analysis.operators.kernel_statistics import kernel_type_statistics as kernel_type_statistics
 from stepscope.analysis.operators.kernel_statistics import kernel_type_totals as kernel_type_totals
 from stepscope.analysis.operators.kernel_statistics import operator_statistics as operator_statistics
+from stepscope.analysis.operators.kernel_steps import kernel_steps as kernel_steps
 from stepscope.analysis.operators.kernel_totals import kernel_totals as kernel_totals
 from stepscope.analysis.operators.kernel_totals import operator_summary as operator_summary
 from stepscope.analysis.operators.operator_instances import operator_instances as operator_instances
 from stepscope.analysis.operators.operator_instances import operator_types as operator_types
+from stepscope.analysis.operators.operator_paths import operator_paths as operator_paths
 from stepscope.analysis.operators.operator_type_ranks import operator_type_ranks as operator_type_ranks
 from stepscope.analysis.operators.short_kernels import kernel_lengths as kernel_lengths
 from stepscope.analysis.operators.short_kernels import short_kernels as short_kernels

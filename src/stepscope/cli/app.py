@@ -17,6 +17,7 @@ from stepscope.cli.info import info
 from stepscope.cli.options import Command
 from stepscope.cli.pack import pack
 from stepscope.cli.page_commands import command_of
+from stepscope.cli.pair_commands import compare_command
 from stepscope.cli.record import record
 from stepscope.cli.rules import rules
 from stepscope.cli.sql import sql
@@ -51,7 +52,7 @@ def _root(
         load(path)
 
 
-def _add(command: Callable[..., None], heading: str, **more: Any) -> None:
+def _add(command: Callable[..., int | None], heading: str, **more: Any) -> None:
     """Add a command; the list of commands shows the whole first paragraph of its help, under a heading."""
     summary = " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
     app.command(short_help=summary, rich_help_panel=heading, **{"cls": Command, **more})(command)
@@ -61,7 +62,7 @@ def add_page(page: Page) -> None:
     """Add the command that shows a page."""
     text = f"{page.help}\n\n{page.more}" if page.more else page.help
     command = app.command(page.name, help=text, short_help=page.help, rich_help_panel=SCOPES[page.scope], cls=Command)
-    command(command_of(page))
+    command(compare_command(page) if page.scope == "pair" else command_of(page))
 
 
 _add(record, START, context_settings={"allow_interspersed_args": False})

@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 from stepscope.pages.base import Scope
 
 START, FURTHER = "Start here", "Queries and settings"
-SCOPES: dict[Scope, str] = {"job": "The whole job", "rank": "One rank"}
+SCOPES: dict[Scope, str] = {"job": "The whole job", "rank": "One rank", "pair": "Two sides"}
 """Headings of commands that show a page, by what the page is about."""
 
 HEADINGS = (START, *SCOPES.values(), FURTHER)

@@ -19,18 +19,18 @@ from stepscope.cli import options as shared
 from stepscope.errors import StepscopeError
 
 
-def formatted(command: Callable[..., None]) -> Callable[..., None]:
+def formatted(command: Callable[..., int | None]) -> Callable[..., int | None]:
     """Give a command the options `--format`, `--json`, `--csv`, `--output`, `--wide` and `--debug`.
 
     It gets the `form` that was chosen and `wide`; whatever it prints goes where `--output` says.
     """
 
     @functools.wraps(command)
-    def with_options(**words: Any) -> None:
+    def with_options(**words: Any) -> int | None:
         mine = {name: words.pop(name) for name in described(_options)}
         form = chosen_form(mine["form"], json=mine["json"], csv=mine["csv"])
         with written_to(mine["output"]):
-            command(**words, form=form, wide=mine["wide"])
+            return command(**words, form=form, wide=mine["wide"])
 
     own = {name: each for name, each in described(command).items() if name not in ("form", "wide")}
     options = dict(described(_options))
@@ -122,7 +122,9 @@ def described(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     }
 
 
-def signed(function: Callable[..., None], parameters: Mapping[str, inspect.Parameter]) -> Callable[..., None]:
+def signed(
+    function: Callable[..., int | None], parameters: Mapping[str, inspect.Parameter]
+) -> Callable[..., int | None]:
     """The function with these parameters, as the command-line library sees them."""
     function.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
     function.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}

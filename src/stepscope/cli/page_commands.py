@@ -18,27 +18,33 @@ if TYPE_CHECKING:
     from stepscope.run import Run
 
 
-def command_of(page: Page) -> Callable[..., None]:
-    """The command that shows a page."""
+def command_of(page: Page) -> Callable[..., int | None]:
+    """The command that shows a page about a run."""
 
     def command(**words: Any) -> None:
         from stepscope.cli.opening import opened
         from stepscope.pages.answering import answer
 
-        request = _request(page, words)
-        if request.table is not None:
-            page.section_named(request.table)
+        request = request_of(page, words)
         chosen = {name: words[name] for name in ("run", "limits", "engine")}
         if page.name != LAYOUT.name:  # which shows what contradicts it
             chosen["layout"] = words.get(LAYOUT.name)
         whole = opened([words["path"]], **chosen, use_store=not words["no_store"], table=page.table)
         _note_rank(page, request, whole)
-        _print(answer(whole, page, request), words["form"], wide=words["wide"])
+        print_answered(answer(whole, page, request), words["form"], wide=words["wide"])
 
+    return made_of(page, command, _shared_options)
+
+
+def made_of(
+    page: Page, command: Callable[..., int | None], *own_options: Callable[..., None]
+) -> Callable[..., int | None]:
+    """A command of a page, with the parameters of some functions, then those of the page and of every page."""
     command.__name__ = page.name
     listed = {option.name: _parameter(option) for option in (*CHOOSING[page.scope], *LISTING)}
     own = {option.name: _parameter(option) for option in page.options}
-    parameters = {**described(_shared_options), **own, **listed, **described(_further_options)}
+    before = {name: each for options in own_options for name, each in described(options).items()}
+    parameters = {**before, **own, **listed, **described(_further_options)}
     parameters["table"] = parameters["table"].replace(annotation=shared.one_table(page.keys))
     return formatted(signed(command, parameters))
 
@@ -63,10 +69,17 @@ def _further_options(
     """Options of every such command, behind those that choose rows."""
 
 
-def _request(page: Page, words: Mapping[str, Any]) -> Request:
+def request_of(page: Page, words: Mapping[str, Any]) -> Request:
+    """What the words of a call choose.
+
+    Raises:
+        StepscopeError: If there is no such table.
+    """
     from stepscope.pages.answering import Request
     from stepscope.pages.listing import Listing
 
+    if words["table"] is not None:
+        page.section_named(words["table"])
     ranks, steps = (words[option.name] for option in CHOOSING[page.scope])
     return Request(
         ranks,
@@ -93,7 +106,7 @@ def _note_rank(page: Page, request: Request, run: Run) -> None:
         note(f"this is rank {ranks[0]} of ranks {describe_numbers(ranks)} in {run.name}; choose another with --rank")
 
 
-def _print(answered: Answered, form: shared.Format, *, wide: bool) -> None:
+def print_answered(answered: Answered, form: shared.Format, *, wide: bool) -> None:
     """Print the answers.
 
     Raises:
@@ -102,10 +115,12 @@ def _print(answered: Answered, form: shared.Format, *, wide: bool) -> None:
     from stepscope.cli.notes import note_warnings
     from stepscope.cli.output import print_document, print_frame
     from stepscope.pages.answering import document, one_table
+    from stepscope.run import Run
 
     if not answered.says_anything:
         more = f". Other tables: --table {', '.join(answered.not_asked)}" if answered.not_asked else ""
-        instead = answered.page.instead(answered.run) if answered.page.instead else ""
+        run = answered.run
+        instead = answered.page.instead(run) if answered.page.instead and isinstance(run, Run) else ""
         raise StepscopeError("; ".join(dict.fromkeys(answered.unavailable.values())) + more + instead)
     try:
         if form == "table":
@@ -127,13 +142,20 @@ def _print_tables(answered: Answered, *, wide: bool) -> None:
     """Every table with its heading and units, then why others are missing and what could not be read."""
     from stepscope.cli.output import Output
     from stepscope.cli.warning_lines import show_warnings
+    from stepscope.pages.answering import opening_of
     from stepscope.pages.reasons import unanswered
     from stepscope.pages.showing import shown_sections
     from stepscope.report.sentences import counted, spoken
+    from stepscope.run import Run
 
     out = Output(wide=wide)
-    if marked_as := counted(answered.run):
-        out.say(spoken(marked_as))
+    if isinstance(answered.run, Run):
+        first = [spoken(marked_as)] if (marked_as := counted(answered.run)) else []
+    else:
+        first = opening_of(answered)
+    for place, sentence in enumerate(first):
+        out.say(sentence, "bold" if place == 0 and answered.page.opening else None)
+    if first:
         out.say("")
     for section in shown_sections(answered, every_column=wide, whole_names=wide or out.room is None):
         for table in section.tables:

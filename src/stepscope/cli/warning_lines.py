@@ -12,7 +12,7 @@ from stepscope.tables.issues import OTHER_RUNS
 
 if TYPE_CHECKING:
     from stepscope.cli.output import Output
-    from stepscope.run import Run
+    from stepscope.pages.answering import Subject
 
 LISTED = 8
 """Lines of each kind before the rest is only counted."""
@@ -21,7 +21,7 @@ STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 """By severity, in the order in which issues are printed."""
 
 
-def show_warnings(out: Output, run: Run, *, quiet: bool = False) -> None:
+def show_warnings(out: Output, run: Subject, *, quiet: bool = False) -> None:
     """Print unread inputs, then issues: errors first, the same issue of several files once.
 
     If `quiet`, show errors only, and count unread files that may not be recordings.
@@ -50,7 +50,7 @@ def _below(file: str, folder: Path) -> str:
     return str(path.relative_to(folder)) if path != folder and path.is_relative_to(folder) else file
 
 
-def _issue_groups(run: Run) -> list[dict[str, Any]]:
+def _issue_groups(run: Subject) -> list[dict[str, Any]]:
     """Issues with all files that have them, without unread inputs and other runs, which are reported by themselves."""
     unread = {(each.file, each.problem) for each in run.unread}
     places = run.issues.select("file", "problem", "place").iter_rows()

@@ -41,6 +41,7 @@ NAMES = (
     "input",
     "memory",
     "host",
+    "compare",
 )
 """Modules here that declare a `PAGE`, in the order in which surfaces list them."""
 

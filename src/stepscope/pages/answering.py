@@ -14,8 +14,9 @@ from polars import selectors
 
 from stepscope.advice import finding
 from stepscope.advice.finding import Per
+from stepscope.compare import Pair
 from stepscope.errors import Unavailable
-from stepscope.pages.base import STAGE, Page, Section
+from stepscope.pages.base import BASE_CHOOSING, STAGE, Page, Section
 from stepscope.pages.choosing import Choosing, ranks_of
 from stepscope.pages.listing import Listing, Part, listed
 from stepscope.pages.reasons import explain
@@ -23,6 +24,9 @@ from stepscope.pages.shown_table import columns_of, filled
 from stepscope.present import listed as in_words
 from stepscope.run import Run
 from stepscope.selection import Choice
+
+Subject = Run | Pair
+"""What a page is about."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +56,14 @@ class Answered:
     """The answers of a page.
 
     Args:
-        run: The ranks that it is about, with all their steps.
+        run: The ranks that it is about, with all their steps; of a page about a pair, the pair.
         found: The sections that were asked, each with its answer or the reason why there is none.
         notes: Sentences about what the choice of rows does not apply to.
     """
 
     page: Page
     request: Request
-    run: Run
+    run: Subject
     found: Sequence[tuple[Section, pl.DataFrame | str]]
     notes: Sequence[str] = ()
 
@@ -92,14 +96,16 @@ class Answered:
         return [key for key in fitting if key not in asked]
 
 
-def answer(run: Run, page: Page, request: Request | None = None) -> Answered:
-    """Answer the questions of a page.
+def answer(run: Subject, page: Page, request: Request | None = None) -> Answered:
+    """Answer the questions of a page about a run, or about a pair if it compares.
 
     Raises:
         StepscopeError: If the request names a rank, step or table that there is not, or an option chooses nothing.
     """
     request = request or Request()
     sections = _asked(page, request)
+    if isinstance(run, Pair):
+        return _of_pair(run, page, request, sections)
     chosen = request.ranks
     if page.scope == "rank" and chosen is None:
         chosen = run.ranks[0].rank
@@ -117,6 +123,17 @@ def answer(run: Run, page: Page, request: Request | None = None) -> Answered:
     choosing.check(found, lambda section: asked(section, choosing.without(values)))
     notes = [*choosing.notes(found), *_about_one_table(page, request, sections)]
     return Answered(page, request, ranks, found, notes)
+
+
+def _of_pair(pair: Pair, page: Page, request: Request, sections: Sequence[Section]) -> Answered:
+    of_base = {option.name: request.options.get(option.name) for option in BASE_CHOOSING}
+    selected = pair.select(ranks=request.ranks, steps=request.steps, **of_base)
+    values = _given(page, request.options)
+    choosing = Choosing(page, values)
+    found = [(section, choosing.rows(section, _answer(selected, section, values))) for section in sections]
+    choosing.check(found, lambda section: _answer(selected, section, choosing.without(values)))
+    notes = [*choosing.notes(found), *_about_one_table(page, request, sections)]
+    return Answered(page, request, selected, found, notes)
 
 
 def _about_one_table(page: Page, request: Request, asked: Sequence[Section]) -> list[str]:
@@ -151,11 +168,11 @@ def taken(section: Section, values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _answer(run: Run, section: Section, values: Mapping[str, Any]) -> pl.DataFrame | str:
+def _answer(run: Subject, section: Section, values: Mapping[str, Any]) -> pl.DataFrame | str:
     try:
         found: pl.DataFrame = run.analyse(section.question, **taken(section, values))
     except Unavailable as reason:
-        return explain(run, section.question, reason)
+        return str(reason).rstrip(".") if isinstance(run, Pair) else explain(run, section.question, reason)
     return found
 
 
@@ -165,7 +182,7 @@ def document(answered: Answered) -> dict[str, Any]:
     Tables are frames, as they may have millions of rows.
     """
     run = answered.run
-    about = {"rank": run.ranks[0].rank} if answered.page.scope == "rank" else {"ranks": [r.rank for r in run.ranks]}
+    about: dict[str, Any] = _about(answered)
     listing = answered.request.listing
     parts = {
         section.key: _listed(run, section, answer, listing)
@@ -177,7 +194,6 @@ def document(answered: Answered) -> dict[str, Any]:
     return {
         "run": run.name,
         **about,
-        "step" if answered.page.scope == "rank" else "steps": answered.request.steps,
         "rows": {key: part.found for key, part in parts.items()},
         "tables": {key: part.rows for key, part in parts.items()},
         "unavailable": {section.key: answer for section, answer in answered.found if isinstance(answer, str)},
@@ -186,7 +202,29 @@ def document(answered: Answered) -> dict[str, Any]:
     }
 
 
-def notes_of(run: Run, section: Section, found: pl.DataFrame | str) -> Sequence[str]:
+def _about(answered: Answered) -> dict[str, Any]:
+    """Which ranks and steps the tables are about."""
+    run, steps = answered.run, answered.request.steps
+    if isinstance(run, Pair):
+        sides = {
+            name: {"run": side.name, "path": str(side.path), "ranks": [rank.rank for rank in side.ranks]}
+            for name, side in (("base", run.base), ("new", run.new))
+        }
+        return {**sides, "summary": opening_of(answered)}
+    if answered.page.scope == "rank":
+        return {"rank": run.ranks[0].rank, "step": steps}
+    return {"ranks": [rank.rank for rank in run.ranks], "steps": steps}
+
+
+def opening_of(answered: Answered) -> list[str]:
+    """The sentences that come first on a page about a pair."""
+    opening, run = answered.page.opening, answered.run
+    if opening is None or not isinstance(run, Pair):
+        return []
+    return [filled(sentence, run.per) for sentence in opening(run)]
+
+
+def notes_of(run: Subject, section: Section, found: pl.DataFrame | str) -> Sequence[str]:
     """What an answer rests on and cannot know."""
     if section.notes is None or isinstance(found, str):
         return []
@@ -194,8 +232,10 @@ def notes_of(run: Run, section: Section, found: pl.DataFrame | str) -> Sequence[
     return [filled(note, per) for note in section.notes(run, found)]
 
 
-def per_of(run: Run) -> Per:
+def per_of(run: Subject) -> Per:
     """What the windows of a run are: steps, iterations that were found, or the whole recording."""
+    if isinstance(run, Pair):
+        return run.per
     per: Per = run.analyse(finding.per_of, otherwise="step")
     return per
 
@@ -206,7 +246,7 @@ def one_table(answered: Answered) -> pl.DataFrame:
     return _listed(answered.run, *next(tables), answered.request.listing).rows
 
 
-def _listed(run: Run, section: Section, answer: pl.DataFrame, listing: Listing) -> Part:
+def _listed(run: Subject, section: Section, answer: pl.DataFrame, listing: Listing) -> Part:
     """The rows of an answer that were looked for; columns may be named by their headings."""
     columns = columns_of(section.question, answer, per_of(run)) if listing.sort or listing.where else []
     return listed(answer, listing, {column.name: column.title for column in columns})

@@ -15,10 +15,13 @@ from stepscope.errors import StepscopeError
 if TYPE_CHECKING:
     import polars as pl
 
+    from stepscope.compare import Pair
     from stepscope.run import Run
     from stepscope.tables.base import Column
 
-Scope = Literal["rank", "job"]
+Scope = Literal["rank", "job", "pair"]
+"""What a page is about: one rank, all ranks of a job, or two sides that are compared."""
+
 Kind = Literal["integer", "number", "text", "flag"]
 KINDS: Mapping[Kind, tuple[Any, str]] = {
     "integer": (int, "a whole number"),
@@ -91,6 +94,10 @@ STEP = Option("step", "integer", "Show only this step (numbered as in the record
 RANKS = Option("ranks", "text", "Show only these ranks, e.g. 0,3-5.", "LIST")
 STAGE = Option("stage", "text", "Show only ranks of these pipeline stages, from 0, e.g. 0,2-3.", "LIST")
 STEPS = Option("steps", "text", "Show only these steps, e.g. 10-12.", "LIST")
+BASE_RANKS = Option(
+    "base_ranks", "text", "Ranks of the base. Default: those of --ranks; in one run, a typical rank.", "LIST"
+)
+BASE_STEPS = Option("base_steps", "text", "Steps of the base. Default: those of --steps.", "LIST")
 SEARCH = Option("search", "text", "Show rows that contain TEXT (case-insensitive).", "TEXT")
 FILTER = Option(
     "where", "text", 'Show rows that meet this SQL condition, e.g. "total_ms > 5".', "EXPR", flag="--filter"
@@ -101,8 +108,11 @@ SORT = Option(
 TOP = Option("top", "integer", "Rows per table. Default: 20 on a screen, all in JSON and CSV.", "N", minimum=1)
 PAGE_NUMBER = Option("page", "integer", "Page number (with --top rows per page).", "N", default=1, minimum=1)
 
-CHOOSING = {"rank": (RANK, STEP), "job": (RANKS, STEPS)}
-"""Which ranks and steps a page is about, by its scope."""
+CHOOSING = {"rank": (RANK, STEP), "job": (RANKS, STEPS), "pair": (RANKS, STEPS)}
+"""Which ranks and steps a page is about, by its scope; a page about a pair has `BASE_CHOOSING` as well."""
+
+BASE_CHOOSING = (BASE_RANKS, BASE_STEPS)
+"""Which ranks and steps of the base a page about a pair is about."""
 
 LISTING = (SEARCH, FILTER, SORT, TOP, PAGE_NUMBER)
 """Which rows of a table are shown, and in which order."""
@@ -187,10 +197,10 @@ class Section:
     drawn: str = ""
     named_by: str = ""
     views: Sequence[View] = ()
-    derived: Callable[[Run, pl.DataFrame], Derived] | None = None
+    derived: Callable[[Any, pl.DataFrame], Derived] | None = None
     unless: str = ""
     rows: int = 20
-    notes: Callable[[Run, pl.DataFrame], Iterable[str]] | None = None
+    notes: Callable[[Any, pl.DataFrame], Iterable[str]] | None = None
     only_with: Sequence[str] = ()
     only_without: Sequence[str] = ()
 
@@ -215,9 +225,10 @@ class Page:
         sections: Its questions, the main one first.
         more: Further help, as paragraphs.
         options: Options that other pages do not have.
-        scope: Whether it is about one rank or about all ranks of a job.
+        scope: Whether it is about one rank, about all ranks of a job, or about a pair of runs or selections of runs.
         instead: What else to ask about a run of which it shows nothing: sentences, after a full stop.
         table: A table without which it shows nothing: of several runs under one path, the first that has it is shown.
+        opening: Of a page about a pair: sentences that come first, the most important one at the top.
     """
 
     name: str
@@ -228,6 +239,7 @@ class Page:
     scope: Scope = "rank"
     instead: Callable[[Run], str] | None = None
     table: str = ""
+    opening: Callable[[Pair], Iterable[str]] | None = None
 
     @property
     def keys(self) -> list[str]:

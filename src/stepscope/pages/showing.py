@@ -94,7 +94,7 @@ class _Showing:
             if part.rows.height or not longest:
                 tables.append(self._table(view, part, derived))
         sentences = self.of.sentences(self.answer) if self.of.sentences else ()
-        if self.answered.page.scope == "job":
+        if self.answered.page.scope != "rank":
             chosen = self.answered.request.table == self.of.key
             tables = [table for table in tables if chosen or not table.rows.is_empty()]
         notes = notes_of(self.answered.run, self.of, self.answer)
@@ -130,7 +130,7 @@ class _Showing:
         columns = columns_of(self.of.question, rows, self.per, own)
         more = derived.more + (since if any(column.moment for column in columns) else "")
         heading = filled(view.heading, self.per) + source_of(part.rows, view.by)
-        if self.answered.page.scope == "job":
+        if self.answered.page.scope != "rank":
             heading += f": {rows.height} of {part.found}{more}" if rows.height < part.found else more
             heading += "" if rows.height or self.of.sentences else ": none"
         else:

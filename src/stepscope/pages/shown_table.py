@@ -15,6 +15,7 @@ import polars as pl
 from stepscope.advice.finding import KINDS, Per
 from stepscope.analysis.columns import SHARED
 from stepscope.analysis.registry import ANALYSES
+from stepscope.compare import COMPARISONS
 from stepscope.present import title
 from stepscope.tables.base import Column
 
@@ -24,6 +25,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "Steps": ("Steps", "Iterations", "Recording"),
     "a_step": ("a step", "an iteration", "the recording"),
     "the_step": ("the step", "the iteration", "the recording"),
+    "The_step": ("The step", "The iteration", "The recording"),
     "the_median_step": ("the median step", "the median iteration", "the recording"),
     "the_steps": ("the steps", "the iterations", "the recording"),
     "by_step": ("by step", "by iteration", "in the recording"),
@@ -68,7 +70,8 @@ def columns_of(question: str, rows: pl.DataFrame, per: Per = "step", own: Iterab
     A column that is neither the page's own nor declared by the analysis is the shared one of that name, if there is
     one.
     """
-    declared = {column.name: column for column in ANALYSES[question].columns} if question in ANALYSES else {}
+    asked = ANALYSES.get(question) or COMPARISONS.get(question)
+    declared = {column.name: column for column in asked.columns} if asked else {}
     declared |= {column.name: column for column in own}
     found = []
     for name in rows.columns:

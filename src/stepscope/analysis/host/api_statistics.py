@@ -8,7 +8,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.distributions import OVER_RANKS, STATISTICS, distributions, distributions_over_ranks
 from stepscope.analysis.methods.statistics import share_of
-from stepscope.analysis.registry import analysis, ranks_of
+from stepscope.analysis.registry import analysis, ranks_of, without_rows
 from stepscope.errors import Unavailable
 from stepscope.tables.base import Column
 
@@ -37,6 +37,16 @@ ALL = columns(
     meaning("share_ratio", "Share of the time of all calls of its layer on all ranks."),
     nulls="layer std_ns",
     keep="name layer total_ns share_ratio count mean_ns max_ns max_rank",
+)
+
+BY_STEP = columns(
+    "rank step",
+    _LAYER,
+    _NAME,
+    meaning("count", "Number of calls in the step."),
+    meaning("total_ns", "Their time in the step."),
+    meaning("self_ns", "Their time outside of other recorded calls within them."),
+    nulls="layer",
 )
 
 NO_CALLS = "no calls of a runtime or driver were recorded"
@@ -69,6 +79,25 @@ def api_statistics(slices: pl.LazyFrame) -> pl.DataFrame:
         raise Unavailable(NO_CALLS)
     shares = found.with_columns(share_ratio=share_of(pl.col("total_ns"), "layer"))
     return shares.select(names(ALL)).sort(-pl.col("total_ns"), "layer", "name", nulls_last=True)
+
+
+@analysis("rank", BY_STEP, together=True)
+def api_steps(slices: pl.LazyFrame) -> pl.DataFrame:
+    """Sum up each rank's calls of the runtime by step and name, in order.
+
+    Raises:
+        Unavailable: If no calls of a rank were recorded in its steps.
+    """
+    calls = slices.filter((pl.col("category") == "runtime") & pl.col("step").is_not_null())
+    found = calls.group_by("rank", "step", "name").agg(
+        count=pl.len().cast(pl.Int64),
+        total_ns=pl.col("duration_ns").sum(),
+        self_ns=pl.coalesce("self_ns", "duration_ns").sum(),
+    )
+    sums = found.collect(engine="streaming")
+    if without := without_rows(ranks_of(slices), sums):
+        raise Unavailable(NO_CALLS, of=without)
+    return _named(sums).select(names(BY_STEP)).sort("rank", "step", "layer", "name", nulls_last=True)
 
 
 def _calls(slices: pl.LazyFrame) -> pl.LazyFrame:

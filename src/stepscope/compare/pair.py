@@ -1,0 +1,205 @@
+"""A pair of runs, or of selections of runs, that is asked what differs, as a run is asked questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from stepscope.advice import finding
+from stepscope.advice.finding import Per
+from stepscope.compare.registry import SIDE_QUESTIONS, Comparison, Sides, find_comparison
+from stepscope.compare.typical import slow_and_typical
+from stepscope.errors import StepscopeError, Unavailable
+from stepscope.run import Rank, Run
+from stepscope.run.opening import Paths, open_run
+from stepscope.selection import Choice
+from stepscope.tables.issues import Issue
+
+
+class Pair:
+    """Two sides to compare: a base, and the new side that is measured against it.
+
+    Args:
+        base: The base: a run, or a selection of its ranks or steps.
+        new: What is compared with it; it may be of the same run.
+        chosen: Whether the user chose steps, of the base and of the new side. Chosen steps all count.
+        notes: How the sides came about, as sentences for people.
+    """
+
+    def __init__(
+        self, base: Run, new: Run, *, chosen: tuple[bool, bool] = (False, False), notes: Sequence[str] = ()
+    ) -> None:
+        self.base, self.new = base, new
+        self.notes = list(notes)
+        self._chosen = chosen
+        self._answers: dict[Any, pl.DataFrame | Unavailable] = {}
+
+    @property
+    def name(self) -> str:
+        """The names of both sides."""
+        return self.base.name if self.base.name == self.new.name else f"{self.base.name} and {self.new.name}"
+
+    @property
+    def is_one_run(self) -> bool:
+        """Whether both sides are of one run."""
+        return self.base.original is self.new.original
+
+    @property
+    def path(self) -> Path:
+        """Where the new side is."""
+        return self.new.path
+
+    @property
+    def sides(self) -> Sequence[Run]:
+        """The runs, each once."""
+        return [self.base] if self.base is self.new else [self.base, self.new]
+
+    @property
+    def ranks(self) -> Sequence[Rank]:
+        """The ranks of both sides."""
+        return [*self.base.ranks, *(() if self.base is self.new else self.new.ranks)]
+
+    @property
+    def unread(self) -> Sequence[Issue]:
+        """Inputs of both sides that could not be read."""
+        return list(dict.fromkeys(issue for side in self.sides for issue in side.unread))
+
+    @property
+    def others(self) -> Sequence[Run]:
+        """Other runs beside either side."""
+        return [other for side in self.sides for other in side.others]
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Warnings about opening either side."""
+        return list(dict.fromkeys(warning for side in self.sides for warning in side.warnings))
+
+    @property
+    def issues(self) -> pl.DataFrame:
+        """What the import skipped or guessed, of both sides."""
+        return pl.concat([side.issues for side in self.sides]).unique(maintain_order=True)
+
+    @cached_property
+    def per(self) -> Per:
+        """What the windows of the new side are: steps, iterations that were found, or the whole recording."""
+        found: Per = self.new.analyse(finding.per_of, otherwise="step")
+        return found
+
+    def select(
+        self, *, base_ranks: Choice = None, ranks: Choice = None, base_steps: Choice = None, steps: Choice = None
+    ) -> Pair:
+        """Compare only some ranks and steps.
+
+        Args:
+            base_ranks: Ranks of the base. Default: those of `ranks`; in one run, where `ranks` are chosen, a typical
+                rank other than these.
+            ranks: Ranks of the new side. Default: all; in one run of which nothing is chosen, the slowest rank.
+            base_steps: Steps of the base. Default: those of `steps`.
+            steps: Steps of the new side.
+
+        Raises:
+            StepscopeError: If there are no such ranks or steps, or nothing to compare in one run.
+        """
+        notes = list(self.notes)
+        both_steps = (steps if base_steps is None else base_steps, steps)
+        if self.is_one_run and base_ranks is None and base_steps is None and self.base is self.new:
+            base_ranks, ranks, why = slow_and_typical(self.new, ranks)
+            notes.append(why)
+        elif base_ranks is None and ranks is not None:
+            base_ranks = ranks if base_steps is not None or not self.is_one_run else base_ranks
+        sides = [
+            _selected(side, chosen, of)
+            for side, chosen, of in zip((self.base, self.new), (base_ranks, ranks), both_steps, strict=True)
+        ]
+        given = tuple(before or of is not None for before, of in zip(self._chosen, both_steps, strict=True))
+        return Pair(*sides, chosen=(given[0], given[1]), notes=notes)
+
+    def analyse(self, question: str, /, **options: Any) -> pl.DataFrame:
+        """Answer a comparison.
+
+        Raises:
+            Unavailable: If a side cannot answer, with the reason.
+            StepscopeError: If there is no such comparison or option.
+        """
+        return self._answer(find_comparison(question), options)
+
+    def _answer(self, asked: Comparison, options: Mapping[str, Any]) -> pl.DataFrame:
+        unknown = [name for name in options if name not in asked.parameters.options]
+        if unknown:
+            raise StepscopeError(f"{asked.name} has no option {unknown[0]!r}")
+        key = (asked.name, tuple(sorted(options.items())))
+        if key not in self._answers:
+            try:
+                self._answers[key] = asked.checked(asked.function(**self._supplied(asked), **options))
+            except Unavailable as reason:
+                self._answers[key] = reason
+        found = self._answers[key]
+        if isinstance(found, Unavailable):
+            raise found
+        return found
+
+    def _supplied(self, asked: Comparison) -> dict[str, Sides | None]:
+        found: dict[str, Sides | None] = {}
+        for name, required in asked.parameters.needs.items():
+            try:
+                found[name] = self._sides(name)
+            except Unavailable:
+                if required:
+                    raise
+                found[name] = None
+        return found
+
+    def _sides(self, name: str) -> Sides:
+        """What both sides answer.
+
+        Raises:
+            Unavailable: If one has no answer; the reason names it.
+        """
+        answers: list[pl.DataFrame] = []
+        missing: list[tuple[int, str]] = []
+        for side, chosen in zip((self.base, self.new), self._chosen, strict=True):
+            try:
+                question: Any = SIDE_QUESTIONS.get(name, name)
+                answers.append(side.analyse(question, **({"with_first": chosen} if name == "side_steps" else {})))
+            except Unavailable as reason:
+                missing.append((len(missing) + len(answers), str(reason).rstrip(".")))
+        if missing:
+            (place, why), both = missing[0], len({text for _, text in missing}) == 1 and len(missing) == 2
+            raise Unavailable(why if both else f"{('base', 'new')[place]}: {why}")
+        return Sides(*answers)
+
+
+def _selected(run: Run, ranks: Choice, steps: Choice) -> Run:
+    found = run if ranks is None else run.select(ranks=ranks)
+    return found if steps is None else found.select(steps=steps)
+
+
+def compare(
+    base: Paths | Run,
+    new: Paths | Run | None = None,
+    *,
+    base_ranks: Choice = None,
+    ranks: Choice = None,
+    base_steps: Choice = None,
+    steps: Choice = None,
+) -> Pair:
+    """Open two runs to compare; see `Pair.analyse` for what to ask.
+
+    Args:
+        base: The base: paths, or a run that is open.
+        new: What is compared with it. Default: the same run.
+        base_ranks: As of `Pair.select`, like the other selections.
+
+    Raises:
+        StepscopeError: If a side cannot be opened, or lacks the chosen ranks or steps.
+    """
+    first = base if isinstance(base, Run) else open_run(base)
+    second = first if new is None else new if isinstance(new, Run) else open_run(new)
+    pair = Pair(first, second)
+    if new is not None and not any(given is not None for given in (base_ranks, ranks, base_steps, steps)):
+        return pair
+    return pair.select(base_ranks=base_ranks, ranks=ranks, base_steps=base_steps, steps=steps)
