@@ -114,6 +114,7 @@ from stepscope.analysis.job.slowed_steps import slowed_steps as slowed_steps
 from stepscope.analysis.job.step_parts import job_parts as job_parts
 from stepscope.analysis.job.step_parts import step_parts as step_parts
 from stepscope.analysis.job.step_parts import time_parts as time_parts
+from stepscope.analysis.job.step_spread import step_spread as step_spread
 from stepscope.analysis.job.suspect_costs import suspect_costs as suspect_costs
 from stepscope.analysis.job.suspects import suspects as suspects
 from stepscope.analysis.job.time_by_rank import time_by_rank as time_by_rank
@@ -141,6 +142,7 @@ from stepscope.analysis.operators.kernel_totals import operator_summary as opera
 from stepscope.analysis.operators.operator_instances import operator_instances as operator_instances
 from stepscope.analysis.operators.operator_instances import operator_types as operator_types
 from stepscope.analysis.operators.operator_paths import operator_paths as operator_paths
+from stepscope.analysis.operators.operator_shares import operator_shares as operator_shares
 from stepscope.analysis.operators.operator_type_ranks import operator_type_ranks as operator_type_ranks
 from stepscope.analysis.operators.short_kernels import kernel_lengths as kernel_lengths
 from stepscope.analysis.operators.short_kernels import short_kernels as short_kernels

@@ -25,7 +25,12 @@ __all__ = ["FIGURES", "Drawn", "Figure", "bundle", "drawn_all", "figure_named", 
 NAMES = (
     "job_time",
     "time_by_rank",
+    "step_times",
     "heat_map",
+    "operator_tree",
+    "operator_bars",
+    "link_matrix",
+    "bandwidth",
 )
 """Modules here that declare a `FIGURE`, in the order in which surfaces show them."""
 

@@ -216,7 +216,9 @@ def _table(rows: Rows, title: Text, language: Language, per: Per) -> ShownTable:
     frame = rows.frame.select(column.name for column in rows.columns)
     texts = [column.name for column in columns if column.values and frame[column.name].dtype == pl.String]
     frame = frame.with_columns(
-        pl.col(name).replace({value: word(value, language) for value in frame[name].unique() if value is not None})
+        pl.col(name).replace(
+            {value: word(value, language, name) for value in frame[name].unique() if value is not None}
+        )
         for name in texts
     )
     heading = fill(rows.heading or title, {}, language, per)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.advice.messages import Text
 from stepscope.analysis.job.step_parts import PARTS
-from stepscope.figures.axes import named_ticks, short, unit_of
+from stepscope.figures.axes import named_ticks, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.style import COLOURS, PATTERNS
 from stepscope.figures.words import word
@@ -33,34 +33,31 @@ def draw(data: Data, language: Language) -> Spec:
     """A bar for each part, from the top."""
     rows = data.main
     unit = unit_of("mean_ns", rows["mean_ns"])
-    parts = rows["part"].to_list()
-    shares = rows["share_ratio"].to_list()
-    texts = [f"{duration(mean)} · {share:.1%}" for mean, share in zip(rows["mean_ns"], shares, strict=True)]
-    bars: Spec = {
-        "type": "bar",
-        "orientation": "h",
-        "x": unit.of(rows["mean_ns"]),
-        "y": list(range(len(parts))),
-        "text": texts,
-        "textposition": "outside",
-        "cliponaxis": False,
-        "marker": {
-            "color": [COLOURS[part] for part in parts],
-            "pattern": {"shape": [PATTERNS.get(part, "") for part in parts]},
-        },
-        "customdata": [
-            [rank, most] for rank, most in zip(rows["max_rank"], short(rows["max_ns"] / unit.factor), strict=True)
-        ],
-        "hovertemplate": f"%{{text}}<br>max: %{{customdata[1]:.4~g}}{unit.after} (rank %{{customdata[0]}})"
-        "<extra></extra>",
-    }
-    names = [word(part, language) for part in parts]
-    widest = max(bars["x"], default=1)
+    columns = ("part", "mean_ns", "share_ratio", "max_rank", "max_ns")
+    bars = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "x": unit.of([mean]),
+            "y": [place],
+            "text": [f"{duration(mean)} · {share:.1%}"],
+            "textposition": "outside",
+            "cliponaxis": False,
+            "marker": {"color": COLOURS[part]} | ({"pattern": {"shape": PATTERNS[part]}} if part in PATTERNS else {}),
+            "customdata": [[rank, *unit.of([most])]],
+            "hovertemplate": f"%{{text}}<br>max: %{{customdata[1]:.4~g}}{unit.after} (rank %{{customdata[0]}})"
+            "<extra></extra>",
+        }
+        for place, (part, mean, share, rank, most) in enumerate(rows.select(columns).iter_rows())
+    ]
+    names = [word(part, language) for part in rows["part"]]
+    widest = max(rows["mean_ns"], default=1) / unit.factor
     return {
-        "data": [bars],
+        "data": bars,
         "layout": {
             "margin": {"t": 16},
-            "height": 80 + 34 * len(parts),
+            "height": 80 + 34 * len(names),
+            "barmode": "overlay",
             "showlegend": False,
             "xaxis": {"title": {"text": f"{word('time', language)} ({unit.name})"}, "range": [0, widest * 1.22]},
             "yaxis": {**named_ticks(names), "autorange": "reversed", "showgrid": False},

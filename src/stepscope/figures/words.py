@@ -32,7 +32,11 @@ WORDS: dict[str, Text] = {
     "extra": Text("extra work", "额外的工作"),
     "waiting": Text("waiting", "等待"),
     "none": Text("none", "无"),
-    "rank": Text("rank", "rank"),
+    "kind:communication": Text("communication", "通信"),
+    "compute": Text("computing", "计算"),
+    "host": Text("host operators", "主机算子"),
+    "outside": Text("outside of its window", "窗口之外"),
+    "unknown": Text("unknown", "未知"),
     "time": Text("time", "时间"),
 }
 """What marks and values stand for."""
@@ -50,15 +54,40 @@ TITLES: dict[str, str] = {
     "excess": "超出",
     "excess %": "超出占比",
     "mostly": "主要在",
+    "kind": "种类",
+    "type": "类型",
+    "name": "名称",
+    "total": "总耗时",
+    "calls": "次数",
+    "median": "中位",
+    "shortest": "最短",
+    "longest": "最长",
+    "longest on": "最长的 rank",
+    "outlier": "离群",
+    "from": "发送",
+    "to": "接收",
+    "transport": "传输方式",
+    "bandwidth": "带宽",
+    "of mean": "与均值之比",
+    "size": "大小",
+    "time": "时间",
+    "operation": "操作",
+    "group": "通信组",
+    "bus bandwidth": "总线带宽",
+    "best": "最快",
+    "transmission": "传输时间",
+    "links": "链路数",
+    "slowest": "最慢",
+    "fastest": "最快",
 }
 """English title of a column and the Chinese one."""
 
 _STEP_ZH = {"{step}": "步", "{steps}": "步", "{Steps}": "步", "{step_time}": "步耗时", "{a_step}": "一步"}
 
 
-def word(name: str, language: Language) -> str:
-    """What a mark or value is called; an unknown one stays as it is."""
-    found = WORDS.get(name)
+def word(name: str, language: Language, of: str = "") -> str:
+    """What a mark or value (of a column) is called; an unknown one stays as it is."""
+    found = WORDS.get(f"{of}:{name}") or WORDS.get(name)
     return name if found is None else found.of(language)
 
 
