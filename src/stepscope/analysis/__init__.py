@@ -127,6 +127,7 @@ from stepscope.analysis.memory.memory_usage import memory_peak as memory_peak
 from stepscope.analysis.memory.memory_usage import memory_usage as memory_usage
 from stepscope.analysis.modules.module_operators import module_operators as module_operators
 from stepscope.analysis.modules.modules import modules as modules
+from stepscope.analysis.operators.call_tree import call_tree as call_tree
 from stepscope.analysis.operators.dynamic_shapes import dynamic_shape_types as dynamic_shape_types
 from stepscope.analysis.operators.dynamic_shapes import dynamic_shapes as dynamic_shapes
 from stepscope.analysis.operators.dynamic_shapes import shape_costs as shape_costs

@@ -13,6 +13,7 @@ from stepscope.cli.analyze import TakesJsonFile, analyze
 from stepscope.cli.cache import cache
 from stepscope.cli.collect import collect
 from stepscope.cli.command_list import FURTHER, SCOPES, START, CommandList
+from stepscope.cli.flame import flame_command
 from stepscope.cli.info import info
 from stepscope.cli.options import Command
 from stepscope.cli.pack import pack
@@ -23,6 +24,9 @@ from stepscope.cli.rules import rules
 from stepscope.cli.sql import sql
 from stepscope.pages import PAGES
 from stepscope.pages.base import Page
+
+FLAME = "flame"
+"""The page whose command draws as well."""
 
 app = typer.Typer(
     name="stepscope",
@@ -62,7 +66,10 @@ def add_page(page: Page) -> None:
     """Add the command that shows a page."""
     text = f"{page.help}\n\n{page.more}" if page.more else page.help
     command = app.command(page.name, help=text, short_help=page.help, rich_help_panel=SCOPES[page.scope], cls=Command)
-    command(compare_command(page) if page.scope == "pair" else command_of(page))
+    if page.name == FLAME:
+        command(flame_command())
+    else:
+        command(compare_command(page) if page.scope == "pair" else command_of(page))
 
 
 _add(record, START, context_settings={"allow_interspersed_args": False})

@@ -35,6 +35,7 @@ NAMES = (
     "counters",
     "short_kernels",
     "functions",
+    "flame",
     "modules",
     "flops",
     "shapes",

@@ -1,0 +1,97 @@
+"""Flame graphs as files."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+
+from stepscope.cli import main
+from stepscope.errors import StepscopeError
+from stepscope.export.flame.drawing import page, svg
+from stepscope.export.flame.frames import flame_of
+from stepscope.export.flame.stacks import collapsed, speedscope
+
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader")
+HOSTILE = "</script><script>alert(1)</script>;&\x1b[31m\n"
+
+TREE = pl.DataFrame(
+    {
+        "node": [0, 1, 2, 3],
+        "parent": [None, 0, 1, 0],
+        "depth": [0, 1, 2, 1],
+        "name": ["thread 1", "step", HOSTILE, "save"],
+        "kind": ["thread", "annotation", "operator", "python"],
+        "calls": [0, 2, 4, 1],
+        "host_ns": [100, 70, 30, 30],
+        "host_self_ns": [0, 40, 30, 30],
+        "device_ns": [9, 9, 9, 0],
+        "device_self_ns": [0, 0, 9, 0],
+    }
+)
+
+
+def test_stacks_have_own_times_and_names_that_break_no_line() -> None:
+    lines = b"".join(collapsed(flame_of(TREE, "run", "host"))).decode().splitlines()
+
+    assert lines[0] == "thread 1;step 40" and lines[2] == "thread 1;save 30"
+    assert re.fullmatch(r"thread 1;step;[^;]* 30", lines[1]) and "\x1b" not in lines[1]
+    assert len(lines) == 3
+
+
+def test_speedscope_has_a_profile_for_each_time() -> None:
+    found = json.loads(speedscope([flame_of(TREE, "run", "host"), flame_of(TREE, "run", "device")]))
+
+    host, device = found["profiles"]
+    names = [frame["name"] for frame in found["shared"]["frames"]]
+    assert [names[frame] for frame in host["samples"][0]] == ["thread 1", "step"]
+    assert (host["weights"], host["endValue"], device["weights"]) == ([40, 30, 30], 100, [9])
+
+
+def test_a_picture_places_calls_in_the_calls_around_them() -> None:
+    root = ElementTree.fromstring(b"".join(svg(flame_of(TREE, "run", "host"))))
+
+    boxes = [group.find("{*}rect") for group in root.findall("{*}g")]
+    places = [(float(box.get("x", "")), float(box.get("width", ""))) for box in boxes if box is not None]
+    assert places == [(10, 1180), (10, 826), (10, 354), (836, 354)]
+    assert "alert(1)" in (root.findall("{*}g")[2].findtext("{*}title") or "")
+
+
+def test_names_do_not_end_the_script_of_a_page() -> None:
+    text = page([flame_of(TREE, "<b>run</b>", "host")]).decode()
+
+    assert text.count("</script>") == 2 and "<b>" not in text
+    data = re.search(r'id="data">(.*?)</script>', text, re.S)
+    assert data and json.loads(data[1])["graphs"][0]["rows"][2][1].startswith("</script><script>alert(1)")
+
+
+def test_short_calls_are_left_out_and_counted() -> None:
+    flame = flame_of(TREE, "run", "host", least_ratio=0.5)
+
+    assert (flame.rows["name"].to_list(), flame.left_out) == (["thread 1", "step"], 2)
+    with pytest.raises(StepscopeError, match="there is no device time"):
+        flame_of(TREE.with_columns(device_ns=pl.lit(0)), "run", "device")
+
+
+@pytest.mark.parametrize("ending", ["html", "svg", "json", "folded"])
+def test_the_ending_of_the_file_says_what_is_drawn(tmp_path: Path, capfd, ending: str) -> None:
+    target = tmp_path / f"flame.{ending}"
+
+    assert main(["flame", EXAMPLE, "--rank", "2", "-o", str(target)]) == 0
+
+    head = target.read_bytes()[:2000].decode(errors="replace")
+    assert {"html": "<!doctype html>", "svg": "<svg", "json": "speedscope", "folded": "thread"}[ending] in head
+    assert capfd.readouterr().err.strip() == str(target)
+
+
+def test_a_table_is_printed_otherwise(tmp_path: Path, capfd) -> None:
+    assert main(["flame", EXAMPLE, "--rank", "2"]) == 0
+    assert capfd.readouterr().out.startswith("Calls, each with the calls in it")
+    assert main(["flame", EXAMPLE, "--json", "-o", str(tmp_path / "tree.json")]) == 0
+    assert "call_tree" in json.loads((tmp_path / "tree.json").read_text())["tables"]
+    assert main(["flame", EXAMPLE, "--as", "svg", "--csv"]) == 2
+    assert "leave out the other one" in capfd.readouterr().err
