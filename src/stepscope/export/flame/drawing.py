@@ -51,7 +51,8 @@ def svg(flame: Flame) -> Iterator[bytes]:
         y = HEAD + ROW * call.depth
         letters = int((width - 6) / LETTER)
         name = call.name if len(call.name) <= letters else f"{call.name[: letters - 1]}..." if letters > 5 else ""
-        told = f"{call.name}: {duration(call.whole_ns)}, {cell('share_ratio', call.share)}; {call.calls} calls ({call.kind})"
+        share = cell("share_ratio", call.share)
+        told = f"{call.name}: {duration(call.whole_ns)}, {share}; {call.calls} calls ({call.kind})"
         yield (
             f'<g><title>{_text(told)}</title><rect x="{x:.2f}" y="{y}" width="{max(width, 0.2):.2f}" '
             f'height="{ROW - 1}" rx="1.5" fill="{COLOURS.get(call.kind, "#ccc")}"/>'
