@@ -43,21 +43,21 @@ DrawnAs = Annotated[
 ]
 
 
-def flame_command() -> Callable[..., None]:
+def flame_command() -> Callable[..., int | None]:
     """The command of the page, which can also draw."""
     shown = command_of(PAGE)
     parameters = dict(inspect.signature(shown).parameters)
 
-    def flame(**words: Any) -> None:
+    def flame(**words: Any) -> int | None:
         drawn_as, target = words.pop("drawn_as"), words["output"]
         is_text = words["form"] or words["json"] or words["csv"]
         kind = drawn_as or (None if is_text or target is None else ENDINGS.get(target.suffix.lower()))
         if kind is None:
-            shown(**words)
-            return
+            return shown(**words)
         if is_text:
             raise StepscopeError(f"--as {kind} draws a flame graph, which has no other format: leave out the other one")
         _draw(kind, target, words)
+        return None
 
     flame.__name__ = PAGE.name
     chosen = inspect.Parameter("drawn_as", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=DrawnAs)
