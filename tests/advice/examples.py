@@ -133,6 +133,23 @@ def expert_costs() -> pl.DataFrame:
     )
 
 
+COMPILED = dict.fromkeys(("rank", "step", "recorded_ns", "recorded_steps", "compile_ns", "times"), pl.Int64)
+
+
+def stopping_calls(name: str) -> pl.DataFrame:
+    """Calls of the host that stop its device, many in each step."""
+    row = {"rank": 0, "name": name, "calls": 300, "total_ns": 500, "idle_ns": 400, "longest_ns": 1_000_000}
+    row |= {"longest_start_ns": 9, "place": "train.py(3): step"}
+    return pl.DataFrame([{**row, "step": step} for step in range(3)])
+
+
+def stopped(name: str, analysis: str) -> dict[str, Any]:
+    """Steps of which most is spent in such calls; they have them in some only."""
+    one = breakdown().to_dicts()[0]
+    steps = pl.DataFrame([{**one, "step": step} for step in range(9)])
+    return {analysis: stopping_calls(name), "breakdown": steps}
+
+
 def fast_ranks() -> pl.DataFrame:
     row = {"ranks": "1", "others": 7, "own_ns": 700, "others_ns": 900, "if_alike_ns": 180, "if_alike_ratio": 0.2}
     return pl.DataFrame([{**row, "error_ratio": 0.0}])
@@ -366,7 +383,25 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                         **{"recorded_steps": [9] * 3, "recorded_ns": [2000] * 3},
                     }
                 )
+            },
+            {
+                "compile_time": pl.DataFrame(schema=COMPILED),
+                **stopped("aclopCompileAndExecute", "compile_calls"),
+            },
+        ],
+        "garbage-collection": [
+            {
+                **stopped("GC", "garbage_collections"),
+                "lost_time": lost(["garbage_collection"]).with_columns(stalled_ns=stalled),
             }
+            for stalled in (0, 2000)
+        ],
+        "memory-calls": [
+            {**stopped("malloc", "memory_calls"), "memory_peak": peak}
+            for peak in (
+                None,
+                *(pl.DataFrame({"rank": [0], "device": [0], "used_ratio": [ratio]}) for ratio in (0.5, 0.95)),
+            )
         ],
         "iteration-interval": [
             {

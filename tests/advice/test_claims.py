@@ -261,11 +261,13 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
             "slow-link",
             "slow-rank",
             "uneven-work",
+            "memory-calls",
             "idle-time",
             "memory-copies",
             "slowed-steps",
             "checkpoint",
             "compile-time",
+            "garbage-collection",
             "tensor-cores",
             "long-step",
         ),
@@ -285,6 +287,14 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
     }
     assert {name for name, claim in claims.items() if not claim.yields} == first
     assert [name for name, claim in claims.items() if claim.own] == ["long-step"]
+
+
+def test_idle_time_that_calls_known_by_name_cost_is_told_of_them() -> None:
+    idle = finding("idle-time", 90, cause="dispatch")
+
+    assert savings(idle, finding("memory-calls", 85)) == {"memory-calls": 85}
+    assert savings(idle, finding("memory-calls", 30)) == {"memory-calls": 30, "idle-time": 60}
+    assert savings(finding("idle-time", 90, cause="python"), finding("memory-calls", 85))["idle-time"] == 90
 
 
 def test_a_long_step_that_another_finding_explains_is_dropped_and_else_keeps_the_rest() -> None:

@@ -41,6 +41,7 @@ NOT_EVERYWHERE: dict[str, Callable[[Platform], bool]] = {
     "ai-cpu": lambda p: p.device == "npu",
     "low-clock": lambda p: p.device == "npu",
     "memory-copies": lambda p: p.device != "cpu",
+    "memory-calls": lambda p: p.device != "cpu",
     "cpu-busy": lambda p: p.device != "cpu",
     "tensor-cores": lambda p: p.device == "cuda",
 }

@@ -193,7 +193,7 @@ def test_every_message_has_words_for_every_platform_and_none_of_another(
 
 def occurs(rule: str, key: str, platform: Platform) -> bool:
     """Whether a rule can find this on a known platform."""
-    of_devices = {"idle-time": OF_DEVICES, "long-step": LONG_OF_DEVICES}.get(rule, ())
+    of_devices = {"idle-time": OF_DEVICES, "long-step": LONG_OF_DEVICES, "compile-time": ("launch",)}.get(rule, ())
     if platform == Platform() or (platform.device == "cpu" and key in of_devices):
         return False
     return NOT_EVERYWHERE.get(rule, lambda _: True)(platform)

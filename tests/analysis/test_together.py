@@ -51,8 +51,13 @@ def with_types(rank: int) -> dict[str, pl.DataFrame]:
         return tables
     kernels = tables["kernels"].with_columns(type=pl.lit("GroupedMatmul"), input_shapes=pl.lit(f"{rank + 7},8"))
     clock = TABLES["counters"].frame(time_ns=[0, 5], name=["ai_core_frequency_mhz"] * 2, value=[1800.0, 900.0 + rank])
+    names = ["Node@launch", "Node@launch", "AscendCL@aclrtMalloc", "AscendCL@aclopCompileAndExecute", "GC"]
     called = TABLES["slices"].frame(
-        slice=[0, 1], category=["runtime"] * 2, name=["Node@launch"] * 2, start_ns=[0, 9], duration_ns=[3, 5 + rank]
+        slice=list(range(5)),
+        category=[*["runtime"] * 4, "gc"],
+        name=names,
+        start_ns=[0, 9, 20, 40, 60],
+        duration_ns=[3, 5 + rank, 7 + rank, 9, 11],
     )
     return {**tables, "kernels": kernels, "slices": called, "counters": clock}
 

@@ -26,8 +26,8 @@ def claimed_once(findings: Iterable[Finding]) -> list[Finding]:
 
     Each rule declares which time it claims, and in which turn (`Claim`). Findings of one rule are about different
     times. As only lengths are known, not whether times overlap, the remaining saving may be too small but never too
-    large. The evidence names the rules that claim the rest (`claimed_by`). If a rule's
-    claims yield to those of their own kind (`Claim.own`), findings of which nothing is left are dropped.
+    large. The evidence names the rules that claim the rest (`claimed_by`). If a rule's claims yield to those of their
+    own kind (`Claim.own`, `Claim.after`), findings of which nothing is left are dropped.
     """
     given = list(findings)
     settled = [finding for finding in given if _claim(finding) is None]
@@ -35,7 +35,8 @@ def claimed_once(findings: Iterable[Finding]) -> list[Finding]:
     for claim, finding in sorted(claims, key=lambda one: one[0].turn):
         before = [other for other in settled if other.saving_ns > 0 and _takes_from(other, finding, claim)]
         less = _less(finding, before) if before else finding
-        if not (before and claim.own and less.saving_ns <= NOTHING * finding.saving_ns):
+        same = claim.own or any(other.rule in claim.after for other in before)
+        if not (before and same and less.saving_ns <= NOTHING * finding.saving_ns):
             settled.append(less)
     return settled
 
@@ -47,12 +48,10 @@ def _claim(finding: Finding) -> Claim | None:
 def _takes_from(other: Finding, finding: Finding, claim: Claim) -> bool:
     """Whether an already settled finding may be about the same time as one with this claim."""
     earlier = _claim(other)
-    return (
-        earlier is not None
-        and earlier.turn < claim.turn
-        and earlier.time_of(other) in (*claim.yields, *([claim.time_of(finding)] if claim.own else []))
-        and _share_a_rank(other, finding)
-    )
+    if earlier is None or earlier.turn >= claim.turn or not _share_a_rank(other, finding):
+        return False
+    own = [claim.time_of(finding)] if claim.own or other.rule in claim.after else []
+    return not {earlier.time_of(other), *earlier.also}.isdisjoint((*claim.yields, *own))
 
 
 def _share_a_rank(one: Finding, other: Finding) -> bool:

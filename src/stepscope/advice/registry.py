@@ -32,19 +32,21 @@ class Turn(IntEnum):
 
     SEEN_LATE = 0
     """A rank holds the others up."""
-    SEEN_IDLE = 1
+    KNOWN_CALLS = 1
+    """Calls of the host that are known by name keep the device idle."""
+    SEEN_IDLE = 2
     """The device or framework is idle."""
-    STOPPED = 2
+    STOPPED = 3
     """A single known event stops training."""
-    LONG_STEP = 3
+    LONG_STEP = 4
     """A single step is far longer than the others."""
-    HOST_QUEUE = 4
+    HOST_QUEUE = 5
     """The host's queue is empty."""
-    DEVICE_QUEUE = 5
+    DEVICE_QUEUE = 6
     """The device's queue is empty."""
-    LOADER = 6
+    LOADER = 7
     """Training waits for a loader."""
-    STEP_START = 7
+    STEP_START = 8
     """Steps start late for an unknown reason."""
 
 
@@ -59,6 +61,8 @@ class Claim:
         yields: Kinds of time that earlier claims subtract from these savings.
         own: Earlier claims of a finding's own kind are subtracted as well, and a finding of which nearly nothing is
             left is dropped: another finding reports the same.
+        after: The same for earlier claims of these rules only.
+        also: Further kinds of time that its savings may contain: later claims of these yield to it as to its own kind.
     """
 
     turn: Turn
@@ -66,6 +70,8 @@ class Claim:
     time_in: str = ""
     yields: tuple[str, ...] = ()
     own: bool = False
+    after: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
 
     def time_of(self, finding: Finding) -> str:
         """The kind of time that a finding's saving refers to."""

@@ -122,6 +122,7 @@ from stepscope.analysis.layout.parallel_layout import layout_conflicts as layout
 from stepscope.analysis.layout.parallel_layout import parallel_dimensions as parallel_dimensions
 from stepscope.analysis.layout.parallel_layout import parallel_layout as parallel_layout
 from stepscope.analysis.memory.memory_breakdown import memory_breakdown as memory_breakdown
+from stepscope.analysis.memory.memory_calls import memory_calls as memory_calls
 from stepscope.analysis.memory.memory_hints import memory_hints as memory_hints
 from stepscope.analysis.memory.memory_usage import memory_peak as memory_peak
 from stepscope.analysis.memory.memory_usage import memory_usage as memory_usage
@@ -188,9 +189,11 @@ from stepscope.analysis.replay.work import work as work
 from stepscope.analysis.replay.work_names import work_names as work_names
 from stepscope.analysis.step.activity import activity as activity
 from stepscope.analysis.step.breakdown import breakdown as breakdown
+from stepscope.analysis.step.compile_calls import compile_calls as compile_calls
 from stepscope.analysis.step.compile_time import compile_time as compile_time
 from stepscope.analysis.step.gap_ends import gap_ends as gap_ends
 from stepscope.analysis.step.gaps import gaps as gaps
+from stepscope.analysis.step.garbage_collections import garbage_collections as garbage_collections
 from stepscope.analysis.step.idle import idle as idle
 from stepscope.analysis.step.idle import idle_marked as idle_marked
 from stepscope.analysis.step.idle import idle_pieces as idle_pieces

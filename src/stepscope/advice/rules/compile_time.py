@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import MINDSPORE, PYTORCH, Finding, per_of
+from stepscope.advice.finding import CPU, MINDSPORE, NPU, PYTORCH, Finding, per_of, platform_of
 from stepscope.advice.messages import Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
+from stepscope.advice.stopping import BASIS, code_of, names_of, span_of, stopped, worst_call
 from stepscope.limits import limit
 
 
@@ -24,6 +25,8 @@ class Limits:
     again_ratio: float = limit(
         0.03, "of the recorded time, for compiling later", "the Ascend advisor's limit for medium"
     )
+    launch_calls: int = limit(20, "calls per step that compile an operator", "the Ascend advisor's limit")
+    launch_ratio: float = limit(0.01, "of the mean step, for these calls", "chosen by us: less is not worth a finding")
     again_steps: int = limit(
         2, "steps after the first that compile again", "chosen by us: a single one is usually the smaller last batch"
     )
@@ -100,6 +103,46 @@ MESSAGES = {
             ),
         },
     ),
+    "launch": Message(
+        summary=Text(
+            "{ranks:Ranks} {ranks:one compiles|compile} operators as they are launched: {calls:number .0f} times "
+            "{per:each}, for {total_ns:ms}[ on rank {worst_rank}]; the device is idle meanwhile for {idle_ns:ms} of "
+            "{step_ns:whole} ({ratio:percent}).",
+            "{ranks:ranks} 在下发算子时编译：{per:each} {calls:number .0f} 次，共 {total_ns:ms}"
+            "[（rank {worst_rank}）]；其间设备空闲 {idle_ns:ms}，占 {step_ns:whole} 的 {ratio:percent}。",
+        ),
+        cause=Text(
+            "The host calls {names:list}, which looks for or builds a kernel for the sizes at hand before it launches "
+            "it.",
+            "主机调用 {names:list}：下发之前先为当前形状查找或编译核函数。",
+        ),
+        action={
+            (PYTORCH, NPU): Text(
+                "Add to the start of the script, in every process: torch_npu.npu.set_compile_mode(jit_compile=False) "
+                "and torch_npu.npu.config.allow_internal_format=False. Then operators use kernels that are compiled "
+                "in advance.",
+                "在脚本开头（每个进程）加入 torch_npu.npu.set_compile_mode(jit_compile=False) 和 "
+                "torch_npu.npu.config.allow_internal_format=False，让算子使用预先编译的核函数。",
+            ),
+            (MINDSPORE, NPU): Text(
+                "Call mindspore.set_context(ascend_config=dict(jit_compile=False)) at the start of the script, in "
+                "every process, so that operators use kernels that are compiled in advance.",
+                "在脚本开头（每个进程）调用 mindspore.set_context(ascend_config=dict(jit_compile=False))，"
+                "让算子使用预先编译的核函数。",
+            ),
+            (PYTORCH, None): Text(
+                "Keep the caches of compiled kernels between starts (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR on a "
+                "disk that stays), and pad batches to a few sizes.",
+                "在多次启动之间保留已编译核函数的缓存（TORCHINDUCTOR_CACHE_DIR、TRITON_CACHE_DIR 指到持久磁盘），"
+                "并把批次补齐到少数几种大小。",
+            ),
+            (None, None): Text(
+                "Use kernels that are compiled in advance, and pad batches to a few sizes.",
+                "使用预先编译的核函数，并把批次补齐到少数几种大小。",
+            ),
+        },
+        basis=BASIS,
+    ),
 }
 
 
@@ -109,25 +152,37 @@ MESSAGES = {
     claim=Claim(Turn.STOPPED, "compile", yields=("compile",)),
     dimension="schedule",
     computed=Text(
-        "Sums the time that compilers take on each rank, in the first step and outside all steps "
-        "(`once`), and in later steps (`again`). The saving of compiling again is its sum divided by the "
-        "number of recorded steps; compiling once is a cost of the job and not of a step, so none is "
-        "claimed.",
-        "累加各 rank 上编译器占用的时间，分为首步和各步之外（`once`）以及之后的步（`again`）。重复编译的"
-        "节省为其总和除以记录的步数；只编译一次是任务的开销而不是每步的开销，因此不计节省。",
+        "Sums the time that compilers take on each rank, in the first step and outside all steps (`once`), in later "
+        "steps (`again`), and in calls that compile operators as they are launched (`launch`). The saving of "
+        "compiling again is its sum divided by the number of recorded steps; of compiling at launch, the idle time "
+        "meanwhile; compiling once is a cost of the job and not of a step, so none is claimed.",
+        "累加各 rank 上编译器占用的时间，分为首步和各步之外（`once`）、之后的步（`again`）以及下发算子时的编译调用"
+        "（`launch`）。重复编译的节省为其总和除以记录的步数，下发时编译的节省为其间的空闲时间；"
+        "只编译一次是任务的开销而不是每步的开销，因此不计节省。",
     ),
-    shows=("compile_time",),
+    shows=("compile_time", "compile_calls"),
     explains=("slow-rank:compile", "long-step:compile"),
 )
 def compile_time(
-    compile_time: pl.DataFrame, steps: pl.LazyFrame | None = None, limits: Limits = Limits()
+    compile_time: pl.DataFrame,
+    steps: pl.LazyFrame | None = None,
+    compile_calls: pl.DataFrame | None = None,
+    breakdown: pl.DataFrame | None = None,
+    ranks: pl.LazyFrame | None = None,
+    limits: Limits = Limits(),
 ) -> Iterator[Finding]:
-    """Report ranks that wait for a compiler at the start, and ranks that compile again in later steps.
+    """Report ranks that wait for a compiler at the start, ranks that compile again in later steps, and ranks that
+    compile operators as they are launched.
 
     Compiling once is a cost of the job, not of a step, so no saving is claimed. Compiling again in at least
     `again_steps` later steps is claimed as the mean over all recorded steps (or iterations, if no steps are marked).
     """
-    once, again = _slow(compile_time, limits)
+    launching: list[int] = []
+    if compile_calls is not None and breakdown is not None and platform_of(ranks).device != CPU:
+        for finding in _at_launch(compile_calls, breakdown, limits):
+            launching = finding.ranks
+            yield finding
+    once, again = _slow(compile_time.filter(~pl.col("rank").is_in(launching)), limits)
     if once:
         facts = {name: once[0][name] for name in ("compile_ns", "steps", "ratio")}
         yield Finding(
@@ -153,6 +208,25 @@ def compile_time(
             evidence={"kind": "again", **facts, "recorded_steps": recorded_steps},
             confidence="certain",
         ).on(row["rank"] for row in again)
+
+
+def _at_launch(calls: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits) -> Iterator[Finding]:
+    """Ranks that compile operators as they are launched."""
+    many = (pl.col("calls") >= limits.launch_calls) & (pl.col("total_ns") >= limits.launch_ratio * pl.col("step_ns"))
+    found = stopped(calls, breakdown, many)
+    if found is None:
+        return
+    numbers = {"idle_ns": found.idle_ns, "total_ns": found.total_ns, "calls": found.calls, "step_ns": found.step_ns}
+    yield Finding(
+        rule="compile-time",
+        message="launch",
+        parameters={**numbers, "ratio": found.idle_ratio, "names": names_of(calls, found.ranks)},
+        **found.saving(per_of(breakdown)),
+        evidence={"kind": "launch", **numbers},
+        confidence="certain",
+        code=code_of(calls, found.ranks),
+        span_ns=span_of(worst_call(calls, found.ranks)),
+    ).on(found.ranks)
 
 
 def _slow(compile_time: pl.DataFrame, limits: Limits) -> list[list[dict[str, Any]]]:

@@ -43,7 +43,6 @@ CAUSES = (
     "data_loading",
     "dispatch",
     "synchronisation",
-    "garbage_collection",
     "python",
     "other",
     NOT_RECORDED := "not_recorded",
@@ -77,10 +76,14 @@ _MODULES = {"sleep": "time.sleep"}
 """Built-in functions are recorded without their module; these names are unambiguous."""
 
 
+KNOWN_CALLS = ("memory-calls",)
+"""Rules that name the calls of the host which cost idle time."""
+
+
 @rule(
     "idle-time",
     MESSAGES,
-    claim=Claim(Turn.SEEN_IDLE, time_in="cause"),
+    claim=Claim(Turn.SEEN_IDLE, time_in="cause", after=KNOWN_CALLS),
     dimension="schedule",
     computed=Text(
         "Sums the idle time of each cause over all steps but the first and takes the median rank, so "

@@ -136,20 +136,6 @@ MESSAGES = {
             },
         ),
     ),
-    "garbage_collection": _message(
-        Text("is stopped by Python's garbage collection", "因 Python 垃圾回收而停顿"),
-        Text(
-            "While Python collects garbage, the training thread does nothing else.",
-            "Python 回收垃圾时，训练线程不做其他事情。",
-        ),
-        Text(
-            "If the script or a library calls gc.collect() in the training loop, call it less often or not at all. "
-            "Otherwise, call gc.freeze() after warm-up, so that collections skip the objects that stay, and raise "
-            "gc.set_threshold().",
-            "若脚本或库在训练循环中调用 gc.collect()，请减少或去掉。否则在预热后调用 gc.freeze()，"
-            "让回收跳过长期存在的对象，并调高 gc.set_threshold()。",
-        ),
-    ),
     "python": _message(
         Text("runs Python code outside any operator", "在算子之外运行 Python 代码"),
         Text(

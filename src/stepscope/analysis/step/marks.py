@@ -24,6 +24,9 @@ PHASES = r"^(forward|backward|optimizer)(: |$)|^(validation|warm_up): "
 COMPILING = r"^compile(: |$)"
 """Annotations with which stepscope's recorder marks compiling."""
 
+COMPILE_CALLS = r"(?i)aclop\w*compile|^(nvrtc|hiprtc)\w*compile"
+"""Host calls that compile an operator as it is launched."""
+
 CHECKPOINTS = r"^checkpoint(: |$)"
 """Annotations with which stepscope's recorder marks the writing of a checkpoint."""
 
@@ -51,16 +54,18 @@ def marks(slices: pl.LazyFrame) -> pl.DataFrame:
     names = slices.select(name.unique()).collect(engine="streaming")["name"]
     annotated = {kind: names.filter(names.str.contains(words)).to_list() for kind, words in ANNOTATIONS.items()}
     waiting = names.filter(names.str.contains(SYNCHRONISATION)).to_list()
+    compiling = names.filter(names.str.contains(COMPILE_CALLS)).to_list()
     called = (category == "runtime") | (category == "operator")
     what = pl.coalesce(
         first_label({kind: (category == "annotation") & name.is_in(words) for kind, words in annotated.items()}),
         pl.when(category.is_in(["compile", "gc"])).then(category),
         # The outermost Python frames of a recording are the script itself and explain nothing.
         pl.when((category == "python") & (pl.col("depth") > 1)).then(category),
+        pl.when((category == "runtime") & name.is_in(compiling)).then(pl.lit("compile")),
         pl.when(called & name.is_in(waiting)).then(pl.lit("sync")),
     )
     # labels of the few, not of all
-    some = slices.filter(category.is_in(["annotation", "compile", "gc", "python"]) | name.is_in(waiting))
+    some = slices.filter(category.is_in(["annotation", "compile", "gc", "python"]) | name.is_in([*waiting, *compiling]))
     found = some.select("rank", what.alias("what"), "start_ns", end_ns=END).drop_nulls("what")
     return merged(found.collect(engine="streaming"))
 
