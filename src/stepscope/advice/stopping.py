@@ -93,8 +93,10 @@ def stopped(calls: pl.DataFrame, breakdown: pl.DataFrame, least: pl.Expr) -> Sto
     few = len(in_steps) <= FEW * greatest.height
     worst = slow.row(0, named=True)
     return Stopped(
-        slow["rank"].to_list(),
-        *(worst[name] for name in ("idle_ns", "total_ns", "calls")),
+        ranks=slow["rank"].to_list(),
+        idle_ns=worst["idle_ns"],
+        total_ns=worst["total_ns"],
+        calls=worst["calls"],
         step_ns=median(breakdown, pl.col("window_ns")),
         cost_ns=int(greatest["idle_ns"].sum()),
         steps=greatest.height,
