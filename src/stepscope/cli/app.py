@@ -20,6 +20,7 @@ from stepscope.cli.pack import pack
 from stepscope.cli.page_commands import command_of
 from stepscope.cli.pair_commands import compare_command
 from stepscope.cli.record import record
+from stepscope.cli.report import report
 from stepscope.cli.rules import rules
 from stepscope.cli.sql import sql
 from stepscope.pages import PAGES
@@ -74,6 +75,7 @@ def add_page(page: Page) -> None:
 
 _add(record, START, context_settings={"allow_interspersed_args": False})
 _add(analyze, START, cls=TakesJsonFile)
+_add(report, START)
 _add(collect, START)
 _add(info, START)
 for each in PAGES:

@@ -16,7 +16,8 @@ from stepscope.pages.relative_times import since_start
 from stepscope.pages.short_names import readable
 from stepscope.pages.shown_table import ShownTable, columns_of, filled
 from stepscope.pages.sources import source_of
-from stepscope.present import plural
+from stepscope.pages.words import said
+from stepscope.present import Language, plural
 from stepscope.run import Run
 from stepscope.selection import describe_ranges
 
@@ -33,7 +34,7 @@ class ShownSection:
 
 
 def shown_sections(
-    answered: Answered, *, every_column: bool = False, whole_names: bool = False
+    answered: Answered, *, every_column: bool = False, whole_names: bool = False, language: Language = "en"
 ) -> Iterator[ShownSection]:
     """The answers of a page as people see them.
 
@@ -41,6 +42,7 @@ def shown_sections(
         answered: The answers.
         every_column: Also columns that are shown only on demand.
         whole_names: Names of kernels with their template arguments and parameters.
+        language: Language of titles and of what columns mean.
 
     Raises:
         StepscopeError: If the request names a column or page that the table does not have.
@@ -51,7 +53,7 @@ def shown_sections(
         other = tables.get(section.unless)
         if isinstance(answer, str) or not section.heading or (other is not None and not other.is_empty()):
             continue
-        yield _Showing(answered, section, answer, per, every_column, whole_names).section()
+        yield _Showing(answered, section, answer, per, every_column, whole_names, language).section()
 
 
 def shown_answer(run: Run, section: Section, answer: pl.DataFrame) -> ShownTable:
@@ -81,6 +83,7 @@ class _Showing:
     per: Per
     every_column: bool
     whole_names: bool = False
+    language: Language = "en"
 
     def section(self) -> ShownSection:
         derived = self.of.derived(self.answered.run, self.answer) if self.of.derived else Derived(self.answer)
@@ -127,7 +130,7 @@ class _Showing:
         rows = self._shown(rows, view)
         if not self.whole_names:
             rows = readable(rows)
-        columns = columns_of(self.of.question, rows, self.per, own)
+        columns = columns_of(self.of.question, rows, self.per, own, self.language)
         more = derived.more + (since if any(column.moment for column in columns) else "")
         heading = filled(view.heading, self.per) + source_of(part.rows, view.by)
         if self.answered.page.scope != "rank":
@@ -137,7 +140,9 @@ class _Showing:
             heading += f"{self._of_steps()}{more}: {self._which(part, rows.height)}"
         bar, drawn = (name if name in rows.columns else "" for name in (self.of.bar, self.of.drawn))
         named_by = self.of.named_by if self.of.named_by in rows.columns else ""
-        return ShownTable(heading, columns, rows, bar, drawn, named_by)
+        name = filled(said(view.heading, self.language), self.per, self.language)
+        by = source_of(part.rows, view.by)
+        return ShownTable(heading, columns, rows, bar, drawn, named_by, name, by + more, part.found)
 
     def _shown(self, rows: pl.DataFrame, view: View) -> pl.DataFrame:
         """The columns that people see, of which something is known; lists as texts."""

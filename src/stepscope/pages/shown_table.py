@@ -7,7 +7,7 @@ braces for each place that differs, e.g. `{Steps} by phase`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -16,7 +16,8 @@ from stepscope.advice.finding import KINDS, Per
 from stepscope.analysis.columns import SHARED
 from stepscope.analysis.registry import ANALYSES
 from stepscope.compare import COMPARISONS
-from stepscope.present import title
+from stepscope.pages.words import said
+from stepscope.present import Language, title
 from stepscope.tables.base import Column
 
 _WORDS: dict[str, tuple[str, str, str]] = {
@@ -37,8 +38,30 @@ _WORDS: dict[str, tuple[str, str, str]] = {
 }
 """Word in braces to what it is for steps, iterations and a recording; nothing is counted in a recording, it is one."""
 
+_WORDS_ZH: dict[str, tuple[str, str, str]] = {
+    "step": ("步", "迭代", "步"),
+    "steps": ("步数", "迭代数", "步数"),
+    "Steps": ("各步", "各次迭代", "整段记录"),
+    "a_step": ("每步", "每次迭代", "整段记录"),
+    "the_step": ("该步", "该次迭代", "整段记录"),
+    "the_median_step": ("中位步", "中位迭代", "整段记录"),
+    "the_steps": ("各步", "各次迭代", "整段记录"),
+    "by_step": ("按步", "按迭代", "整段记录"),
+    "by_step_and": ("按步和", "按迭代和", "按"),
+    "and_steps": ("与各步", "与各次迭代", ""),
+    "in_most_steps": ("多数步中", "多数迭代中", "记录中"),
+    "all_steps": ("，所有步", "，所有迭代", ""),
+    "step_time": ("步时间", "迭代时间", "时间"),
+}
+
 _BRACES = re.compile(r"\{(\w+)\}")
-_BY_KIND = {kind: {word: texts[place] for word, texts in _WORDS.items()} for place, kind in enumerate(KINDS)}
+
+
+def _by_kind(words: Mapping[str, tuple[str, str, str]]) -> Mapping[Per, Mapping[str, str]]:
+    return {kind: {word: texts[place] for word, texts in words.items()} for place, kind in enumerate(KINDS)}
+
+
+_BY_KIND: Mapping[Language, Mapping[Per, Mapping[str, str]]] = {"en": _by_kind(_WORDS), "zh": _by_kind(_WORDS_ZH)}
 
 
 @dataclass(frozen=True)
@@ -49,6 +72,9 @@ class ShownTable:
         bar: Column whose values are shown as bars as well; empty if none.
         drawn: Column whose texts are made of blocks; empty if none.
         named_by: Column whose texts name the fractions of their row, with the unit; empty if none.
+        name: The heading without what it adds about these rows.
+        more: What the heading adds, besides how many rows these are.
+        found: How many rows there are; None if they are all here.
     """
 
     heading: str
@@ -57,6 +83,9 @@ class ShownTable:
     bar: str = ""
     drawn: str = ""
     named_by: str = ""
+    name: str = ""
+    more: str = ""
+    found: int | None = None
 
 
 def undeclared(rows: pl.DataFrame, heading: str = "") -> ShownTable:
@@ -64,7 +93,9 @@ def undeclared(rows: pl.DataFrame, heading: str = "") -> ShownTable:
     return ShownTable(heading, [Column(name, "string", "", title=title(name)) for name in rows.columns], rows)
 
 
-def columns_of(question: str, rows: pl.DataFrame, per: Per = "step", own: Iterable[Column] = ()) -> list[Column]:
+def columns_of(
+    question: str, rows: pl.DataFrame, per: Per = "step", own: Iterable[Column] = (), language: Language = "en"
+) -> list[Column]:
     """The columns of an answer, or of a table made of it, with titles for what the windows of the job are.
 
     A column that is neither the page's own nor declared by the analysis is the shared one of that name, if there is
@@ -76,23 +107,28 @@ def columns_of(question: str, rows: pl.DataFrame, per: Per = "step", own: Iterab
     found = []
     for name in rows.columns:
         column = declared.get(name) or SHARED.get(name) or Column(name, "string", "")
-        found.append(replace(column, title=_title(column, per)))
+        doc = column.doc if language == "en" else filled(said(column.doc, language), per, language)
+        found.append(replace(column, title=titled(column, per, language), doc=doc))
     return found
 
 
-def _title(column: Column, per: Per) -> str:
-    if column.title:
-        return filled(column.title, per)
-    words = title(column.name).split(" ")
-    return " ".join(filled(f"{{{word}}}", per) if word in ("step", "steps") else word for word in words)
+def titled(column: Column, per: Per, language: Language = "en") -> str:
+    """The title of a column in one language, for what the windows of the job are."""
+    return filled(said(column.title or _own_title(column.name), language), per, language)
 
 
-def filled(text: str, per: Per) -> str:
+def _own_title(name: str) -> str:
+    """The title that a name gives, with its words for steps in braces."""
+    words = title(name).split(" ")
+    return " ".join(f"{{{word}}}" if word in ("step", "steps") else word for word in words)
+
+
+def filled(text: str, per: Per, language: Language = "en") -> str:
     """A text with its words in braces filled in; other braces in it, e.g. those of an operator's name, stay.
 
     Examples:
         >>> filled("Operations of {a_step}", "iteration"), filled("{Steps} by phase", "recording")
         ('Operations of an iteration', 'Recording by phase')
     """
-    words = _BY_KIND.get(per, _BY_KIND["step"])
+    words = _BY_KIND[language].get(per, _BY_KIND[language]["step"])
     return _BRACES.sub(lambda found: words.get(found[1], found[0]), text)

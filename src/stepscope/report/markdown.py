@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 
@@ -57,7 +58,7 @@ def _parts(answered: Answered) -> Iterator[tuple[str, str]]:
 
 def _folded(table: ShownTable) -> str:
     """A table below a heading that opens it."""
-    heading = escaped(table.heading)
+    heading = in_html(table.heading)
     return f"<details open><summary>{heading}</summary>\n\n{_table(table)}\n\n</details>"
 
 
@@ -79,8 +80,15 @@ def escaped(text: str, longest: int = LONGEST) -> str:
         >>> escaped("a|b `c` <d>")
         'a\\\\|b \\\\`c\\\\` &lt;d&gt;'
     """
-    plain = present.printable(" ".join(text.split()))
-    if len(plain) > longest:
-        plain = plain[: longest - 1] + "…"
-    plain = _SPECIAL.sub(r"\\\1", plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
+    plain = _SPECIAL.sub(r"\\\1", _line(text, longest).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
     return _LINKS.sub(lambda found: found[0] + _HIDDEN, plain)
+
+
+def in_html(text: str, longest: int = LONGEST) -> str:
+    """A text inside an HTML element, in which Markdown has no meaning."""
+    return _LINKS.sub(lambda found: found[0] + _HIDDEN, html.escape(_line(text, longest)))
+
+
+def _line(text: str, longest: int) -> str:
+    plain = present.printable(" ".join(text.split()))
+    return plain if len(plain) <= longest else plain[: longest - 1] + "…"

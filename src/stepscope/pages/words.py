@@ -1,0 +1,21 @@
+"""The Chinese for what pages and analyses declare in English: headings, titles of columns, what columns mean."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from importlib import import_module
+
+from stepscope.present import Language
+
+
+def said(text: str, language: Language) -> str:
+    """A declared English text in a language; a text without a translation stays English."""
+    return text if language == "en" else chinese().get(text, text)
+
+
+@functools.cache
+def chinese() -> Mapping[str, str]:
+    """The Chinese texts by the English ones; loaded when the first one is asked for."""
+    words: Mapping[str, str] = import_module("stepscope.pages.chinese").WORDS
+    return words

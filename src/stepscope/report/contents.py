@@ -1,0 +1,187 @@
+"""What a report says, as data: facts of the run, verdict, findings, tables, what is missing. Surfaces lay it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stepscope.advice import RULES
+from stepscope.advice.messages import Words
+from stepscope.pages.reasons import missing_data
+from stepscope.pages.words import said
+from stepscope.present import Language
+from stepscope.report.facts import Fact, Facts, about_run
+from stepscope.report.findings import plain_finding
+from stepscope.report.items import Asked, Item, Items
+from stepscope.report.outline import MODULES, ModuleOutline, PartOutline
+from stepscope.report.report_words import DIMENSIONS, PRIORITIES
+from stepscope.report.sentences import spoken
+from stepscope.report.unread import Unread, unread_of
+from stepscope.report.verdict import sentences
+
+if TYPE_CHECKING:
+    from stepscope.advice import Finding
+    from stepscope.report.answers import Answers
+    from stepscope.run import Run
+
+EVIDENCE_ROWS = 12
+"""Rows of evidence that a finding shows; the rest is in the workbook."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A finding with all its words.
+
+    Args:
+        number: Its place among all findings, from 1.
+        category: Its dimension, in words.
+        priority: Its severity, in words.
+        words: Its texts.
+        computed: How its rule decides; empty if the rule does not state it.
+        places: Where it is: ranks, steps and the like, in words.
+        evidence: Its tables.
+        effects: Numbers of the findings that follow from it.
+        roots: Numbers of the findings from which it follows.
+        saving_known: Whether a saving is known.
+    """
+
+    number: int
+    finding: Finding
+    category: str
+    priority: str
+    words: Words
+    computed: str = ""
+    places: Sequence[Fact] = ()
+    evidence: Sequence[Item] = ()
+    effects: Sequence[int] = ()
+    roots: Sequence[int] = ()
+    saving_known: bool = True
+
+    @property
+    def key(self) -> str:
+        """Its name in links."""
+        return f"problem-{self.number}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a report, see `PartOutline`.
+
+    Args:
+        items: Its tables that have rows.
+        missing: Why it lacks others, as sentences.
+    """
+
+    key: str
+    heading: str
+    about: str
+    problems: Sequence[Problem]
+    items: Sequence[Item]
+    missing: Sequence[str]
+    record: str = ""
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module of a report."""
+
+    key: str
+    heading: str
+    parts: Sequence[Part]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A whole report."""
+
+    language: Language
+    title: str
+    facts: Facts
+    verdict: Sequence[str]
+    problems: Sequence[Problem]
+    modules: Sequence[Module]
+    items: Sequence[Item]
+    unread: Unread
+    missing_data: Sequence[str] = field(default_factory=list)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many findings there are of each severity."""
+        found = [problem.finding.severity for problem in self.problems]
+        return {severity: found.count(severity) for severity in ("high", "medium", "low")}
+
+
+def contents(run: Run, answers: Answers, language: Language = "en") -> Contents:
+    """Collect all that a report shows."""
+    items = Items(run, answers, language)
+    problems = [_problem(number, each, items, language) for number, each in enumerate(answers.findings, 1)]
+    modules = [_module(outline, items, problems, language) for outline in MODULES]
+    return Contents(
+        language,
+        run.name,
+        about_run(run, answers, language),
+        [spoken(line, language) for line in sentences(answers)],
+        problems,
+        modules,
+        items.all,
+        unread_of(run),
+        missing_data(run),
+    )
+
+
+def _problem(number: int, finding: Finding, items: Items, language: Language) -> Problem:
+    from_rule = RULES[finding.rule]
+    plain = plain_finding(finding, language)
+    return Problem(
+        number,
+        finding,
+        DIMENSIONS[from_rule.dimension].of(language),
+        PRIORITIES[finding.severity].of(language),
+        items.worded(finding),
+        from_rule.computed.of(language) if from_rule.computed else "",
+        list(items.places(finding)),
+        [item for name in from_rule.shows if (item := items.evidence(name, finding, EVIDENCE_ROWS))],
+        saving_known=plain["saving_ns"] is not None,
+    )
+
+
+def _module(outline: ModuleOutline, items: Items, problems: Sequence[Problem], language: Language) -> Module:
+    parts = [_part(part, items, problems, language) for part in outline.parts]
+    told = [part for part in parts if part.problems or part.items or part.missing]
+    return Module(outline.key, outline.heading.of(language), told)
+
+
+def _part(outline: PartOutline, items: Items, problems: Sequence[Problem], language: Language) -> Part:
+    asked = [items.asked(name) for name in outline.tables]
+    known = [one for one in asked if one is not None]
+    found = [one for one in known if isinstance(one, Item) and one.tables]
+    missing = list(_missing(known, language))
+    return Part(
+        outline.key,
+        outline.heading.of(language),
+        outline.about.of(language),
+        [problem for problem in problems if part_of(problem.finding) == outline.key],
+        found,
+        missing,
+        outline.record.of(language) if outline.record and not found else "",
+    )
+
+
+def _missing(asked: Sequence[Asked], language: Language) -> Iterator[str]:
+    """Why tables are missing, those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for one in asked:
+        if not isinstance(one, Item):
+            reasons.setdefault(one.reason, []).append(one.heading)
+    for reason, headings in reasons.items():
+        listed = "、".join(headings) if language == "zh" else ", ".join(headings)
+        yield f"{listed}：{said(reason, language)}。" if language == "zh" else f"{listed}: {reason}."
+
+
+def part_of(finding: Finding) -> str:
+    """The part that shows a finding: that which names its rule, else that of its rule's dimension."""
+    parts = [part for module in MODULES for part in module.parts]
+    named = next((part.key for part in parts if finding.rule in part.rules), None)
+    dimension = RULES[finding.rule].dimension
+    return named or next(part.key for part in parts if part.dimension == dimension)

@@ -1,0 +1,96 @@
+"""Facts of a run for the head of a report: where it is, what recorded it, and how its average step splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.advice.messages import fill
+from stepscope.analysis.job.time_by_rank import LIMITS, time_by_rank
+from stepscope.paths import shown
+from stepscope.present import Language, duration
+from stepscope.report.report_words import WORDS
+from stepscope.report.time_split import shares
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stepscope.report.answers import Answers
+    from stepscope.run import Run
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A name with what it is."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of the average step.
+
+    Args:
+        key: The column of `breakdown`.
+        ratio: Its share, 0 to 1.
+    """
+
+    key: str
+    name: str
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts, the split of the average step (empty if none can be split), and when the recording starts."""
+
+    facts: Sequence[Fact]
+    shares: Sequence[Share] = ()
+    start_ns: int | None = None
+
+
+def about_run(run: Run, answers: Answers, language: Language) -> Facts:
+    """The facts of a run."""
+    starts = [rank.facts["start_ns"] for rank in run.ranks if rank.facts.get("start_ns") is not None]
+    facts, split = list(_facts(run, answers, language)), list(_shares(answers, language))
+    return Facts(facts, split, min(starts, default=None))
+
+
+def _facts(run: Run, answers: Answers, language: Language) -> Iterator[Fact]:
+    rows = run.table("ranks").collect()
+
+    def fact(name: str, text: str) -> Fact:
+        return Fact(WORDS[name].of(language), text)
+
+    yield fact("path", shown(run.path))
+    for name, column in (("formats", "format"), ("framework", "framework"), ("device", "device_kind")):
+        if kinds := sorted({*rows[column].drop_nulls()}):
+            yield fact(name, ", ".join(kinds))
+    world = run.world_size
+    known = {"recorded": rows.height, "world": world}
+    partly = world is not None and world != rows.height
+    yield fact("rank_count", fill(WORDS["of_world"], known, language) if partly else str(rows.height))
+    averages = _averages(answers)
+    if averages is not None:
+        steps = int(averages["steps"].sum())
+        mean_ns = float((averages["window_ns"] * averages["steps"]).sum()) / max(steps, 1)
+        yield fact("step_count", str(max(averages["steps"].to_list())))
+        yield fact("mean_step", duration(mean_ns))
+
+
+def _averages(answers: Answers) -> pl.DataFrame | None:
+    breakdown = answers.tables.get("breakdown")
+    if breakdown is None or breakdown.is_empty():
+        return None
+    return time_by_rank(breakdown, answers.outer_steps, answers.limits_of("time_by_rank", LIMITS))
+
+
+def _shares(answers: Answers, language: Language) -> Iterator[Share]:
+    averages = _averages(answers)
+    if averages is None or averages.is_empty():
+        return
+    for key, ratio in shares(averages).items():
+        if ratio > 0:
+            yield Share(key, WORDS[key].of(language), ratio)

@@ -1,0 +1,146 @@
+"""A report as one HTML file that loads nothing: no network, no other file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping
+from html import escape
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from stepscope import present
+from stepscope._version import __version__
+from stepscope.advice.messages import fill
+from stepscope.errors import StepscopeError
+from stepscope.report.report_words import CONFIDENCE, WORDS
+from stepscope.report.targets import MARK
+
+try:
+    from jinja2 import DictLoader, Environment, StrictUndefined
+    from markupsafe import Markup
+except ImportError as error:
+    raise StepscopeError(f"a report needs Jinja2 ({error}). Run `pip install 'stepscope[report]'`") from error
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stepscope.pages.shown_table import ShownTable
+    from stepscope.report.contents import Contents
+
+LONGEST_CELL = 160
+"""Characters of a name in a table; longer ones are cut in the middle, where names of kernels differ least."""
+
+LONGEST_TEXT = 4_000
+"""Characters of any other text: names in a recording may have any length."""
+
+BLOCKED = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""What a browser may load: nothing but pictures inside the file. Scripts are allowed by their hashes."""
+
+
+def to_html(found: Contents) -> bytes:
+    """The report as a file."""
+    language = found.language
+    script = _file("report.js")
+    environment = Environment(
+        loader=DictLoader({name: _file(name) for name in ("report.html.j2", "parts.html.j2")}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalized,
+    )
+    environment.globals.update(
+        words={name: text.of(language) for name, text in WORDS.items()},
+        confidence={name: text.of(language) for name, text in CONFIDENCE.items()},
+        body=_body,
+        head=_head,
+        counted=lambda table: _counted(table, found),
+        percent=lambda ratio: f"{ratio:.1%}",
+        duration=present.duration,
+    )
+    text = environment.get_template("report.html.j2").render(
+        report=found,
+        mark=MARK,
+        made=fill(WORDS["made"], {"version": __version__}, language),
+        style=Markup(_file("report.css")),
+        script=Markup(script),
+        policy=f"{BLOCKED}; script-src {_hash(script)}",
+    )
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _file(name: str) -> str:
+    return (resources.files("stepscope.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    """How a content security policy names a script."""
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _finalized(value: Any) -> Any:
+    """A value in the page: names from a recording may have any characters and any length."""
+    return cleaned(value, LONGEST_TEXT) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def cleaned(text: str, longest: int) -> str:
+    """A text without characters that are obeyed, cut in the middle if it is too long."""
+    if len(text) > longest:
+        text = f"{text[: longest * 2 // 3]} … {text[-longest // 3 :]}"
+    return present.printable(text, keep="\n")
+
+
+def _counted(table: ShownTable, found: Contents) -> str:
+    """How many rows a table has, and whether all of them are here."""
+    rows, every = table.rows.height, table.rows.height if table.found is None else table.found
+    known = {"shown": rows, "found": every}
+    return fill(WORDS["first_rows" if rows < every else "all_rows"], known, found.language)
+
+
+def _head(table: ShownTable) -> list[Mapping[str, Any]]:
+    """The columns of a table: title, meaning, whether they hold numbers."""
+    return [
+        {"title": column.title, "doc": column.doc, "number": table.rows.schema[column.name].is_numeric()}
+        for column in table.columns
+    ]
+
+
+def _body(table: ShownTable) -> Markup:
+    """The rows of a table; numbers with what they are sorted by, shares with a bar."""
+    units = table.rows[table.named_by].to_list() if table.named_by else []
+    columns = [list(_cells(table, column.name, units)) for column in table.columns]
+    rows = ("".join(cells) for cells in zip(*columns, strict=True))
+    return Markup("".join(f"<tr>{row}</tr>\n" for row in rows))
+
+
+def _cells(table: ShownTable, name: str, units: list[str]) -> Iterator[str]:
+    values = table.rows[name]
+    if not values.dtype.is_numeric():
+        for value in values.to_list():
+            text = "-" if value is None else present.cell(name, value)
+            yield f"<td>{escape(cleaned(text, LONGEST_CELL))}</td>"
+        return
+    names = units if units and values.dtype.is_float() else [name] * values.len()
+    whole = _bar_of(table, name, values)
+    for unit, value in zip(names, values.to_list(), strict=True):
+        text = escape(present.cell(unit, value))
+        if value is None:
+            yield "<td class=n>-</td>"
+        elif whole and value > 0:
+            yield f'<td class="n bar" data-v={_short(value)} style="--w:{min(value / whole, 1):.1%}">{text}</td>'
+        else:
+            yield f"<td class=n data-v={_short(value)}>{text}</td>"
+
+
+def _bar_of(table: ShownTable, name: str, values: pl.Series) -> float:
+    """What fills a bar in a column; 0 if it has none: shares of a whole, and the column that the page draws."""
+    highest = float(values.max() or 0)  # type: ignore[arg-type]
+    if name == table.bar:
+        return highest
+    return 1.0 if name.endswith("_ratio") and 0 < highest <= 1 and float(values.min() or 0) >= 0 else 0.0  # type: ignore[arg-type]
+
+
+def _short(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.6g}"

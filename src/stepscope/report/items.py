@@ -1,0 +1,167 @@
+"""The tables of a report: asked once, shown as their page declares it, and whole for a workbook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stepscope.advice import worded
+from stepscope.analysis.registry import ANALYSES
+from stepscope.errors import Unavailable
+from stepscope.pages import PAGES
+from stepscope.pages.answering import Answered, Request, per_of
+from stepscope.pages.base import Page, Section
+from stepscope.pages.job import PAGE
+from stepscope.pages.listing import Listing
+from stepscope.pages.reasons import explain
+from stepscope.pages.showing import shown_sections
+from stepscope.pages.shown_table import ShownTable, columns_of, filled
+from stepscope.pages.words import said
+from stepscope.report.facts import Fact
+from stepscope.report.report_words import WORDS
+from stepscope.selection import describe_numbers
+
+if TYPE_CHECKING:
+    from stepscope.advice import Finding
+    from stepscope.advice.messages import Words
+    from stepscope.present import Language
+    from stepscope.report.answers import Answers
+    from stepscope.run import Run
+    from stepscope.tables.base import Column
+
+SHOWN_ROWS = 100
+"""Rows of a table that a page shows; the rest is in the workbook."""
+
+PLACES = ("ranks", "links", "steps", "operators")
+
+
+@dataclass(frozen=True)
+class Item:
+    """An answer in a report.
+
+    Args:
+        key: Its name, unique.
+        heading: Its heading.
+        question: The analysis that answered.
+        tables: The tables to show, with the first rows of each.
+        notes: Sentences about it.
+        rows: The whole answer.
+        columns: Its columns.
+    """
+
+    key: str
+    heading: str
+    question: str
+    tables: Sequence[ShownTable]
+    notes: Sequence[str]
+    rows: pl.DataFrame
+    columns: Sequence[Column]
+
+
+@dataclass(frozen=True)
+class Absent:
+    """An answer that a run does not give, and why."""
+
+    heading: str
+    reason: str
+
+
+Asked = Item | Absent
+
+
+class Items:
+    """All answers of a report about a run; each question is asked once.
+
+    Args:
+        language: Language of headings, titles and of what columns mean.
+    """
+
+    def __init__(self, run: Run, answers: Answers, language: Language) -> None:
+        self._run, self._answers, self.language = run, answers, language
+        self._per = per_of(run)
+        self._found: dict[str, Asked | None] = {}
+
+    @property
+    def all(self) -> Sequence[Item]:
+        """Those that have rows, each question once, in the order in which they were asked."""
+        items = {one.question: one for one in self._found.values() if isinstance(one, Item) and one.rows.height}
+        return list(items.values())
+
+    def asked(self, name: str) -> Asked | None:
+        """The answer that a section of a page shows, as `page/section`; None if there is no such question."""
+        if name not in self._found:
+            self._found[name] = self._ask(name)
+        return self._found[name]
+
+    def evidence(self, question: str, finding: Finding, rows: int) -> Item | None:
+        """The first rows of an answer that are about a finding's ranks; None if there are none."""
+        whole = self.asked(f"/{question}")
+        if not isinstance(whole, Item):
+            return None
+        page, section = _section(f"/{question}")
+        found = ANALYSES[question].of_ranks(whole.rows, finding.ranks) if finding.ranks else whole.rows
+        return self._item(page, section, found, rows) if found.height else None
+
+    def worded(self, finding: Finding) -> Words:
+        """The texts of a finding."""
+        return worded(finding, self.language)
+
+    def places(self, finding: Finding) -> Iterator[Fact]:
+        """Where a finding is, in words."""
+        if finding.ranks:
+            yield self._fact("ranks", describe_numbers(finding.ranks))
+        for name in PLACES[1:]:
+            values = finding.where.get(name)
+            if isinstance(values, list) and values:
+                numbers = name == "steps" and all(isinstance(value, int) for value in values)
+                yield self._fact(name, describe_numbers(values) if numbers else ", ".join(map(_plain, values)))
+
+    def _fact(self, name: str, text: str) -> Fact:
+        return Fact(WORDS[name].of(self.language), text)
+
+    def _ask(self, name: str) -> Asked | None:
+        page, section = _section(name)
+        if section.question not in ANALYSES:
+            return None
+        try:
+            rows = self._answers.tables.get(section.question) if page is PAGE else None
+            if rows is None:
+                rows = self._run.analyse(section.question)
+        except Unavailable as reason:
+            return Absent(self._heading(section), explain(self._run, section.question, reason))
+        return self._item(page, section, rows, SHOWN_ROWS)
+
+    def _item(self, page: Page, section: Section, rows: pl.DataFrame, most: int) -> Item:
+        request = Request(listing=Listing(top=most))
+        job = replace(page, scope="job")
+        shown = list(shown_sections(Answered(job, request, self._run, [(section, rows)]), language=self.language))
+        tables = [table for one in shown for table in one.tables if table.rows.height]
+        notes = list(dict.fromkeys(sentence for one in shown for sentence in one.sentences))
+        columns = columns_of(section.question, rows, self._per, language=self.language)
+        key = section.question.replace("_", "-")
+        return Item(key, self._heading(section), section.question, tables, notes, rows, columns)
+
+    def _heading(self, section: Section) -> str:
+        text = section.heading or section.question.replace("_", " ").capitalize()
+        return filled(said(text, self.language), self._per, self.language)
+
+
+def _section(name: str) -> tuple[Page, Section]:
+    """The page and section of a name; of a question that no page shows, one made up."""
+    page_name, _, key = name.partition("/")
+    if page_name:
+        page = next(page for page in (PAGE, *PAGES) if page.name == page_name)
+        return page, page.section_named(key)
+    for page in (PAGE, *PAGES):
+        for section in page.sections:
+            if section.question == key and section.heading:
+                return page, replace(section, derived=None, views=())
+    section = Section(key, key.replace("_", " ").capitalize())
+    return Page(key, "", [section]), section
+
+
+def _plain(value: object) -> str:
+    return "-".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,203 @@
+"""What a report consists of: its modules and parts, in the order of the Ascend advisor's report, and their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stepscope.advice.messages import Text
+from stepscope.advice.registry import Dimension
+
+
+@dataclass(frozen=True)
+class PartOutline:
+    """A part of a report.
+
+    Args:
+        key: Its name in links, unique.
+        heading: Its heading.
+        about: What it shows and how to read it.
+        tables: Its tables, as `page/section`; those of a page about one rank are shown of all ranks.
+        rules: Rules whose findings it shows, besides those of its dimension.
+        dimension: Findings of rules of this dimension belong here.
+        record: How to record what its tables need, if none of them has an answer.
+    """
+
+    key: str
+    heading: Text
+    about: Text
+    tables: Sequence[str]
+    rules: Sequence[str] = ()
+    dimension: Dimension | None = None
+    record: Text | None = None
+
+
+@dataclass(frozen=True)
+class ModuleOutline:
+    """A module of a report: its parts."""
+
+    key: str
+    heading: Text
+    parts: Sequence[PartOutline]
+
+
+OVERALL = ModuleOutline(
+    "overall",
+    Text("Overall performance", "总体性能"),
+    (
+        PartOutline(
+            "summary",
+            Text("Overall summary", "总体概况"),
+            Text(
+                "Where each rank's time goes. Much computing: read computation below. Much idle time: schedule, memory "
+                "and dataloader. Much exposed communication: communication, and the slow ranks for which others wait.",
+                "每个 rank 的时间构成。计算占比高：看下面的“计算”；空闲占比高：看“下发”“内存”和“数据加载”；"
+                "未掩盖的通信占比高：看“通信”，以及其他 rank 所等待的慢 rank。",
+            ),
+            ("analyze/steps", "analyze/idle"),
+            dimension="overall",
+            record=Text(
+                "Record steps and operators: call the profiler's step() after each training step.",
+                "请记录训练步和算子：每个训练步之后调用 profiler 的 step()。",
+            ),
+        ),
+        PartOutline(
+            "slow-ranks",
+            Text("Slow ranks", "慢 rank"),
+            Text(
+                "The first table names ranks that hold the job up, by a replay of the job without their extra time. "
+                "The second has every step of each rank: compare computing and idle time between ranks.",
+                "第一个表列出拖慢任务的 rank（根据去掉其多余时间后的任务重放）。第二个表是每个 rank 每一步的时间："
+                "可比较各 rank 的计算和空闲时间。",
+            ),
+            ("analyze/slow_ranks", "ranks/rank_steps", "slowdowns/slowdown_causes"),
+            ("slow-rank", "fast-rank", "slowed-steps", "late-start", "uneven-work", "long-step"),
+            record=Text("Record all ranks of the job.", "请记录任务的所有 rank。"),
+        ),
+        PartOutline(
+            "slow-links",
+            Text("Slow links", "慢链路"),
+            Text(
+                "Links and groups that are slower than comparable ones, and what each link moved.",
+                "比同类更慢的链路和通信组，以及每条链路传输的数据。",
+            ),
+            ("analyze/slow_links", "analyze/slow_groups", "links/link_totals", "links/transport_totals"),
+            ("slow-link", "slow-group", "cluster-link"),
+            record=Text(
+                "Link figures come from Ascend profiles (profiler level 1 and above) of several ranks.",
+                "链路数据来自多个 rank 的昇腾 profile（profiler level 1 及以上）。",
+            ),
+        ),
+        PartOutline(
+            "environment",
+            Text("Environment", "环境变量"),
+            Text(
+                "Environment variables and settings as recorded.",
+                "记录到的环境变量和设置。",
+            ),
+            ("/environment_variables", "/environment"),
+            ("environment", "environment-variables"),
+        ),
+    ),
+)
+
+COMPARISON = ModuleOutline(
+    "comparison",
+    Text("Comparison of slow and fast ranks", "快慢 rank 比对"),
+    (
+        PartOutline(
+            "compared",
+            Text("Where ranks differ", "rank 之间的差异"),
+            Text(
+                "What the ranks that take longest do otherwise than the others.",
+                "耗时最长的 rank 与其他 rank 的不同之处。",
+            ),
+            ("ranks/rank_means", "slowdowns/slowdowns"),
+            record=Text("A comparison needs at least two ranks.", "比对至少需要两个 rank。"),
+        ),
+    ),
+)
+
+PROBLEMS = ModuleOutline(
+    "problems",
+    Text("Performance problem analysis", "性能问题分析"),
+    (
+        PartOutline(
+            "computation",
+            Text("Computation", "计算"),
+            Text(
+                "What the device computes: which kernels and operators take the time, and how well they use the "
+                "device.",
+                "设备的计算：哪些 kernel 和算子耗时，以及对设备的利用程度。",
+            ),
+            (
+                *("analyze/kernels", "kernels/kernel_type_statistics", "analyze/operators", "ranks/rank_flops"),
+                *("frequencies/frequencies", "counters/roofline", "shapes/shape_costs"),
+            ),
+            dimension="computation",
+            record=Text(
+                "Record the device as well, e.g. activities=[CPU, CUDA] of PyTorch's profiler.",
+                "请同时记录设备，例如 PyTorch profiler 的 activities=[CPU, CUDA]。",
+            ),
+        ),
+        PartOutline(
+            "schedule",
+            Text("Schedule", "下发"),
+            Text(
+                "What keeps the host from giving the device work in time: dispatch, compilation, synchronisation, "
+                "garbage collection.",
+                "使主机无法及时向设备下发任务的原因：算子下发、编译、同步、垃圾回收。",
+            ),
+            ("gaps/recurring_gaps", "gaps/gaps", "launches/launch_summary", "api/api_statistics", "host/host_time"),
+            dimension="schedule",
+            record=Text(
+                "Record host and device in one profile, so that the launch of each kernel is known.",
+                "请在同一个 profile 中记录主机和设备，以便得知每个 kernel 的下发。",
+            ),
+        ),
+        PartOutline(
+            "communication",
+            Text("Communication", "通信"),
+            Text(
+                "Calls between ranks: how long they take, how much of it is waiting, and what bandwidth they reach.",
+                "rank 之间的通信：耗时、其中的等待，以及达到的带宽。",
+            ),
+            (
+                *("analyze/communication", "communication/rank_communication", "overlap/overlap"),
+                *("bandwidth/bus_bandwidth", "calls/longest_calls"),
+            ),
+            dimension="communication",
+            record=Text("Record a job of several ranks.", "请记录多个 rank 的任务。"),
+        ),
+        PartOutline(
+            "memory",
+            Text("Memory", "内存"),
+            Text(
+                "How much device memory is used, and copies between host and device.",
+                "设备内存的使用量，以及主机与设备之间的拷贝。",
+            ),
+            ("ranks/rank_memory", "memory/memory_breakdown", "copies/copies", "host/host_memory"),
+            dimension="memory",
+            record=Text(
+                "Record memory: profile_memory=True of the profiler.",
+                "请记录内存：profiler 的 profile_memory=True。",
+            ),
+        ),
+        PartOutline(
+            "dataloader",
+            Text("Data loading", "数据加载"),
+            Text(
+                "How long training waits for data, and which operator of the pipeline is the slowest.",
+                "训练等待数据的时间，以及数据管道中最慢的算子。",
+            ),
+            ("input/input_stages", "input/loader", "input/input_queues", "input/input_operators"),
+            dimension="dataloader",
+            record=Text(
+                "PyTorch: the profiler marks the loader. MindSpore: record with data_process=True.",
+                "PyTorch：profiler 会标记 DataLoader。MindSpore：请使用 data_process=True 记录。",
+            ),
+        ),
+    ),
+)
+
+MODULES = (OVERALL, COMPARISON, PROBLEMS)

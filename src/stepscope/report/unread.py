@@ -1,0 +1,79 @@
+"""What could not be read and what is doubtful, for every surface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from stepscope.paths import shown
+from stepscope.tables.issues import OTHER_RUNS
+
+if TYPE_CHECKING:
+    from stepscope.pages.answering import Subject
+    from stepscope.run import Run
+
+SEVERITIES = ("error", "warning", "note")
+"""In the order in which issues are listed."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something that could not be read, or is doubtful.
+
+    Args:
+        files: The files that have it.
+    """
+
+    severity: str
+    files: Sequence[str]
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Unread:
+    """All that a run reports about its reading."""
+
+    unread: Sequence[Trouble]
+    issues: Sequence[Trouble]
+    warnings: Sequence[str]
+    others: Sequence[str]
+
+
+def unread_of(run: Run) -> Unread:
+    """What a run reports: inputs that were not read, errors first, and issues, the same one of several files once."""
+    unread = sorted(run.unread, key=lambda one: one.severity != "error")
+    return Unread(
+        [Trouble(one.severity, [below(one.file, run.path)], one.problem, one.remedy) for one in unread],
+        [
+            Trouble(
+                group["severity"], [below(file, run.path) for file in group["file"]], group["problem"], group["remedy"]
+            )
+            for group in issue_groups(run)
+        ],
+        list(run.warnings),
+        [shown(other.path) for other in run.others],
+    )
+
+
+def below(file: str, folder: Path) -> str:
+    """A path from the input on, if it is there."""
+    path = Path(file)
+    return shown(path.relative_to(folder)) if path != folder and path.is_relative_to(folder) else shown(file)
+
+
+def issue_groups(run: Subject) -> list[dict[str, Any]]:
+    """Issues with all files that have them, without unread inputs and other runs, which are reported by themselves."""
+    unread = {(each.file, each.problem) for each in run.unread}
+    places = run.issues.select("file", "problem", "place").iter_rows()
+    kept = [
+        (file, problem) not in unread and not (run.others and place == OTHER_RUNS) for file, problem, place in places
+    ]
+    order = {severity: number for number, severity in enumerate(SEVERITIES)}
+    grouped = run.issues.filter(kept).group_by("severity", "problem", "remedy", maintain_order=True)
+    files = grouped.agg(pl.col("file").unique(maintain_order=True))
+    return files.sort(pl.col("severity").replace_strict(order), maintain_order=True).to_dicts()

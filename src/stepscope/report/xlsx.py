@@ -1,0 +1,219 @@
+"""A report as a workbook: the problems first, then a sheet an item with all its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from stepscope import present
+from stepscope.advice.messages import fill
+from stepscope.errors import StepscopeError
+from stepscope.report.cells import LONGEST_TEXT, Figure, figure_of, plain_texts
+from stepscope.report.report_words import CONFIDENCE_SHORT, WORDS
+from stepscope.report.targets import MARK
+
+try:
+    import xlsxwriter
+except ImportError as error:
+    raise StepscopeError(f"a workbook needs XlsxWriter ({error}). Run `pip install 'stepscope[report]'`") from error
+
+if TYPE_CHECKING:
+    from stepscope.report.contents import Contents, Problem
+    from stepscope.report.items import Item
+
+MOST_ROWS = 1_048_576
+"""Rows of a sheet, with its header."""
+
+LONGEST_NAME = 31
+"""Characters of a sheet's name."""
+
+_FORBIDDEN = str.maketrans(dict.fromkeys("[]:*?/\\", " "))
+_WIDEST, _NARROWEST = 70, 8
+_SEVERITY = {"high": ("#B5495B", "#FFFFFF"), "medium": ("#FCAF17", "#3A2A00"), "low": ("#65C294", "#06351D")}
+"""Colours of priorities: background and text."""
+
+
+def write_workbook(found: Contents, target: Path) -> None:
+    """Write the workbook."""
+    options = {
+        "constant_memory": True,
+        "strings_to_formulas": False,
+        "strings_to_urls": False,
+        "strings_to_numbers": False,
+        "nan_inf_to_errors": True,
+    }
+    with xlsxwriter.Workbook(str(target), options) as book:
+        book.set_properties({"title": _cleaned(found.title), "comments": MARK})
+        _Workbook(book, found).write()
+
+
+class _Workbook:
+    """A workbook while it is written."""
+
+    def __init__(self, book: Any, found: Contents) -> None:
+        self._book, self._found = book, found
+        self._head = book.add_format(
+            {"bold": True, "bg_color": "#EEF1F5", "border_color": "#C8CED6", "bottom": 1, "text_wrap": True}
+        )
+        self._wrapped = book.add_format({"text_wrap": True, "valign": "top"})
+        self._top = book.add_format({"valign": "top"})
+        self._formats: dict[str, Any] = {}
+        self._names: list[str] = []
+
+    def write(self) -> None:
+        """Write all sheets: problems, list of sheets, items, columns."""
+        problems = self._sheet(self._word("overview"))
+        index = self._sheet(self._word("index"))
+        names = {item.key: self._new_name(item.heading) for item in self._found.items}
+        self._problems(problems, names)
+        self._index(index, names)
+        for item in self._found.items:
+            self._item(self._book.add_worksheet(names[item.key]), item)
+        self._columns(self._sheet(self._word("columns")), names)
+
+    def _word(self, name: str) -> str:
+        return WORDS[name].of(self._found.language)
+
+    def _new_name(self, heading: str) -> str:
+        """A name for a sheet that a spreadsheet takes, which no other has."""
+        plain = " ".join(_cleaned(heading).translate(_FORBIDDEN).strip("' ").split()) or "Sheet"
+        short = plain if len(plain) <= LONGEST_NAME else plain[: LONGEST_NAME + 1].rpartition(" ")[0]
+        name, number = (short or plain)[:LONGEST_NAME].strip("' "), 1
+        while name.lower() in self._names or name.lower() == "history":
+            number += 1
+            ending = f" {number}"
+            name = plain[: LONGEST_NAME - len(ending)].strip("' ") + ending
+        self._names.append(name.lower())
+        return name
+
+    def _sheet(self, heading: str) -> Any:
+        return self._book.add_worksheet(self._new_name(heading))
+
+    def _format(self, number_format: str) -> Any:
+        if number_format not in self._formats:
+            wanted = {"num_format": number_format} if number_format else {}
+            self._formats[number_format] = self._book.add_format(wanted)
+        return self._formats[number_format]
+
+    def _header(self, sheet: Any, titles: Sequence[str], widths: Sequence[float], rows: int) -> None:
+        for place, (title, width) in enumerate(zip(titles, widths, strict=True)):
+            sheet.set_column(place, place, min(max(width, _NARROWEST), _WIDEST))
+            sheet.write_string(0, place, _cleaned(title), self._head)
+        sheet.freeze_panes(1, 0)
+        if titles:
+            sheet.autofilter(0, 0, max(rows, 1), len(titles) - 1)
+
+    def _problems(self, sheet: Any, names: dict[str, str]) -> None:
+        columns = self._problem_columns(names)
+        rows = self._found.problems
+        self._header(sheet, [title for title, *_ in columns], [width for _, width, *_ in columns], len(rows))
+        colours = {
+            severity: self._book.add_format({"bg_color": back, "font_color": front, "bold": True, "valign": "top"})
+            for severity, (back, front) in _SEVERITY.items()
+        }
+        numbers = {form: self._book.add_format({"num_format": form, "valign": "top"}) for form in ("0.000", "0.0%")}
+        for place, problem in enumerate(rows, 1):
+            for column, (_, _, form, value_of) in enumerate(columns):
+                value = value_of(problem)
+                if isinstance(value, str):
+                    chosen = colours[problem.finding.severity] if column == 1 else self._wrapped
+                    sheet.write_string(place, column, _cleaned(value), chosen)
+                elif value is not None:
+                    sheet.write_number(place, column, value, numbers[form] if form else self._top)
+
+    def _problem_columns(self, names: dict[str, str]) -> list[tuple[str, int, str, Callable[[Problem], Any]]]:
+        """Title, width, format and value of each column of the first sheet."""
+        word = self._word
+
+        def saved(name: str) -> Callable[[Problem], Any]:
+            return lambda one: getattr(one.finding, name) / 1e6 if one.saving_known else None
+
+        def place(name: str) -> Callable[[Problem], Any]:
+            return lambda one: next((fact.text for fact in one.places if fact.name == word(name)), "")
+
+        return [
+            ("#", 5, "", lambda one: one.number),
+            (word("priority"), 16, "", lambda one: one.priority),
+            (word("category"), 16, "", lambda one: one.category),
+            (word("description"), 60, "", lambda one: one.words.summary),
+            (word("suggestion"), 60, "", lambda one: one.words.action),
+            (word("ranks"), 12, "", lambda one: place("ranks")(one) or word("all_ranks")),
+            (f"{word('saving')} (ms)", 12, "0.000", saved("saving_ns")),
+            (word("share"), 10, "0.0%", lambda one: one.finding.saving_ratio if one.saving_known else None),
+            (word("confidence"), 12, "", lambda one: CONFIDENCE_SHORT[one.finding.confidence].of(self._found.language)),
+            (word("cause"), 60, "", lambda one: one.words.cause),
+            (f"{word('low')} (ms)", 12, "0.000", saved("saving_low_ns")),
+            (f"{word('high')} (ms)", 12, "0.000", saved("saving_high_ns")),
+            (word("saving"), 40, "", lambda one: one.words.saving),
+            *((word(name), 16, "", place(name)) for name in ("steps", "operators", "links")),
+            (word("code"), 30, "", lambda one: "\n".join(one.finding.code)),
+            (word("computed"), 50, "", lambda one: one.computed),
+            (word("sheets"), 30, "", lambda one: ", ".join(names.get(item.key, "") for item in one.evidence)),
+            (word("rule"), 20, "", lambda one: one.finding.rule),
+        ]
+
+    def _index(self, sheet: Any, names: dict[str, str]) -> None:
+        titles = [self._word("sheet"), self._word("about"), self._word("row_count"), self._word("note")]
+        self._header(sheet, titles, [34, 50, 12, 70], len(self._found.items))
+        for place, item in enumerate(self._found.items, 1):
+            name, rows = names[item.key], item.rows.height
+            sheet.write_url(place, 0, f"internal:'{name.replace(chr(39), chr(39) * 2)}'!A1", string=name)
+            sheet.write_string(place, 1, _cleaned(item.heading), self._wrapped)
+            sheet.write_number(place, 2, rows)
+            cut = fill(WORDS["cut"], {"shown": MOST_ROWS - 1, "found": rows}, self._found.language)
+            notes = [*([cut] if rows >= MOST_ROWS else []), *item.notes]
+            sheet.write_string(place, 3, _cleaned(" ".join(notes)), self._wrapped)
+
+    def _item(self, sheet: Any, item: Item) -> None:
+        figures = [figure_of(column, item, self._found.facts.start_ns) for column in item.columns]
+        rows = item.rows.head(MOST_ROWS - 1)
+        columns = [(figure, self._format(figure.number_format)) for figure in figures]
+        values = [_values(rows[figure.name], figure) for figure in figures]
+        widths = [_width(figure, found) for figure, found in zip(figures, values, strict=True)]
+        self._header(sheet, [figure.title for figure in figures], widths, rows.height)
+        number, text = sheet.write_number, sheet.write_string
+        for place, row in enumerate(zip(*values, strict=True), 1):
+            for column, value in enumerate(row):
+                if value is None:
+                    continue
+                if columns[column][0].is_number:
+                    number(place, column, value, columns[column][1])
+                else:
+                    text(place, column, value)
+
+    def _columns(self, sheet: Any, names: dict[str, str]) -> None:
+        """What the columns of all sheets mean."""
+        rows = list(self._meanings(names))
+        titles = [self._word(name) for name in ("sheet", "column", "meaning")]
+        self._header(sheet, titles, [34, 28, 70], len(rows))
+        for place, row in enumerate(rows, 1):
+            for column, value in enumerate(row):
+                sheet.write_string(place, column, _cleaned(value), self._wrapped)
+
+    def _meanings(self, names: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+        for item in self._found.items:
+            for column in item.columns:
+                figure = figure_of(column, item, self._found.facts.start_ns)
+                yield names[item.key], figure.title, column.doc
+
+
+def _cleaned(text: str) -> str:
+    return present.printable(text[:LONGEST_TEXT], keep="\n")
+
+
+def _values(values: pl.Series, figure: Figure) -> list[Any]:
+    """Values as a sheet takes them: numbers in the unit of the title, texts without characters that are obeyed."""
+    if not figure.is_number:
+        return plain_texts(values)
+    scaled = (values.cast(pl.Float64) - figure.origin) * figure.factor if figure.scales else values
+    if scaled.dtype.is_float():
+        scaled = scaled.set(~scaled.is_finite(), None)
+    return scaled.to_list()
+
+
+def _width(figure: Figure, values: Sequence[Any]) -> float:
+    longest = max((len(value) for value in values[:50] if isinstance(value, str)), default=0)
+    return max(longest, len(figure.title) * 0.7, 10) + 2

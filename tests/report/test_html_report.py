@@ -1,0 +1,127 @@
+"""The HTML file: complete, closed to the network, and harmless whatever names a recording has."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+pytest.importorskip("jinja2")
+
+from stepscope.report.html import LONGEST_CELL, cleaned, to_html
+from stepscope.report.targets import MARK
+from tests.report.reports import first_problem, hostile_run, report_of, slow_run
+
+VOID = {"meta", "img", "input", "br", "link"}
+
+
+class Page(HTMLParser):
+    """The elements of a page; `open` has those that were not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return to_html(report_of(slow_run())).decode()
+
+
+def test_every_element_is_closed(text: str) -> None:
+    assert Page(text).open == []
+
+
+def test_nothing_is_loaded(text: str) -> None:
+    page = Page(text)
+
+    assert [link for link in page.all("a") if not str(link["href"]).startswith("#")] == []
+    assert not {tag for tag, attributes in page.found if {"src", "srcset"} & {*attributes} or tag == "link"}
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_only_the_own_script_may_run(text: str) -> None:
+    policy = next(str(meta["content"]) for meta in Page(text).all("meta") if "http-equiv" in meta)
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+
+    assert policy.startswith("default-src 'none'")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "connect-src" not in policy
+
+
+def test_each_link_leads_to_one_place(text: str) -> None:
+    page = Page(text)
+    places = [str(attributes["id"]) for _, attributes in page.found if "id" in attributes]
+
+    assert len(set(places)) == len(places)
+    assert {str(link["href"])[1:] for link in page.all("a")} <= {*places}
+
+
+def test_priorities_are_words_as_well_as_colours(text: str) -> None:
+    assert '<span class="badge high">High priority</span>' in text
+
+
+def test_hostile_names_stay_texts() -> None:
+    text = to_html(report_of(hostile_run())).decode()
+
+    page = Page(text)
+    assert page.open == []
+    assert len(page.all("script")) == 1
+    assert page.all("img") == page.all("i") == [] or "onerror" not in str(page.all("img"))
+    assert "\x1b" not in text
+    assert "{{ 7 * 7 }}" in text
+    assert "n" * LONGEST_CELL not in text
+    assert "&lt;script&gt;alert(" in text
+
+
+def test_hostile_words_of_a_finding_stay_texts() -> None:
+    found = first_problem(report_of(slow_run()), code=("<img src=x>\x07.py(1): f",), where={"operators": ["</dd><b>"]})
+
+    assert "<img" not in to_html(found).decode()
+
+
+def test_long_tables_say_that_they_are_cut() -> None:
+    found = report_of(slow_run())
+    table = next(table for item in found.items for table in item.tables)
+
+    assert table.found == table.rows.height
+    assert '<span class="count">4 rows</span>' in to_html(found).decode()
+
+
+def test_numbers_keep_their_value_for_sorting(text: str) -> None:
+    assert re.search(r'<td class="?n[^>]*data-v=130000000[^>]*>130\.00 ms</td>', text)
+
+
+def test_a_report_is_known_by_its_mark_and_its_language() -> None:
+    text = to_html(report_of(slow_run(), "zh")).decode()
+
+    assert MARK in text[:1000]
+    assert '<html lang="zh-CN">' in text
+    assert "总体性能" in text
+
+
+@pytest.mark.parametrize(("name", "shown"), [("a\x00b", "a\\x00b"), ("\u202egnp", "\\u202egnp"), ("abc", "abc")])
+def test_characters_that_are_obeyed_become_escapes(name: str, shown: str) -> None:
+    assert cleaned(name, 100) == shown
+
+
+def test_long_names_are_cut_in_the_middle() -> None:
+    assert cleaned("a" * 90 + "z" * 90, 30) == "a" * 20 + " … " + "z" * 10

@@ -1,0 +1,79 @@
+"""What a report says, whatever surface shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import make_run
+from stepscope.advice import RULES, Finding
+from stepscope.pages import PAGES
+from stepscope.pages.job import PAGE
+from stepscope.report.contents import Contents, Part, part_of
+from stepscope.report.outline import MODULES
+from tests.report.reports import hostile_run, report_of, slow_run
+
+
+def part(found: Contents, key: str) -> Part:
+    return next(part for module in found.modules for part in module.parts if part.key == key)
+
+
+def test_a_slow_rank_is_a_problem_with_all_its_words() -> None:
+    found = report_of(slow_run())
+
+    problem = found.problems[0]
+    assert (problem.number, problem.finding.rule, problem.category) == (1, "slow-rank", "Overall")
+    assert problem.words.summary.startswith("Rank 2 computes slowly")
+    assert [(fact.name, fact.text) for fact in problem.places] == [("Ranks", "2")]
+    assert part(found, "slow-ranks").problems == [problem]
+
+
+def test_each_finding_is_in_exactly_one_part() -> None:
+    found = report_of(slow_run())
+
+    shown = [problem.number for module in found.modules for part in module.parts for problem in part.problems]
+    assert sorted(shown) == [problem.number for problem in found.problems]
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_each_rule_has_a_part(rule: str) -> None:
+    assert part_of(Finding(rule, "any")) in {part.key for module in MODULES for part in module.parts}
+
+
+def test_each_table_of_the_outline_is_a_section_of_a_page() -> None:
+    names = [name for module in MODULES for part in module.parts for name in part.tables]
+
+    there = {f"{page.name}/{key}" for page in (PAGE, *PAGES) for key in page.keys}
+    assert [name for name in names if not name.startswith("/") and name not in there] == []
+    assert len(set(names)) == len(names)
+
+
+def test_a_part_without_data_says_what_is_missing_and_how_to_record_it() -> None:
+    memory = part(report_of(make_run()), "memory")
+
+    assert memory.items == []
+    assert any("Peak memory of each rank" in sentence for sentence in memory.missing)
+    assert "profile_memory=True" in memory.record
+
+
+def test_a_workbook_gets_each_answer_once_and_whole() -> None:
+    found = report_of(hostile_run())
+
+    questions = [item.question for item in found.items]
+    assert len(set(questions)) == len(questions)
+    kernels = next(item for item in found.items if item.question == "kernel_totals")
+    assert kernels.rows["name"].n_unique() == 10
+
+
+def test_the_words_of_a_chinese_report_are_chinese() -> None:
+    found = report_of(slow_run(), "zh")
+
+    assert [module.heading for module in found.modules] == ["总体性能", "快慢 rank 比对", "性能问题分析"]
+    assert found.verdict[0].startswith("rank 2 计算慢")
+    assert found.problems[0].priority == "高优先级"
+
+
+def test_the_split_of_the_average_step_adds_up() -> None:
+    shares = report_of(slow_run()).facts.shares
+
+    assert shares[0].key == "computing_ns"
+    assert sum(share.ratio for share in shares) == pytest.approx(1)

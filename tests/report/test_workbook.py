@@ -1,0 +1,97 @@
+"""The workbook: problems first, all rows, units in headers, and nothing that a spreadsheet runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+pytest.importorskip("openpyxl")
+pytest.importorskip("xlsxwriter")
+
+from stepscope.report import xlsx
+from stepscope.report.contents import Contents
+from tests.report.reports import HOSTILE, hostile_run, report_of, slow_run
+
+
+def opened(found: Contents, folder: Path) -> Any:
+    import openpyxl
+
+    xlsx.write_workbook(found, folder / "report.xlsx")
+    return openpyxl.load_workbook(folder / "report.xlsx")
+
+
+def rows_of(sheet: Any) -> list[dict[str, Any]]:
+    head, *rows = ([cell.value for cell in row] for row in sheet.iter_rows())
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def test_problems_come_first(tmp_path: Path) -> None:
+    book = opened(report_of(slow_run()), tmp_path)
+
+    assert book.sheetnames[:2] == ["Problems", "Sheets"]
+    first = rows_of(book["Problems"])[0]
+    assert (first["Priority"], first["Ranks"], first["Rule"]) == ("High priority", "2", "slow-rank")
+    assert first["Saving (ms)"] == pytest.approx(30, rel=0.1)
+    assert book["Problems"]["B2"].fill.fgColor.rgb.endswith("B5495B")
+
+
+def test_each_item_has_a_sheet_with_all_its_rows(tmp_path: Path) -> None:
+    found = report_of(slow_run())
+    book = opened(found, tmp_path)
+
+    rows = {row["Sheet"]: row["Rows"] for row in rows_of(book["Sheets"])}
+    assert [*rows.values()] == [item.rows.height for item in found.items]
+    assert all(book[name].max_row == count + 1 for name, count in rows.items())
+    assert all(book[name].freeze_panes == "A2" and book[name].auto_filter.ref for name in rows)
+
+
+def test_figures_are_in_the_unit_of_their_header(tmp_path: Path) -> None:
+    first = rows_of(opened(report_of(slow_run()), tmp_path)["Time by rank"])[0]
+
+    assert first["computing (ms)"] == pytest.approx(60)
+    assert first["window start (ms)"] == 0
+
+
+def test_hostile_names_are_texts(tmp_path: Path) -> None:
+    sheet = opened(report_of(hostile_run()), tmp_path)["Kernels"]
+
+    cells = [cell for row in sheet.iter_rows() for cell in row]
+    assert {cell.data_type for cell in cells} <= {"s", "n", "inlineStr"}
+    texts = {cell.value for cell in cells}
+    assert {*HOSTILE[:6]} <= texts
+    assert max(len(text) for text in texts if isinstance(text, str)) == 2_000
+
+
+def test_names_of_sheets_are_allowed_and_unique(tmp_path: Path) -> None:
+    found = report_of(slow_run())
+    headings = ["a[b]:*?/\\c", "a b c", "'quoted'", "History", "", "x" * 60, "x" * 50]
+    items = [replace(found.items[0], key=str(n), heading=heading) for n, heading in enumerate(headings)]
+
+    names = opened(replace(found, items=items), tmp_path).sheetnames[2:-1]
+
+    assert names == ["a b c", "a b c 2", "quoted", "History 2", "Sheet", "x" * 31, "x" * 29 + " 2"]
+
+
+def test_rows_that_do_not_fit_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = report_of(slow_run())
+    monkeypatch.setattr(xlsx, "MOST_ROWS", 3)
+    item = replace(found.items[0], rows=found.items[0].rows.head(16))
+
+    book = opened(replace(found, items=[item]), tmp_path)
+
+    assert book["Time by rank"].max_row == 3
+    assert rows_of(book["Sheets"])[0]["Notes"].startswith("Only the first 2 of 16 rows fit.")
+
+
+def test_unknown_and_infinite_figures_are_empty_cells(tmp_path: Path) -> None:
+    found = report_of(slow_run())
+    item = found.items[0]
+    odd = item.rows.with_columns(computing_ns=pl.Series([float("nan"), float("inf"), None, 1e6] * 4))
+
+    rows = rows_of(opened(replace(found, items=[replace(item, rows=odd)]), tmp_path)["Time by rank"])
+
+    assert [row["computing (ms)"] for row in rows[:4]] == [None, None, None, 1]
