@@ -79,7 +79,8 @@ def test_names_of_sheets_are_allowed_and_unique(tmp_path: Path) -> None:
 def test_rows_that_do_not_fit_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = report_of(slow_run())
     monkeypatch.setattr(xlsx, "MOST_ROWS", 3)
-    item = replace(found.items[0], rows=found.items[0].rows.head(16))
+    item = found.items[0]
+    assert item.rows.height == 16
 
     book = opened(replace(found, items=[item]), tmp_path)
 

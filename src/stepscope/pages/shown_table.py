@@ -114,12 +114,14 @@ def columns_of(
 
 def titled(column: Column, per: Per, language: Language = "en") -> str:
     """The title of a column in one language, for what the windows of the job are."""
-    return filled(said(column.title or _own_title(column.name), language), per, language)
+    return filled(said(english_title(column), language), per, language)
 
 
-def _own_title(name: str) -> str:
-    """The title that a name gives, with its words for steps in braces."""
-    words = title(name).split(" ")
+def english_title(column: Column) -> str:
+    """The title of a column, or else that which its name gives, with its words for steps in braces."""
+    if column.title:
+        return column.title
+    words = title(column.name).split(" ")
     return " ".join(f"{{{word}}}" if word in ("step", "steps") else word for word in words)
 
 

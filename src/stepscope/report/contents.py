@@ -115,6 +115,8 @@ class Contents:
 def contents(run: Run, answers: Answers, language: Language = "en") -> Contents:
     """Collect all that a report shows."""
     items = Items(run, answers, language)
+    for name in (name for module in MODULES for part in module.parts for name in part.tables):
+        items.asked(name)  # sheets are in this order, evidence of findings behind them
     problems = [_problem(number, each, items, language) for number, each in enumerate(answers.findings, 1)]
     modules = [_module(outline, items, problems, language) for outline in MODULES]
     return Contents(

@@ -72,7 +72,7 @@ def _cells(problem: Problem) -> list[str]:
 
 
 def _details(problem: Problem, found: Contents, word: dict[str, str]) -> Iterator[str]:
-    yield f"<details><summary>{problem.number}. {in_html(problem.words.summary)}</summary>"
+    yield f"<details><summary>{problem.number}. {in_html(problem.words.summary, LONGEST)}</summary>"
     yield ""
     known = [
         (word["cause"], problem.words.cause),

@@ -1,0 +1,104 @@
+"""Chinese headings of tables, and reasons why they are missing, by the English ones."""
+
+from __future__ import annotations
+
+HEADINGS = {
+    "Time by rank": "各 rank 的时间",
+    "Idle time by cause, all ranks{and_steps}": "按原因统计的空闲时间（所有 rank{and_steps}）",
+    "Slow ranks": "慢 rank",
+    "Slow links": "慢链路",
+    "Slow groups": "慢通信组",
+    "Links": "链路",
+    "Transports": "链路类型",
+    "{Steps} of each rank": "各 rank 的每一{step}",
+    "{Steps} of each rank by what the rank does": "各 rank 的每一{step}：按活动拆分",
+    "{Steps} of each rank cut at its points": "各 rank 的每一{step}：按分界点拆分",
+    "Mean {step} of each rank": "各 rank 的平均{step}",
+    "Mean {step} of each rank by what the rank does": "各 rank 的平均{step}：按活动拆分",
+    "Mean {step} of each rank cut at its points": "各 rank 的平均{step}：按分界点拆分",
+    "What makes {steps} longer": "使{step}变长的原因",
+    "Slowdown by kind of operation, data-parallel rank (replica), stage and rank": (
+        "按操作种类、数据并行副本、阶段和 rank 统计的变慢"
+    ),
+    "Kernels": "Kernel",
+    "Kernels of all ranks by operator type": "所有 rank 的 kernel（按算子类型）",
+    "Operators": "算子",
+    "Floating point operations of each rank": "各 rank 的浮点运算",
+    "Clock rates of each rank": "各 rank 的时钟频率",
+    "Operations and bytes, by operator and kernel": "各算子和 kernel 的运算量与访存量",
+    "Operators by how much their shapes change": "算子形状变化的代价",
+    "Gaps between the same work {in_most_steps}": "{in_most_steps}相同任务之间的空闲段",
+    "Longest gaps": "最长的空闲段",
+    "Launches by kind of work": "按任务种类统计的下发",
+    "Calls of the runtime, all ranks": "运行时接口调用（所有 rank）",
+    "Host time by module, event and stage": "主机时间（按模块、事件和阶段）",
+    "Host memory by module, event and stage": "主机内存（按模块、事件和阶段）",
+    "Communication": "通信",
+    "Communication of each rank": "各 rank 的通信",
+    "Communication by parallelism, from the timeline, mean of the ranks": "按并行方式统计的通信（时间线，rank 平均）",
+    "Bandwidth of collectives": "集合通信的带宽",
+    "Longest calls of each rank": "各 rank 最长的通信",
+    "Peak memory of each rank": "各 rank 的内存峰值",
+    "Allocated at the peak": "峰值时刻的内存分配",
+    "Copies and fills by direction": "按方向统计的拷贝和填充",
+    "Stages of the input": "数据输入的各阶段",
+    "Data loaders": "数据加载器",
+    "Dataset operators": "数据集算子",
+    "Queues": "队列",
+}
+
+REASONS = {
+    "kernels were recorded by name, without operator types": "kernel 只记录了名称，没有算子类型",
+    "neither operators nor the source itself state floating point operations": "算子和数据源均未给出浮点运算量",
+    "neither tensors of a graph nor blocks of an allocator were recorded there": "该处没有记录图的张量或分配器的内存块",
+    "no batches of a data loader were recorded": "没有记录数据加载器的批次",
+    "no calls of a runtime or driver were recorded": "没有记录运行时或驱动的调用",
+    "no collective was seen on all ranks of its group: open the recordings of all ranks together": (
+        "没有任何集合通信在其通信组的所有 rank 上都有记录：请一起打开所有 rank 的记录"
+    ),
+    "no copies or fills of memory were recorded on a device": "没有记录设备上的内存拷贝或填充",
+    "no hardware counters of kernels were recorded: record with aic_metrics (Ascend) or with CUPTI's range profiler "
+    "(profiler_metrics of PyTorch)": (
+        "没有记录 kernel 的硬件计数器：请使用 aic_metrics（昇腾）或 CUPTI range profiler（PyTorch 的 "
+        "profiler_metrics）记录"
+    ),
+    "no host memory was recorded": "没有记录主机内存",
+    "no launches of device work were recorded": "没有记录设备任务的下发",
+    "no memory was recorded": "没有记录内存",
+    "no queue between dataset and device was recorded": "没有记录数据集与设备之间的队列",
+    "operator shapes were not recorded, so there are no dynamic shapes to show": "没有记录算子形状，因此无法显示动态形状",
+    "operators have the same shapes throughout, so there are no dynamic shapes to show": (
+        "算子形状始终不变，因此没有动态形状"
+    ),
+    "ranks can only be compared if the recordings of at least two ranks of one job are opened together": (
+        "只有一起打开同一任务至少两个 rank 的记录，才能比较 rank"
+    ),
+    "the recorded counters do not have both operations and bytes of main memory": (
+        "记录的计数器没有同时包含运算量和主存访问字节数"
+    ),
+    "the recording has no accelerator work; a CPU-only job, or recorded without accelerator activities": (
+        "记录中没有加速器任务；任务只使用 CPU，或未记录加速器活动"
+    ),
+    "the recording has no batches and queues of the input pipeline; PyTorch traces do not contain them": (
+        "记录中没有数据管道的批次和队列；PyTorch trace 不包含它们"
+    ),
+    "the recording has no batches and queues of the input pipeline; only MindSpore's dataset profiling records it": (
+        "记录中没有数据管道的批次和队列；只有 MindSpore 的数据集 profiling 会记录"
+    ),
+    "the recording has no counters": "记录中没有计数器",
+    "the recording has no counters; PyTorch traces do not contain them": "记录中没有计数器；PyTorch trace 不包含它们",
+    "the recording has no framework operators; MindSpore's own profiler kept only totals of them, or nothing": (
+        "记录中没有框架算子；MindSpore 的 profiler 只保留了总计，或没有保留"
+    ),
+    "the recording has no link figures": "记录中没有链路数据",
+    "the recording has no link figures; PyTorch traces do not contain them": "记录中没有链路数据；PyTorch trace 不包含它们",
+    "the recording has no operators of a dataset pipeline": "记录中没有数据管道的算子",
+    "the recording has no ranges that the framework marks on the host": "记录中没有框架在主机上标记的区间",
+    "the recording has no timed ranges": "记录中没有带时间的区间",
+    "the recordings do not state the micro-batch of any work, so its ideal time is unknown": (
+        "记录没有标明任务所属的 micro-batch，因此其理想时间未知"
+    ),
+    "there is nothing to compare the recorded shapes with, so it is unknown whether they change": (
+        "没有可比较的形状，因此不知道形状是否变化"
+    ),
+}

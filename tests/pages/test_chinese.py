@@ -1,0 +1,50 @@
+"""The Chinese of headings, titles and meanings: of texts that exist, with the same words in braces."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import stepscope.pages as pages_of
+from stepscope.analysis.columns import SHARED
+from stepscope.analysis.registry import ANALYSES
+from stepscope.pages import PAGES
+from stepscope.pages.chinese import PARTS, REASONS, WORDS
+from stepscope.pages.job import PAGE
+from stepscope.pages.shown_table import english_title, filled, titled
+from stepscope.pages.words import said
+from stepscope.tables.base import Column
+
+COLUMNS = [*SHARED.values(), *(column for analysis in ANALYSES.values() for column in analysis.columns)]
+SECTIONS = [section for page in (PAGE, *PAGES) for section in page.sections]
+HEADINGS = {section.heading for section in SECTIONS} | {view.heading for each in SECTIONS for view in each.views}
+
+
+def test_each_text_is_declared_somewhere() -> None:
+    declared = {*HEADINGS, *REASONS, *(text for column in COLUMNS for text in (english_title(column), column.doc))}
+    pages = "".join(file.read_text(encoding="utf-8") for file in Path(pages_of.__file__).parent.glob("*.py"))
+
+    assert [text for text in sorted({*WORDS} - declared) if f'"{text}"' not in pages] == []
+
+
+def test_no_text_is_translated_twice() -> None:
+    assert sum(map(len, PARTS)) == len(WORDS)
+
+
+def test_texts_are_chinese_where_they_are_words() -> None:
+    plain = {"MHz", "p95", "rank", "rank a", "rank b", "Kernels", "ranks", "{step_time}"}
+
+    assert [text for text, chinese in WORDS.items() if text not in plain and not re.search("[一-鿿]", chinese)] == []
+
+
+@pytest.mark.parametrize("per", ["step", "iteration", "recording"])
+def test_words_in_braces_are_filled_in(per: str) -> None:
+    assert [text for text in WORDS if re.search(r"\{\w+\}", filled(said(text, "zh"), per, "zh"))] == []
+
+
+def test_a_text_without_a_translation_stays_english() -> None:
+    assert said("no such text", "zh") == "no such text"
+    assert titled(Column("strange_ns", "int64", ""), "step", "zh") == "strange"
+    assert titled(Column("cost_ratio", "float64", ""), "step", "zh") == "代价占比"
