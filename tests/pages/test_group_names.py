@@ -26,3 +26,11 @@ def test_groups_of_one_name_are_told_apart() -> None:
     assert shown(two, ["dp", "dp"]) == ["dp 0-1", "dp 2-3"]
     assert shown({"up": [0, 1], "down": [0, 1]}, ["pp", "pp"]) == ["pp up", "pp down"]
     assert shown(two, [None, None]) == ["a", "b"]
+
+
+def test_the_names_of_calls_stay() -> None:
+    found = pl.DataFrame({"name": ["allReduce_0"], "group": ["a"], "group_name": ["dp"]})
+
+    rows = groups(job(ranks=1, steps=1), found).rows
+
+    assert rows.to_dicts() == [{"name": "allReduce_0", "group_name": "dp"}]

@@ -68,9 +68,9 @@ def groups(run: Run, found: pl.DataFrame) -> Derived:
             f"{name} {words[key]}" if names.count(shown) > 1 and words.get(key, name) != name else shown
             for key, name, shown in zip(keys, plain, names, strict=True)
         ]
-    named = named.with_columns(pl.Series("name", names, dtype=pl.String))
+    named = named.select("group", shown_name=pl.Series(names, dtype=pl.String))  # answers may have a `name`
     shown = found.join(named, on="group", how="left", maintain_order="left", nulls_equal=True)
-    return Derived(shown.with_columns(group_name="name").drop("group", "name"))
+    return Derived(shown.with_columns(group_name="shown_name").drop("group", "shown_name"))
 
 
 def _members(run: Run) -> dict[str, str]:

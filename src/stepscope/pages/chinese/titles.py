@@ -136,7 +136,6 @@ TITLES = {
     "mostly": "主要",
     "mostly %": "主要占比",
     "name": "名称",
-    "name right": "名称",
     "next name": "之后的任务",
     "next stream": "之后的流",
     "node": "节点",
