@@ -268,6 +268,7 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
             "checkpoint",
             "compile-time",
             "garbage-collection",
+            "host-synchronisation",
             "tensor-cores",
             "long-step",
         ),

@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.device.tensor_cores import COLUMNS as CORES
 from stepscope.analysis.device.tensor_cores import REASONS
+from stepscope.analysis.host.host_syncs import CLIPPING, EXPLICIT, LOGGING, SCALING, SIZE, TO_DEVICE, TO_HOST, VALUE
 from stepscope.tables.base import schema_of, with_schema
 
 TIMES = {"rank": [0, 1], "step": [1, 1], "window": ["device"] * 2, "window_ns": [1000] * 2, "computing_ns": [900] * 2}
@@ -16,7 +17,7 @@ TIMES = {"rank": [0, 1], "step": [1, 1], "window": ["device"] * 2, "window_ns": 
 def tensor_cores() -> list[dict[str, Any]]:
     """Kernels of two ranks for each reason, with and without operators, shapes and savings."""
     rows = {"rank": [0, 1], "unit": ["plain"] * 2, "name": ["volta_sgemm_128x32_nn", "void f<float>(int)"]}
-    more = {"operator": ["aten::mm", None], "shapes": ["[[3, 5], [5, 7]]", None], "code": ["train.py(3): step", None]}
+    more = {"operator": ["aten::mm", None], "shapes": ["[[3, 5], [5, 7]]", None], "code": ["train.py(3): train", None]}
     sums = {"count": [4, 4], "total_ns": [300, 200], "share_ratio": [0.3, 0.2], "generation": [70, 70]}
     given = []
     for reason in REASONS:
@@ -30,6 +31,20 @@ def tensor_cores() -> list[dict[str, Any]]:
     return given
 
 
+def host_syncs() -> list[dict[str, Any]]:
+    """Waits for each reason, with and without places; of one rank and of two."""
+    rows = {"rank": [0, 0], "per_step": [2.0, 1.0], "count": [2, 1], "wait_ns": [90, 80], "longest_ns": [50, 80]}
+    more = {"operator": ["aten::to", None], "range": ["## wait ##", None], "code": [None, "train.py(3): train"]}
+    times = {"cost_ns": [90, 80], "start_ns": [5, 6], "duration_ns": [7, 8]}
+    cases = [(purpose, VALUE) for purpose in (CLIPPING, SCALING, LOGGING)]
+    cases += [(None, how) for how in (VALUE, SIZE, TO_HOST, TO_DEVICE, EXPLICIT)]
+    given = []
+    for purpose, how in cases:
+        syncs = pl.DataFrame({**rows, **more, **times, "purpose": [purpose] * 2, "how": [how] * 2})
+        given.append({"host_syncs": syncs, "breakdown": pl.DataFrame(TIMES).head(1)})
+    return given
+
+
 def torch_examples() -> dict[str, list[dict[str, Any]]]:
     """By rule."""
-    return {"tensor-cores": tensor_cores()}
+    return {"tensor-cores": tensor_cores(), "host-synchronisation": host_syncs()}

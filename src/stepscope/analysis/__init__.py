@@ -63,6 +63,7 @@ from stepscope.analysis.host.functions import python_threads as python_threads
 from stepscope.analysis.host.host_calls import host_calls as host_calls
 from stepscope.analysis.host.host_memory import host_memory as host_memory
 from stepscope.analysis.host.host_memory import host_memory_curve as host_memory_curve
+from stepscope.analysis.host.host_syncs import host_syncs as host_syncs
 from stepscope.analysis.host.host_time import host_time as host_time
 from stepscope.analysis.host.ranges import ranges as ranges
 from stepscope.analysis.host.ranges import rank_ranges as rank_ranges

@@ -16,6 +16,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     garbage_collection,
     hang,
     host_queue,
+    host_synchronisation,
     idle_time,
     iteration_interval,
     late_start,

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import CPU, Confidence, Finding, per_of, platform_of, widened
+from stepscope.advice.finding import CPU, PYTORCH, Confidence, Finding, per_of, platform_of, widened
 from stepscope.advice.messages import Text
 from stepscope.advice.occurrence import Limits as OccurrenceLimits
 from stepscope.advice.occurrence import is_stalling, occurrence, occurrence_facts
@@ -102,6 +102,7 @@ def idle_time(
     idle_functions: pl.DataFrame | None,
     recurring_gaps: pl.DataFrame | None = None,
     ranks: pl.LazyFrame | None = None,
+    host_syncs: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report a cause of idle time that costs the median rank much, in every step or in some.
@@ -110,11 +111,12 @@ def idle_time(
     in all steps but the first. The saving is that total averaged over the steps; for Python code and unknown causes, if
     some steps stall, only their excess over ordinary steps. If only the device was recorded, the finding asks to record
     the host and claims nothing. Gaps before work that was launched in time are reported on any rank; what ends them is
-    unknown, so the saving may be nothing. For data loading, the action depends on the workers of the loader with the
-    longest wait.
+    unknown, so the saving may be nothing. Waits for GPUs whose callers are known are left to `host-synchronisation`.
+    For data loading, the action depends on the workers of the loader with the longest wait.
     """
     slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
-    per, device = per_of(breakdown), platform_of(ranks).device
+    per, platform = per_of(breakdown), platform_of(ranks)
+    device, placed = platform.device, platform.framework == PYTORCH and host_syncs is not None
     # a rank that is never idle has no rows in `lost_time`
     known_ranks = len({*lost_time["rank"], *(breakdown["rank"] if breakdown.width else ())})
     job_ranks = known_ranks if ranks is None else ranks.select(pl.len()).collect().item()
@@ -123,7 +125,7 @@ def idle_time(
     if device != CPU:
         yield from dependencies(lost_time, recurring_gaps, known_ranks, per, limits)
     for cause in CAUSES:
-        if device == CPU and cause in OF_DEVICES:
+        if (device == CPU and cause in OF_DEVICES) or (cause == "synchronisation" and placed):
             continue
         row = _typical(lost_time, cause, known_ranks)
         if row is None or not _is_worth_it(row, cause, limits):
