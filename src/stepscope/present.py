@@ -10,6 +10,9 @@ Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 """Languages of findings and verdict; other words are English."""
 
+SEVERITY_COLOURS = {"high": "#B5495B", "medium": "#fcaf17", "low": "#65c294"}
+"""Colours of severities, red, yellow and green, as the Ascend advisor's report has them."""
+
 SUFFIXES = {"_ns": "", "_ratio": " %", "_factor": "", "_bytes_per_s": "", "_bytes": ""}
 """Unit suffixes and their replacement in titles: a share needs a mark to distinguish it from its figure."""
 

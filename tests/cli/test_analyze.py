@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,6 +16,8 @@ import pytest
 import stepscope.report
 from every_format import FORMATS
 from stepscope.advice import Finding
+from stepscope.advice.daily import Prices
+from stepscope.advice.finding import Related
 from stepscope.analysis.job.segments import WORK
 from stepscope.analysis.step.idle import CAUSES
 from stepscope.cli import main
@@ -22,6 +25,7 @@ from stepscope.cli.analyze import _show_findings
 from stepscope.cli.output import Output
 from stepscope.pages import job
 from stepscope.report.answers import Answers
+from stepscope.report.findings import place_line
 from stepscope.run import Run
 from stepscope.tables.steps import WINDOWS
 from tests.cli.calling import document, printed
@@ -305,3 +309,46 @@ def test_the_range_of_a_saving_holds_it(capfd) -> None:
         finding["saving_low_ns"] < finding["saving_ns"] < finding["saving_high_ns"] < finding["evidence"]["excess_ns"]
     )
     assert finding["saving_basis"].startswith("from the lower to the upper quartile")
+
+
+def test_what_follows_from_a_finding_stands_below_it_with_the_reason(capfd: pytest.CaptureFixture[str]) -> None:
+    exposed = {"exposed_ns": 5_000_000, "step_ns": 50_000_000, "ratio": 0.1}
+    code = ("/a/very/long/way/to/the/project/with/many/directories/in/it/training/train.py(12): step",)
+    root = Finding("memory-copies", "exposed", exposed, 10**6, 0.1, code=code, where={"operators": ["a", "b"]})
+    effect = Finding(
+        "memory-copies", "exposed", exposed, 10**5, 0.01, explained_by=(Related("memory-copies", "exposed", (3,)),)
+    )
+    apart = replace(root, saving_ns=10**4, code=())
+
+    _show_findings(Output(), Answers({}, [root, effect, apart]), "en", Prices(10, "GPU", 2))
+
+    shown = capfd.readouterr().out
+    assert "   At: /a/very/long/way/to/the/project/with/many/directories/in/it/training/train.py(12): step" in shown
+    assert "; operators: a and b" in shown
+    assert "(10%); 24.0 GPU-hours, 48.0 USD a day; severity: high [memory-copies]" in shown
+    assert "   Because of memory-copies (rank 3): The device only copies" in shown
+    assert "\n2. The device only" in shown
+    assert "3. " not in shown
+
+
+def test_a_place_is_cut_in_its_directories() -> None:
+    code = ("/a/very/long/way/to/the/project/with/many/directories/in/it/training/train.py(12): step", "b.py(3): f")
+
+    exposed = {"exposed_ns": 5_000_000, "step_ns": 50_000_000, "ratio": 0.1}
+    line = place_line(Finding("memory-copies", "exposed", exposed, code=code), "en", 60)
+
+    assert line == "At: .../in/it/training/train.py(12): step (and 1 more)"
+    assert place_line(Finding("memory-copies", "exposed", exposed)) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--gpus", "0"], "give a number of at least 1"),
+        (["--currency", "EUR"], "give --gpu-hour-price as well"),
+        (["--gpu-hour-price", "-2"], "give a price of at least 0"),
+    ],
+)
+def test_impossible_prices_are_refused(words: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyze", str(EXAMPLE), *words]) == 2
+    assert problem in capsys.readouterr().err

@@ -13,6 +13,7 @@ import polars as pl
 from stepscope.advice import rules as _rules  # noqa: F401 - importing them registers them
 from stepscope.advice.claims import claimed_once, replayed_kinds, within_replay
 from stepscope.advice.finding import SEVERITIES, Finding, Per, Platform, per_of, platform_of
+from stepscope.advice.joined import joined
 from stepscope.advice.joint import has_slow_ranks, with_joint
 from stepscope.advice.messages import Message, Words, words_of, written
 from stepscope.advice.registry import RULES, Rule
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 def advise(run: Run, *, strict: bool = False) -> list[Finding]:
     """All findings about a run: urgent ones, then by saving and severity; no saving is claimed twice (`claims`).
 
+    What follows from another finding comes directly after it (`joined`).
+
     A rule whose data is missing finds nothing; the run's coverage reports missing data. Of a rule that fails, or a
     finding that cannot be put into words, `run.warnings` gets the reason; if `strict`, it is an error.
     """
@@ -40,7 +43,8 @@ def advise(run: Run, *, strict: bool = False) -> list[Finding]:
                 with _failures_of(rule, run, strict=strict):
                     if run.whole is run or chosen.intersection(finding.ranks or chosen):
                         findings.append(completed(finding, rule, ranks, per))
-    return sorted(_replayed(claimed_once(findings), run), key=_place)
+    ordered = sorted(_replayed(claimed_once(findings), run), key=_place)
+    return joined(ordered, [rank.rank for rank in run.whole.ranks])
 
 
 def _replayed(findings: list[Finding], run: Run) -> list[Finding]:

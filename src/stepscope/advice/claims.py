@@ -45,6 +45,12 @@ def _claim(finding: Finding) -> Claim | None:
     return RULES[finding.rule].claim
 
 
+def may_share_time(other: Finding, finding: Finding) -> bool:
+    """Whether a finding may be about time that another one claims first."""
+    claim = _claim(finding)
+    return claim is not None and _takes_from(other, finding, claim)
+
+
 def _takes_from(other: Finding, finding: Finding, claim: Claim) -> bool:
     """Whether an already settled finding may be about the same time as one with this claim."""
     earlier = _claim(other)

@@ -56,6 +56,21 @@ class Platform:
 
 
 @dataclass(frozen=True)
+class Related:
+    """Another finding, named in one that it explains or follows from.
+
+    Args:
+        rule: Its rule.
+        message: Key of its message.
+        ranks: Its ranks; empty if it is about all.
+    """
+
+    rule: str
+    message: str
+    ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing to change.
 
@@ -79,6 +94,8 @@ class Finding:
             costs most first; empty if no stacks were recorded.
         span_ns: Start and end of its worst occurrence, ns as its worst rank recorded it, for a timeline; None if it has
             no place.
+        explained_by: The findings that it follows from, the main one first; set by `advise`.
+        effects: The findings that follow from it; set by `advise`.
     """
 
     rule: str
@@ -97,6 +114,8 @@ class Finding:
     confidence: Confidence = "likely"
     code: tuple[str, ...] = ()
     span_ns: tuple[int, int] | None = None
+    explained_by: tuple[Related, ...] = ()
+    effects: tuple[Related, ...] = ()
 
     def __post_init__(self) -> None:
         """Use the saving itself if there is no range."""

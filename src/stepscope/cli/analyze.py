@@ -21,6 +21,8 @@ from stepscope.present import Language
 if TYPE_CHECKING:
     import polars as pl
 
+    from stepscope.advice.daily import Prices
+    from stepscope.advice.finding import Finding
     from stepscope.cli.output import Output
     from stepscope.report.answers import Answers
     from stepscope.run import Run
@@ -33,7 +35,11 @@ TO_FILE = "--json-file"
 _TABLES = [FINDINGS, *PAGE.keys]
 
 SHOWN = 3
-"""How many findings the terminal shows with cause and action; of the others it shows one line each."""
+"""How many findings the terminal shows with cause and action; of the others it shows one line each, and so of findings
+that follow from another one, below that one."""
+
+PLACE_WIDTH = 80
+"""Width of the line with a finding's place, in a terminal."""
 
 
 @formatted
@@ -46,6 +52,9 @@ def analyze(
     ranks: shared.Ranks = None,
     steps: shared.Steps = None,
     limits: shared.LimitsFile = None,
+    gpus: shared.Gpus = None,
+    gpu_hour_price: shared.HourPrice = None,
+    currency: shared.Currency = None,
     layout: shared.Layout = None,
     language: shared.LanguageOption = "en",
     no_store: shared.NoStore = False,
@@ -66,13 +75,14 @@ def analyze(
         raise StepscopeError("--table: JSON has all tables, by name. Choose table or csv, or leave out --table")
     options: dict[str, Any] = {"run": run, "ranks": ranks, "steps": steps, "limits": limits, "layout": layout}
     chosen = opened(paths, **options, use_store=not no_store, engine=engine, quiet=quiet)
+    prices = _prices(chosen, gpus, gpu_hour_price, currency)
     found = answers(chosen, strict=bool(os.environ.get("STEPSCOPE_DEBUG")))
     if json_file is not None:
-        write_whole(json_file, [_json(chosen, found, language)])
+        write_whole(json_file, [_json(chosen, found, language, prices)])
     if form == "json":
-        sys.stdout.write(_json(chosen, found, language).decode())
+        sys.stdout.write(_json(chosen, found, language, prices).decode())
     elif form == "table" and table in (None, FINDINGS):
-        _show(chosen, found, language, quiet=quiet or table is not None, wide=wide)
+        _show(chosen, found, language, prices, quiet=quiet or table is not None, wide=wide)
     else:
         rows = _rows(chosen, found, table or FINDINGS, language)
         if form == "csv":
@@ -80,6 +90,21 @@ def analyze(
         else:
             Output(wide=wide).table(shown_answer(chosen, PAGE.section_named(table), rows))
         note_warnings(chosen.warnings)
+
+
+def _prices(run: Run, gpus: int | None, hour_price: float | None, currency: str | None) -> Prices | None:
+    """What an hour of the job is; None if nobody asks.
+
+    Raises:
+        StepscopeError: If a currency is given without a price, or a number is out of range.
+    """
+    from stepscope.advice.daily import CURRENCY, prices_of
+
+    if currency is not None and hour_price is None:
+        raise StepscopeError("--currency: give --gpu-hour-price as well")
+    if gpus is None and hour_price is None:
+        return None
+    return prices_of(run.whole.table("ranks"), gpus, hour_price, currency or CURRENCY)
 
 
 def _rows(run: Run, found: Answers, table: str, language: Language) -> pl.DataFrame:
@@ -98,13 +123,13 @@ def _rows(run: Run, found: Answers, table: str, language: Language) -> pl.DataFr
     return found.tables[question]
 
 
-def _json(run: Run, found: Answers, language: Language) -> bytes:
+def _json(run: Run, found: Answers, language: Language, prices: Prices | None) -> bytes:
     from stepscope.report.json_report import to_json
 
-    return to_json(run, found, language) + b"\n"
+    return to_json(run, found, language, prices) + b"\n"
 
 
-def _show(run: Run, found: Answers, language: Language, *, quiet: bool, wide: bool) -> None:
+def _show(run: Run, found: Answers, language: Language, prices: Prices | None, *, quiet: bool, wide: bool) -> None:
     from stepscope.cli.output import Output
     from stepscope.cli.warning_lines import show_warnings
     from stepscope.pages.reasons import unanswered
@@ -113,7 +138,7 @@ def _show(run: Run, found: Answers, language: Language, *, quiet: bool, wide: bo
 
     out = Output(wide=wide)
     out.say(verdict(found, language), "bold")
-    _show_findings(out, found, language)
+    _show_findings(out, found, language, prices)
     if not quiet and found.page is not None:
         for section in shown_sections(found.page):
             for shown in section.tables:
@@ -133,22 +158,43 @@ def _show(run: Run, found: Answers, language: Language, *, quiet: bool, wide: bo
     show_warnings(out, run, quiet=quiet)
 
 
-def _show_findings(out: Output, found: Answers, language: Language) -> None:
-    from stepscope.report.findings import ALSO, finding_lines
+def _show_findings(out: Output, found: Answers, language: Language, prices: Prices | None = None) -> None:
+    from stepscope.advice.joined import problems
+    from stepscope.report.findings import ALSO, because_line, finding_lines
 
-    for number, finding in enumerate(found.findings, 1):
-        summary, *more, saving = finding_lines(finding, language)
-        if number <= SHOWN:
-            out.say("")
-            out.say(f"{number}. {summary}", "bold", indent=3)
-            for line in more:
-                out.say(f"   {line}", indent=8)
-            out.say(f"   {saving} [{finding.rule}]", "green", indent=3)
+    last = len(problems(found.findings)[:SHOWN])
+    number = 0
+    for finding in found.findings:
+        if finding.explained_by:
+            saving = finding_lines(finding, language, prices)[-1]
+            out.say(f"   {because_line(finding, language)} {saving} [{finding.rule}]", indent=6)
+            continue
+        number += 1
+        if number <= last:
+            _show_whole(out, number, finding, language, prices)
             continue
         if number == SHOWN + 1:
             out.say("")
             out.say(ALSO.of(language), "bold")
+        summary, *_, saving = finding_lines(finding, language, prices)
         out.say(f"{number}. {summary} {saving} [{finding.rule}]", indent=3)
+
+
+def _show_whole(out: Output, number: int, finding: Finding, language: Language, prices: Prices | None) -> None:
+    """A finding with its cause, action and place."""
+    from stepscope.cli.notes import WIDTH
+    from stepscope.present import SEVERITY_COLOURS
+    from stepscope.report.findings import finding_lines, place_line
+
+    summary, cause, action, saving = finding_lines(finding, language, prices)
+    out.say("")
+    out.say(f"{number}. {summary}", "bold", indent=3)
+    for line in (cause, action):
+        out.say(f"   {line}", indent=8)
+    room = None if out.room is None else min(out.room, WIDTH, PLACE_WIDTH) - 3
+    if place := place_line(finding, language, room):
+        out.say(f"   {place}", "dim", indent=8)
+    out.say(f"   {saving} [{finding.rule}]", SEVERITY_COLOURS[finding.severity], indent=3)
 
 
 class TakesJsonFile(Command):

@@ -113,6 +113,26 @@ EngineOption = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the verdict, findings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback on errors.")]
+Gpus = Annotated[
+    int | None,
+    typer.Option(
+        "--gpus",
+        help="Show savings in device-hours a day, for a job on this many GPUs, NPUs or other devices. Default, with a "
+        "price: the job's world size.",
+        metavar="N",
+        show_default=False,
+    ),
+]
+HourPrice = Annotated[
+    float | None,
+    typer.Option(
+        "--gpu-hour-price", help="Show savings in money a day: price of an hour of one device.", metavar="PRICE"
+    ),
+]
+Currency = Annotated[
+    str | None,
+    typer.Option("--currency", help="What the price is in. Default: USD.", metavar="NAME", show_default=False),
+]
 LimitsFile = Annotated[
     Path | None,
     typer.Option(

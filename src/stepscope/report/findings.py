@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.advice import Language, worded
+from stepscope.advice.daily import daily, daily_words
+from stepscope.advice.formatters import FORMATTERS
 from stepscope.advice.messages import Text, fill
 
 if TYPE_CHECKING:
     from stepscope.advice import Finding
+    from stepscope.advice.daily import Prices
+    from stepscope.advice.finding import Related
 
 WORDS = ("summary", "cause", "action", "saving_basis")
 """What is put into words in one language."""
@@ -21,7 +25,17 @@ WORDS = ("summary", "cause", "action", "saving_basis")
 SAVINGS = ("saving_ns", "saving_low_ns", "saving_high_ns", "saving_ratio")
 
 CAUSE, ACTION = Text("Why: {cause}", "原因：{cause}"), Text("Fix: {action}", "措施：{action}")
-SAVING = Text("{saving}; severity: {severity}", "{saving}；严重程度：{severity}")
+SAVING = Text("{saving}[; {daily}]; severity: {severity}", "{saving}[；{daily}]；严重程度：{severity}")
+BECAUSE = Text("Because of {roots}: {summary}", "由 {roots} 引起：{summary}")
+"""A finding that follows from others, below the first of these."""
+PLACE = Text(
+    "At: {code}[ (and {more} more)][; operators: {operators:list}]",
+    "位置：{code}[（另有 {more} 处）][；算子：{operators:list}]",
+)
+OPERATORS = Text("At: operators {operators:list}", "位置：算子 {operators:list}")
+NAMED = 3
+"""Operators that are named."""
+
 ALSO = Text("Also (causes and fixes: --json):", "其他（原因和措施见 --json）：")
 SEVERITIES_ZH = {"high": "高", "medium": "中", "low": "低"}
 
@@ -35,12 +49,72 @@ COLUMNS = {
 }
 
 
-def finding_lines(finding: Finding, language: Language = "en") -> tuple[str, str, str, str]:
-    """A finding in four lines: summary, cause, action, and saving with severity."""
+def finding_lines(
+    finding: Finding, language: Language = "en", prices: Prices | None = None
+) -> tuple[str, str, str, str]:
+    """A finding in four lines: summary, cause, action, and saving (of a day, too, with prices) with severity."""
     words = worded(finding, language)
+    saved = daily(finding, prices)
     severity = SEVERITIES_ZH[finding.severity] if language == "zh" else finding.severity
-    known = {**vars(words), "severity": severity}
+    known = {**vars(words), "severity": severity, "daily": None if saved is None else daily_words(saved, language)}
     return words.summary, fill(CAUSE, known, language), fill(ACTION, known, language), fill(SAVING, known, language)
+
+
+def related_words(related: Sequence[Related], language: Language = "en") -> str:
+    """Other findings as a text names them: `host-queue (rank 3) and cpu-busy`."""
+    named = [
+        fill(_RANKED, {"rule": one.rule, "ranks": list(one.ranks)}, language) if one.ranks else one.rule
+        for one in related
+    ]
+    return FORMATTERS["list"](named, "", language, "step")
+
+
+def because_line(finding: Finding, language: Language = "en") -> str:
+    """The summary of a finding with what it follows from."""
+    roots = related_words(finding.explained_by, language)
+    return fill(BECAUSE, {"roots": roots, "summary": worded(finding, language).summary}, language)
+
+
+def place_line(finding: Finding, language: Language = "en", room: int | None = None) -> str:
+    """The line of code, and the operators that its summary does not name; empty if neither is known.
+
+    Args:
+        finding: The finding.
+        language: The language of the words.
+        room: Width of a line. What is longer is cut in the directories of the file, never at its name or line.
+    """
+    summary = worded(finding, language).summary
+    operators = [name for name in map(str, finding.where.get("operators") or ()) if name not in summary][:NAMED]
+    if not finding.code:
+        return fill(OPERATORS, {"operators": operators}, language) if operators else ""
+    first, *others = finding.code
+    known = {"more": len(others) or None, "operators": operators}
+    whole = fill(PLACE, {"code": first, **known}, language)
+    if room is None or len(whole) <= room:
+        return whole
+    bare = fill(PLACE, {"code": "", **known}, language)
+    return fill(PLACE, {"code": shortened_code(first, room - len(bare)), **known}, language)
+
+
+def shortened_code(code: str, room: int) -> str:
+    """A line of code (`directory/train.py(12): step`) without as many of its first directories as do not fit.
+
+    Examples:
+        >>> shortened_code("/home/user/project/src/train.py(12): step", 30)
+        '.../src/train.py(12): step'
+        >>> shortened_code("train.py(12): step", 5)
+        'train.py(12): step'
+    """
+    path, bracket, rest = code.partition("(")
+    parts = path.split("/")
+    kept, cut = path, 0
+    while len(kept + bracket + rest) > room and cut < len(parts) - 1:
+        cut += 1
+        kept = "/".join(["...", *parts[cut:]])
+    return kept + bracket + rest
+
+
+_RANKED = Text("{rule}[ ({ranks:ranks})]", "{rule}[（{ranks:ranks}）]")
 
 
 def finding_rows(findings: Sequence[Finding], language: Language = "en") -> pl.DataFrame:
@@ -50,14 +124,17 @@ def finding_rows(findings: Sequence[Finding], language: Language = "en") -> pl.D
     return pl.DataFrame([[row[name] for name in COLUMNS] for row in texts], schema=COLUMNS, orient="row")
 
 
-def plain_finding(finding: Finding, language: Language = "en") -> dict[str, Any]:
+def plain_finding(finding: Finding, language: Language = "en", prices: Prices | None = None) -> dict[str, Any]:
     """A finding with its words, and with the severity that its saving, or what else it threatens, gives it.
 
+    `daily` is what it saves in a day, None without prices or if that is unknown.
     A saving of 0 is unknown, thus None, unless other findings claim it, or a replay shows that nothing is saved.
     """
     words = worded(finding, language)
     plain = {**asdict(finding), "severity": finding.severity, **{name: getattr(words, name) for name in WORDS}}
     del plain["least"], plain["most"]  # they are in the severity
+    saved = daily(finding, prices)
+    plain["daily"] = None if saved is None else asdict(saved)
     if finding.saving_ns <= 0 and not {"claimed_by", "replayed_ns"} & {*finding.evidence}:
         plain.update(dict.fromkeys(SAVINGS))
     return plain

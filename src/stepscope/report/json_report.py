@@ -17,6 +17,7 @@ from stepscope.report.verdict import verdict
 if TYPE_CHECKING:
     import polars as pl
 
+    from stepscope.advice.daily import Prices
     from stepscope.report.answers import Answers
     from stepscope.run import Run
 
@@ -27,12 +28,12 @@ TOP = 50
 """Rows of the kernel and operator tables, of each rank, that go into the JSON."""
 
 
-def to_json(run: Run, answers: Answers, language: Language = "en") -> bytes:
+def to_json(run: Run, answers: Answers, language: Language = "en", prices: Prices | None = None) -> bytes:
     """The whole document, UTF-8; times are `*_ns`, sizes `*_bytes`, shares `*_ratio`, texts in one language."""
-    return msgspec.json.format(msgspec.json.encode(document(run, answers, language)), indent=1)
+    return msgspec.json.format(msgspec.json.encode(document(run, answers, language, prices)), indent=1)
 
 
-def document(run: Run, answers: Answers, language: Language = "en") -> dict[str, Any]:
+def document(run: Run, answers: Answers, language: Language = "en", prices: Prices | None = None) -> dict[str, Any]:
     """The document as plain data."""
     facts = run.table("ranks").collect().sort("rank")
     return {
@@ -54,7 +55,7 @@ def document(run: Run, answers: Answers, language: Language = "en") -> dict[str,
         "ranks": facts.to_dicts(),
         **{section.key: _rows(section.question, answers.tables.get(section.question)) for section in PAGE.sections},
         "verdict": verdict(answers, language),
-        "findings": [plain_finding(finding, language) for finding in answers.findings],
+        "findings": [plain_finding(finding, language, prices) for finding in answers.findings],
         "notes": _notes(answers),
         "issues": run.issues.to_dicts(),
         "unread": [{"file": shown(u.file), "problem": u.problem, "remedy": u.remedy} for u in run.unread],

@@ -21,7 +21,7 @@ from stepscope.report.verdict_words import NO_STEPS_ZH, NO_WORK_ZH
 
 if TYPE_CHECKING:
     from stepscope.advice import Finding
-    from stepscope.advice.finding import Per
+    from stepscope.advice.finding import Per, Related
     from stepscope.report.answers import Answers
 
 WITHOUT_STEPS = 2
@@ -82,17 +82,27 @@ def sentences(answers: Answers) -> Iterator[Line]:
 
 
 def _found(findings: list[Finding]) -> Iterator[Line]:
-    """What stops the job, the greatest finding, and who is accused."""
+    """What stops the job, the greatest problem, and who is accused.
+
+    Of findings that explain one another, the root is named, and one that follows from it only if that claims
+    more, so that the cost would be unknown without it.
+    """
     ordered = sorted(findings, key=lambda finding: -finding.saving_ns)
     for finding in findings:
         if RULES[finding.rule].urgent:
             yield Sentence("found", finding=finding)
     ordered = [finding for finding in ordered if not RULES[finding.rule].urgent]
-    culprits = [finding for finding in ordered if RULES[finding.rule].accuses]
-    if ordered and ordered[0] not in culprits:
-        yield Sentence("found", finding=ordered[0])
-    for finding in ordered[1:]:
-        if finding.evidence.get("cause") == DEPENDENCY:
+    costs = {_key(finding): finding.saving_ns for finding in findings}
+    apart = [one for one in ordered if not any(_counts(one, costs.get(_key(root), 0)) for root in one.explained_by)]
+    culprits = [finding for finding in apart if RULES[finding.rule].accuses]
+    first = apart[:1]
+    if first and first[0].explained_by:
+        first = [_root_of(first[0], findings), *first]
+    for finding in first:
+        if finding not in culprits:
+            yield Sentence("found", finding=finding)
+    for finding in apart[1:]:
+        if finding not in first and finding.evidence.get("cause") == DEPENDENCY:
             yield Sentence("found", finding=finding)
     if culprits:
         yield _accused(culprits)
@@ -100,6 +110,24 @@ def _found(findings: list[Finding]) -> Iterator[Line]:
     if hidden is not None:
         told = {name: hidden.evidence[name] for name in ("together_ns", "together_ratio")}
         yield Sentence("together", {"what": [named(hidden), *hidden.evidence["together_with"]], **told}, hidden.per)
+
+
+def _counts(finding: Finding, root_ns: int) -> bool:
+    """Whether a root that claims this stands for a finding that follows from it."""
+    return root_ns > 0 and root_ns >= finding.saving_ns
+
+
+def _key(finding: Finding | Related) -> tuple[str, str, tuple[int, ...]]:
+    """What tells findings apart."""
+    return finding.rule, finding.message, tuple(finding.ranks)
+
+
+def _root_of(finding: Finding, findings: list[Finding]) -> Finding:
+    """The first finding of those that a finding follows from."""
+    places = {_key(one): one for one in findings}
+    while finding.explained_by and _key(finding.explained_by[0]) in places:
+        finding = places[_key(finding.explained_by[0])]
+    return finding
 
 
 def _together_ns(finding: Finding) -> int:
