@@ -314,7 +314,9 @@ def test_the_range_of_a_saving_holds_it(capfd) -> None:
 def test_what_follows_from_a_finding_stands_below_it_with_the_reason(capfd: pytest.CaptureFixture[str]) -> None:
     exposed = {"exposed_ns": 5_000_000, "step_ns": 50_000_000, "ratio": 0.1}
     code = ("/a/very/long/way/to/the/project/with/many/directories/in/it/training/train.py(12): step",)
-    root = Finding("memory-copies", "exposed", exposed, 10**6, 0.1, code=code, where={"operators": ["aten::mm", "aten::add"]})
+    root = Finding(
+        "memory-copies", "exposed", exposed, 10**6, 0.1, code=code, where={"operators": ["aten::mm", "aten::add"]}
+    )
     effect = Finding(
         "memory-copies", "exposed", exposed, 10**5, 0.01, explained_by=(Related("memory-copies", "exposed", (3,)),)
     )
