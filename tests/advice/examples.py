@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.advice import RULES, Finding, advise
 from stepscope.advice.advise import completed
-from stepscope.advice.finding import Platform
+from stepscope.advice.finding import Platform, platform_of
 from stepscope.advice.rules.idle_time import CAUSES
 from stepscope.advice.rules.slow_rank_reasons import OF_KIND
 from stepscope.analysis.input.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
@@ -28,6 +28,7 @@ from stepscope.analysis.memory.memory_hints import FRAGMENTATION, GROWTH, NEAR_C
 from stepscope.run import Run
 from stepscope.tables import RANK_FIGURES, RANKS
 from stepscope.tables.base import schema_of
+from tests.advice import device_examples
 from tests.advice.hang_examples import hangs, unfinished_calls
 from tests.advice.torch_examples import torch_examples
 
@@ -449,7 +450,9 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             {
                 "rank_figures": RANK_FIGURES.frame(
                     rank=[0], name=["recommendation"], text=['{"extend": ["Fuse"]}']
-                ).lazy()
+                ).lazy(),
+                "ai_cpu_operators": device_examples.ai_cpu_operators(),
+                "breakdown": steps,
             }
         ],
         "slowed-steps": [{"slowed_steps": slowed_steps(), "breakdown": steps}],
@@ -464,6 +467,15 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             {"expert_groups": expert_groups(by, moving=True), "expert_costs": expert_costs(), "breakdown": steps}
             for by in ("tokens", "received", "time")
         ],
+        "block-dim": [{"block_dims": device_examples.block_dims(), "breakdown": steps}],
+        "dynamic-shape": [
+            {
+                "dynamic_operators": device_examples.dynamic_operators(),
+                "compile_time": device_examples.compile_time(),
+                "breakdown": steps,
+            }
+        ],
+        "environment": device_examples.environments(platform_of(ranks).device, platform_of(ranks).framework),
         "low-clock": [
             {
                 "frequencies": pl.DataFrame(

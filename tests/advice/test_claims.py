@@ -265,6 +265,7 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
             "idle-time",
             "memory-copies",
             "slowed-steps",
+            "ai-cpu",
             "checkpoint",
             "compile-time",
             "garbage-collection",
@@ -273,6 +274,7 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
             "long-step",
         ),
         *("host-queue", "data-queue", "data-loader", "iteration-interval"),
+        "block-dim",
     ]
     assert all(claim.time in claim.yields for claim in claims.values() if claim.yields)
     first = {

@@ -39,7 +39,7 @@ ONLY_ON: dict[str, Callable[[Platform], bool]] = {
 NOT_EVERYWHERE: dict[str, Callable[[Platform], bool]] = {
     "pipeline-bottleneck": lambda p: p.framework == "mindspore",
     "ai-cpu": lambda p: p.device == "npu",
-    "low-clock": lambda p: p.device == "npu",
+    **dict.fromkeys(("low-clock", "block-dim", "dynamic-shape"), lambda p: p.device == "npu"),
     "memory-copies": lambda p: p.device != "cpu",
     "memory-calls": lambda p: p.device != "cpu",
     "cpu-busy": lambda p: p.device != "cpu",

@@ -13,6 +13,7 @@ from stepscope.advice import LANGUAGES, RULES, Language, messages
 from stepscope.advice.finding import Finding, Per, Platform
 from stepscope.advice.formatters import FORMATTERS
 from stepscope.advice.messages import OPTIONAL, Field, Message, Text, fields_of, fill, pick, words_of, written
+from stepscope.advice.rules.environment_words import OF_DEVICES as VARIABLES_OF_DEVICES
 from stepscope.advice.rules.long_step import OF_DEVICES as LONG_OF_DEVICES
 from stepscope.report.verdict_words import SENTENCES
 from tests.advice.examples import findings
@@ -193,7 +194,11 @@ def test_every_message_has_words_for_every_platform_and_none_of_another(
 
 def occurs(rule: str, key: str, platform: Platform) -> bool:
     """Whether a rule can find this on a known platform."""
-    of_devices = {"idle-time": OF_DEVICES, "long-step": LONG_OF_DEVICES, "compile-time": ("launch",)}.get(rule, ())
+    known = {
+        **{"idle-time": OF_DEVICES, "long-step": LONG_OF_DEVICES, "environment": VARIABLES_OF_DEVICES},
+        "compile-time": ("launch",),
+    }
+    of_devices = known.get(rule, ())
     if platform == Platform() or (platform.device == "cpu" and key in of_devices):
         return False
     return NOT_EVERYWHERE.get(rule, lambda _: True)(platform)

@@ -15,6 +15,7 @@ from stepscope.analysis import ANALYSES
 from stepscope.errors import Unavailable
 from stepscope.run import Run, Threads
 from stepscope.tables import TABLES
+from tests.analysis.device.cores import cube, on_ai_cpu, tables_of_cores, vector
 from tests.analysis.device.launched import Range, Work, tables_of
 from tests.analysis.inputs import batches, events, pipeline, samples, steps, usage_of
 from tests.analysis.on_gpu import on_gpu
@@ -231,7 +232,18 @@ def with_totals(rank: int) -> dict[str, pl.DataFrame]:
     return {"operator_totals": TABLES["operator_totals"].frame(**rows, count=[4], total_ns=[MS], cube_flops=flops)}
 
 
+def on_cores(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank on the cores of a device; the last one without counters, states and blocks, the first without AI CPU."""
+    works = [cube(300, aic_mac_ratio=0.5 + rank / 10), vector("Sum", 100, block_dim=7, state="dynamic")]
+    if rank == 2:
+        works = [cube(300, state=None, block_dim=None)]
+    return tables_of_cores(
+        [*works, *([on_ai_cpu(60)] if rank else [])], steps=2, clock=[(0, 1800.0), (400_000, 1450.0)]
+    )
+
+
 RUNS = {
+    "cores": Run.from_frames({rank: on_cores(rank) for rank in range(3)}),
     "totals": Run.from_frames({rank: with_totals(rank) for rank in range(3)}),
     "pipeline": Pipeline(stages=2, micro_batches=2, copies=2).run(),
     "short kernels": Run.from_frames({rank: with_short_kernels(rank) for rank in range(3)}),

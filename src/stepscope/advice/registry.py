@@ -48,6 +48,8 @@ class Turn(IntEnum):
     """Training waits for a loader."""
     STEP_START = 8
     """Steps start late for an unknown reason."""
+    OPERATORS = 9
+    """Operators could use the device better."""
 
 
 @dataclass(frozen=True)

@@ -30,14 +30,19 @@ from stepscope.analysis.communication.uneven_splits import split_pairs as split_
 from stepscope.analysis.communication.uneven_splits import uneven_splits as uneven_splits
 from stepscope.analysis.communication.waits import wait_chains as wait_chains
 from stepscope.analysis.communication.waits import waits as waits
+from stepscope.analysis.device.ai_cpu_operators import ai_cpu_operators as ai_cpu_operators
+from stepscope.analysis.device.block_dims import block_dims as block_dims
 from stepscope.analysis.device.copies import copies as copies
 from stepscope.analysis.device.copies import copy_rates as copy_rates
+from stepscope.analysis.device.dynamic_operators import dynamic_operators as dynamic_operators
 from stepscope.analysis.device.kernel_sequences import kernel_sequences as kernel_sequences
 from stepscope.analysis.device.launches import kernel_launches as kernel_launches
 from stepscope.analysis.device.launches import launch_outliers as launch_outliers
 from stepscope.analysis.device.launches import launch_summary as launch_summary
+from stepscope.analysis.device.operator_bounds import operator_bounds as operator_bounds
 from stepscope.analysis.device.operator_counters import operator_counters as operator_counters
 from stepscope.analysis.device.operator_launches import operator_launches as operator_launches
+from stepscope.analysis.device.operator_work import operator_work as operator_work
 from stepscope.analysis.device.queues import queue_lengths as queue_lengths
 from stepscope.analysis.device.queues import queues as queues
 from stepscope.analysis.device.roofline import roofline as roofline
@@ -78,6 +83,7 @@ from stepscope.analysis.job.cluster_advice import cluster_advice as cluster_advi
 from stepscope.analysis.job.compared_ranks import compared_ranks as compared_ranks
 from stepscope.analysis.job.counter_steps import counter_steps as counter_steps
 from stepscope.analysis.job.differing_sources import differing_sources as differing_sources
+from stepscope.analysis.job.environment_variables import environment_variables as environment_variables
 from stepscope.analysis.job.expert_costs import expert_costs as expert_costs
 from stepscope.analysis.job.expert_load import expert_calls as expert_calls
 from stepscope.analysis.job.expert_load import expert_groups as expert_groups

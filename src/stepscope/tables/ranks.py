@@ -23,6 +23,7 @@ RANKS = Table(
         Column("mode", "string", "`graph`, `pynative`, `jit` or `eager`, if recorded."),
         Column("format", "string", "Source that read it, e.g. `kineto`, `ascend_text`."),
         Column("ai_cores", "int32", "AI cores of the device, as recorded."),
+        Column("vector_cores", "int32", "Vector cores of the device beside its AI cores, as recorded."),
         Column("nominal_clock_mhz", "float64", "Clock rate of the AI cores that the device is made for, as recorded."),
         Column(
             "takes_functions",
@@ -53,7 +54,13 @@ RANK_FIGURES = Table(
         Column(
             "name",
             "string",
-            "Name with its unit: `forward_start_operator`, `backward_end_operator`, `cube_flops`, `cube_flops_per_s`, `vector_flops`, `vector_flops_per_s`, `flops`, `flops_per_s`, `flops_utilization_ratio`, `flop_scope_levels`, `memory_capacity_bytes`, `memory_peak_bytes`, `memory_static_bytes`, `memory_allocations`, `memory_deallocations`, `device_peak_flops_per_s`, `timeline_total_ns`, `timeline_streams`, `timeline_operators`, `timeline_executions`, `timeline_scope_levels`, `recommendation`, `dump_written_ns`, `dump_version`; `average_` and the name of a time of a step, if the source states averages of more steps than it holds.",
+            "Name with its unit: `forward_start_operator`, `backward_end_operator`, `cube_flops`, "
+            "`cube_flops_per_s`, `vector_flops`, `vector_flops_per_s`, `flops`, `flops_per_s`, "
+            "`flops_utilization_ratio`, `flop_scope_levels`, `memory_capacity_bytes`, `memory_peak_bytes`, "
+            "`memory_static_bytes`, `memory_allocations`, `memory_deallocations`, `device_peak_flops_per_s`, "
+            "`timeline_total_ns`, `timeline_streams`, `timeline_operators`, `timeline_executions`, "
+            "`timeline_scope_levels`, `recommendation`, `dump_written_ns`, `dump_version`; `average_` and the "
+            "name of a time of a step, if the source states averages of more steps than it holds.",
             nullable=False,
         ),
         Column("graph", "int64", "Graph (model) of the figure; null for all."),

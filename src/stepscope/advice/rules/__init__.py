@@ -2,6 +2,7 @@
 
 from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers it
     ai_cpu,
+    block_dim,
     checkpoint,
     cluster_link,
     communication_rate,
@@ -9,6 +10,8 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     cpu_busy,
     data_loader,
     data_queue,
+    dynamic_shape,
+    environment,
     expert_load,
     exposed_communication,
     fast_rank,

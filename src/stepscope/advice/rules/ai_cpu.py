@@ -1,16 +1,19 @@
-"""Recommendations of the vendor's own advisor about operators that run on the device's CPU."""
+"""Operators that run on the device's CPU, and what the vendor's own advisor recommends about them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import NPU, Finding, place, platform_of
-from stepscope.advice.messages import Message, Text
-from stepscope.advice.registry import rule
+from stepscope.advice.finding import MINDSPORE, NPU, PYTORCH, Finding, place, platform_of
+from stepscope.advice.messages import Message, Text, framed
+from stepscope.advice.registry import Claim, Turn, rule
+from stepscope.advice.rules.device_work import NAMED, computes_late, cost_of, operator_names
+from stepscope.limits import limit
 
 RECOMMENDATION = "recommendation"
 AI_CPU = "AICPUModel"
@@ -34,26 +37,86 @@ MESSAGES = {
         _HAS + Text("operators on the device's CPU (AI CPU).", "设备自身 CPU（AI CPU）上的算子。"), _CAUSE, _ACTION
     ),
     "other": Message(_HAS + Text("{subject}.", " {subject}。"), _CAUSE, _ACTION),
+    "operators": Message(
+        summary=Text(
+            "{ranks:Ranks} {ranks:one runs|run} {names:list} on the device's own CPU (AI CPU): {total_ns:ms} "
+            "{per:each}[ on rank {worst_rank}], in {exposed_ns:ms} of which the device does nothing else.",
+            "{ranks:ranks} 在设备自身的 CPU（AI CPU）上运行 {names:list}：{per:each} {total_ns:ms}[（rank "
+            "{worst_rank}）]，"
+            "其中 {exposed_ns:ms} 设备不做其他事情。",
+        ),
+        cause=Text(
+            "AI cores do not compute these operators with their data types or shapes[: inputs are {types:list}]"
+            "[; called in {code}].",
+            "AI 核不支持以这些数据类型或形状计算这些算子[：输入为 {types:list}][；调用位置 {code}]。",
+        ),
+        action=framed(
+            Text("", ""),
+            {
+                (None, None): Text("Cast their inputs to float16 or float32", "把输入转换为 `float16` 或 `float32`"),
+                (PYTORCH, None): Text(
+                    "Cast their inputs to bfloat16, float16 or float32 (`.float()`, `.int()` instead of 64 bits)",
+                    "把输入转换为 `bfloat16`、`float16` 或 `float32`（用 `.float()`、`.int()` 代替 64 位）",
+                ),
+                (MINDSPORE, None): Text(
+                    "Cast their inputs to float16, float32 or int32 (`ops.cast`) instead of 64 bits",
+                    "用 `ops.cast` 把输入转换为 `float16`、`float32` 或 `int32`，而不是 64 位",
+                ),
+            },
+            Text(
+                ", use another operator that AI cores compute, or do it on the host with the data; if none of this is "
+                "possible, ask the vendor for the operator.",
+                "，改用 AI 核支持的算子，或放到主机上与数据一起处理；都不可行时，请厂商优化该算子。",
+            ),
+        ),
+        basis=Text(
+            "up to all of the time in which the device does nothing else, as AI cores need time for it, too",
+            "最多为设备不做其他事情的全部时间，因为在 AI 核上也需要时间",
+        ),
+    ),
 }
 """Messages by subject. The advisor's own text is quoted verbatim, in its language."""
+
+COMPUTED = Text(
+    "All kernels that ran on the AI CPU, if one takes at least the limit. The saving is the time in which the device "
+    "does nothing else, of the rank with least if all ranks have such operators; at least half of it, as AI cores are "
+    "far faster.",
+    "所有在 AI CPU 上运行的核函数，其中至少一个达到界限。节省为设备不做其他事情的时间；若所有 rank 都有，"
+    "取最少的 rank；"
+    "下限为其一半，因为 AI 核快得多。",
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which operators on the AI CPU are worth a finding."""
+
+    longest_ns: int = limit(20_000, "ns, of the longest call", "the Ascend advisor's limit")
 
 
 @rule(
     "ai-cpu",
     MESSAGES,
+    claim=Claim(Turn.STOPPED, "computing", yields=("computing",)),
     dimension="computation",
-    computed=Text(
-        "Quotes the recommendations that the vendor's advisor (msadvisor) left in the profile; nothing "
-        "is computed here. That advisor estimates no saving, so none is claimed.",
-        "引用厂商建议工具（msadvisor）留在性能数据中的建议，这里不做任何计算。该工具不估计节省，因此不计节省。",
-    ),
-    shows=("kernel_type_totals",),
+    computed=COMPUTED,
+    shows=("ai_cpu_operators",),
+    explains=("slow-rank:computing", "uneven-work"),
 )
-def ai_cpu(rank_figures: pl.LazyFrame, ranks: pl.LazyFrame | None = None) -> Iterator[Finding]:
-    """Report recommendations of the vendor's advisor (msadvisor) in a profile, once if several ranks have the same.
-
-    The advisor does not estimate savings.
-    """
+def ai_cpu(
+    rank_figures: pl.LazyFrame | None = None,
+    ranks: pl.LazyFrame | None = None,
+    ai_cpu_operators: pl.DataFrame | None = None,
+    breakdown: pl.DataFrame | None = None,
+    slow_ranks: pl.DataFrame | None = None,
+    limits: Limits = Limits(),
+) -> Iterator[Finding]:
+    """Report operators that ran on the AI CPU of Ascend devices, with data types and the code that calls them, and what
+    the vendor's advisor (msadvisor) recommends in a profile, once if several ranks have the same."""
+    if ai_cpu_operators is not None:
+        yield from _operators(ai_cpu_operators, ranks, breakdown, slow_ranks, limits)
+    if rank_figures is None:
+        return
     rows = (
         rank_figures.filter((pl.col("name") == RECOMMENDATION) & pl.col("text").is_not_null())
         .group_by("text", maintain_order=True)
@@ -67,6 +130,55 @@ def ai_cpu(rank_figures: pl.LazyFrame, ranks: pl.LazyFrame | None = None) -> Ite
             lines = list(_lines(content.get("extend")))
             if lines:
                 yield _finding(model, content, lines, numbers)
+
+
+def _operators(
+    operators: pl.DataFrame,
+    ranks: pl.LazyFrame | None,
+    breakdown: pl.DataFrame | None,
+    slow_ranks: pl.DataFrame | None,
+    limits: Limits,
+) -> Iterator[Finding]:
+    """The finding about operators that were recorded."""
+    is_long = pl.col("max_ns").max().over("rank") >= limits.longest_ns
+    rows = operators.filter(is_long)
+    if rows.is_empty() or platform_of(ranks, rows["rank"].unique().to_list()).device not in (None, NPU):
+        return
+    every = _numbers(ranks, breakdown)
+    total = cost_of(rows.select("rank", cost_ns="total_ns"), every, breakdown)
+    exposed = cost_of(rows.select("rank", cost_ns="exposed_ns"), every, breakdown)
+    worst = rows.filter(pl.col("rank") == total.ranks[0])
+    code = tuple(worst.sort(-pl.col("total_ns"), "name")["code"].drop_nulls().unique(maintain_order=True))
+    types = worst["rare_types"].explode().drop_nulls().unique().sort().to_list()
+    late = not exposed.saving_ns and computes_late(exposed.ranks, slow_ranks)
+    names = operator_names(worst, "total_ns")
+    yield Finding(
+        rule="ai-cpu",
+        message="operators",
+        parameters={
+            "names": names[:NAMED],
+            "total_ns": total.cost_ns,
+            "exposed_ns": exposed.cost_ns,
+            "types": types or None,
+            "code": code[0] if code else None,
+        },
+        saving_ns=exposed.saving_ns,
+        saving_ratio=exposed.saving_ratio,
+        saving_low_ns=exposed.saving_ns // 2,
+        where={"operators": names},
+        evidence={"total_ns": total.cost_ns, "exposed_ns": exposed.cost_ns, "calls": int(worst["count"].sum())},
+        per=total.per,
+        least=exposed.severity if late else "low",
+        confidence="certain",
+        code=code,
+    ).on(total.ranks)
+
+
+def _numbers(ranks: pl.LazyFrame | None, breakdown: pl.DataFrame | None) -> list[int]:
+    """The ranks of the job, as far as they are recorded."""
+    if breakdown is not None:
+        return sorted(set(breakdown["rank"]))
+    return [] if ranks is None else ranks.select(pl.col("rank").unique().sort()).collect()["rank"].to_list()
 
 
 def _finding(model: str, content: dict[str, Any], lines: list[str], ranks: list[int]) -> Finding:

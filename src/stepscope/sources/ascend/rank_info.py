@@ -43,6 +43,7 @@ class RankInfo:
     framework_version: str | None = None
     mode: str | None = None
     ai_cores: int | None = None
+    vector_cores: int | None = None
     nominal_clock_mhz: float | None = None
     backend: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
@@ -164,6 +165,6 @@ def _read_device_info(identity: RankInfo, content: Mapping[str, Any]) -> None:
     identity.device = as_index(first.get("id"))
     numbers = {key: as_index(first.get(key)) for key in ("ai_core_num", "aiv_num", "aic_frequency")}
     identity.options["device_info"] = {key: value for key, value in numbers.items() if value is not None}
-    identity.ai_cores = numbers["ai_core_num"]
+    identity.ai_cores, identity.vector_cores = numbers["ai_core_num"], numbers["aiv_num"]
     clock = numbers["aic_frequency"]
     identity.nominal_clock_mhz = None if clock is None else float(clock)
