@@ -12,10 +12,12 @@ import polars as pl
 import pytest
 
 from builders import make_run
+from stepscope.analysis.job.step_parts import PARTS
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.figures import FIGURES, bundle, drawn_all, figure_named, fragment, to_json
 from stepscope.figures.axes import label, labels, short, unit_of
 from stepscope.figures.style import COLOURS, template
+from stepscope.figures.words import word
 from stepscope.run import Run
 from tests.analysis.jobs import MS, job
 
@@ -162,6 +164,12 @@ def test_units_fit_the_greatest_number() -> None:
     assert unit_of("size_bytes", [2e9]).name == "GB"
     assert unit_of("flops_per_s", [2e13]).name == "TFLOP/s"
     assert short([float("nan"), 3.0, 1 / 3]) == [None, 3, 0.333333]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_has_a_word_and_a_colour(part: str) -> None:
+    assert part in COLOURS
+    assert word(part, "zh") != part
 
 
 def test_both_themes_have_the_same_parts() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from stepscope.analysis.operators.operator_shares import KINDS
 from stepscope.errors import Unavailable
 from stepscope.figures import figure_named, fragment, to_json
 from stepscope.figures.base import Drawn
+from stepscope.figures.style import COLOURS
+from stepscope.figures.words import word
 from stepscope.run import Run
-from stepscope.tables import KERNELS, LINKS
+from stepscope.tables import KERNELS, LINKS, OPERATORS
 from tests.analysis.jobs import MS, job
 
 HOSTILE = "</script><script>alert(1)</script><b>%{x}</b> $x^2$ &amp; \x1b[31m " + "n" * 300
@@ -59,6 +62,29 @@ def test_of_many_operators_those_with_most_time_are_shown_and_the_rest_is_counte
     assert tree.spec["data"][0]["labels"][-1] == "others"
     assert sum(tree.table.rows["total_ns"]) == run.analyse("operator_shares")["total_ns"].sum()
     assert len(to_json(tree)) < 20_000
+
+
+def test_without_a_device_operators_of_the_host_count_with_their_own_time() -> None:
+    tables = {
+        "operators": OPERATORS.frame(
+            slice=[0, 1], name=["aten::linear", "aten::addmm"], start_ns=[0, 1], duration_ns=[9, 7], self_ns=[2, 7]
+        )
+    }
+    run = Run.from_frames({0: tables, 1: tables})
+    bars, tree = drawn("operator-bars", run), drawn("operator-tree", run)
+
+    assert bars.table.rows.select("name", "total_ns", "max_ns").rows() == [
+        ("aten::addmm", 14, 7),
+        ("aten::linear", 4, 2),
+    ]
+    assert bars.spec["data"][0]["name"] == "host operators"
+    assert tree.spec["data"][0]["labels"] == ["host operators", "aten::addmm", "aten::linear"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_has_a_word_and_a_colour(kind: str) -> None:
+    assert kind in COLOURS
+    assert word(kind, "zh", "kind") != kind
 
 
 @pytest.mark.parametrize("name", ["operator-bars", "operator-tree"])

@@ -20,6 +20,7 @@ GREY, DARK_GREY, LIGHT_GREY = "#8C8C8C", "#6B6B6B", "#B5B5B5"
 COLOURS: dict[str, str] = {
     "computing": BLUE,
     "compute": BLUE,
+    "host": SKY,
     "transmit": ORANGE,
     "communication": "#F0C466",
     "wait": VERMILION,
