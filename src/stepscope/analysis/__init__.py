@@ -53,6 +53,7 @@ from stepscope.analysis.flops.flops import flops as flops
 from stepscope.analysis.flops.model_flops import model_flops as model_flops
 from stepscope.analysis.flops.operator_flops import operator_flops as operator_flops
 from stepscope.analysis.flops.operator_flops import stated_operator_flops as stated_operator_flops
+from stepscope.analysis.flops.operator_intensity import operator_intensity as operator_intensity
 from stepscope.analysis.flops.operator_utilization import operator_utilization as operator_utilization
 from stepscope.analysis.hangs.hangs import hangs as hangs
 from stepscope.analysis.hangs.recorded_positions import recorded_positions as recorded_positions

@@ -29,8 +29,12 @@ NAMES = (
     "heat_map",
     "operator_tree",
     "operator_bars",
+    "roofline",
     "link_matrix",
     "bandwidth",
+    "memory",
+    "queues",
+    "pipeline",
 )
 """Modules here that declare a `FIGURE`, in the order in which surfaces show them."""
 

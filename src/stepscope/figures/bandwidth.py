@@ -117,6 +117,7 @@ def draw(data: Data, language: Language) -> Spec:
         "data": traces,
         "layout": {
             "height": 430,
+            "showlegend": True,
             "xaxis": {"title": {"text": f"{buffer} (B)"}, "type": "log", "exponentformat": "SI"},
             "yaxis": {"title": {"text": f"{bandwidth} ({unit.name})"}, "type": "log"},
         },

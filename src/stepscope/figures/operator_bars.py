@@ -59,6 +59,7 @@ def draw(data: Data, language: Language) -> Spec:
         "data": traces,
         "layout": {
             "barmode": "overlay",
+            "showlegend": True,
             "height": 120 + 26 * len(names),
             "xaxis": {"title": {"text": f"{word('time', language)} ({unit.name})"}, "range": [0, widest * 1.22]},
             "yaxis": {**named_ticks(names), "range": [len(names) - 0.4, -0.6], "showgrid": False},
