@@ -1,0 +1,276 @@
+"""Whether advice names what is wrong: Ascend jobs with one planted fault each, with several, and with none.
+
+    benchmarks/advise.py --gen SCRIPT [--seeds 8] [--formats text,db] [--only FAULT,...] [--together 4]
+        [--peer COMMAND] [--json FILE] [--show]
+
+SCRIPT makes directories of Ascend profiles with known faults (`--faults`, `ground_truth.json`). Each job is judged as a
+cluster and, where one rank shows the fault, as this rank alone. A fault is found if a finding of one of its rules names
+a rank that has it, or all ranks. A finding of such a rule in a job without its fault is a false one. With `--peer`, the
+command of Ascend's own advisor judges the same directories, once for each fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stepscope.advice import Finding
+
+HERE = Path(__file__).parent
+
+RULES: dict[str, tuple[str, ...]] = {
+    "slow_compute": ("slow-rank",),
+    "slow_dispatch": ("slow-rank",),
+    "slow_link": ("slow-link",),
+    "freq": ("low-clock",),
+    "aicpu": ("ai-cpu",),
+    "dynamic": ("dynamic-shape",),
+    "blockdim": ("block-dim",),
+    "nobound": ("operator-bound",),
+    "sync": ("launch-wait",),
+    "gc": ("garbage-collection",),
+    "cgc": ("host-stall",),
+    "compile": ("compile-time",),
+    "syncbn": ("sync-batch-norm",),
+    "affinity": ("fused-calls",),
+    "mem": ("memory-calls",),
+    "dataloader": ("data-loader",),
+    "smallpkt": ("small-packets",),
+    "contention": ("bandwidth-contention",),
+    "retrans": ("retransmission",),
+    "env": ("environment",),
+    "align": ("byte-alignment",),
+}
+"""Rules that name a fault by its cause."""
+
+CLUSTER_ONLY = ("slow_compute", "slow_dispatch", "slow_link")
+"""Faults of which a rank alone shows nothing, as it has nobody to be compared with."""
+
+NODES = {"retrans": 16}
+"""Ranks of jobs whose fault needs more than the usual 8: between nodes."""
+
+PEER = {
+    "slow rank": ("slow_compute", "slow_dispatch"),
+    "slow link": ("slow_link",),
+    "frequency": ("freq",),
+    "aicpu": ("aicpu",),
+    "dynamic shape": ("dynamic",),
+    "block dim": ("blockdim",),
+    "no bound": ("nobound",),
+    "Synchronize Stream": ("sync",),
+    "GC Analysis": ("gc",),
+    "ConjecturedGc": ("cgc",),
+    "Conjectured GC": ("cgc",),
+    "Operator Dispatch": ("compile",),
+    "SyncBatchNorm": ("syncbn",),
+    "Affinity API": ("affinity",),
+    "Memory Operator": ("mem",),
+    "Slow Dataloader": ("dataloader",),
+    "Packet": ("smallpkt",),
+    "Contention": ("contention",),
+    "Retransmission": ("retrans",),
+    "Environment Variable": ("env",),
+    "Byte Alignment": ("align",),
+}
+"""Words in the headings of the peer's problems, and the faults that they name."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A directory with faults, and where they are."""
+
+    faults: tuple[str, ...]
+    seed: int
+    form: str
+    path: Path
+    truth: dict[str, Any]
+
+    def ranks(self, fault: str) -> set[int] | None:
+        """The ranks that have a fault; None if all have."""
+        told = self.truth[fault]
+        rank = told.get("rank", told.get("ranks", "all")) if isinstance(told, dict) else "all"
+        return None if rank == "all" else {rank} if isinstance(rank, int) else {int(one) for one in rank}
+
+
+@dataclass
+class Score:
+    """What was found in one job."""
+
+    view: str
+    faults: tuple[str, ...]
+    form: str
+    seed: int
+    found: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+    false: list[str] = field(default_factory=list)
+    severe: list[str] = field(default_factory=list)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gen", type=Path, required=True, help="script that makes Ascend directories")
+    parser.add_argument("--seeds", type=int, default=8, help="jobs of each kind")
+    parser.add_argument("--formats", default="text,db", help="formats of the directories")
+    parser.add_argument("--only", default="", help="only these faults, and `none`")
+    parser.add_argument("--together", type=int, default=4, help="jobs with several faults, in each format")
+    parser.add_argument("--peer", help="command of the peer, e.g. venv/bin/msprof-analyze")
+    parser.add_argument("--json", type=Path, help="write the results here")
+    parser.add_argument("--show", action="store_true", help="print each job that is not judged right")
+    chosen = parser.parse_args()
+    sys.path.insert(0, str(HERE.parent / "src"))
+    only = [name for name in chosen.only.split(",") if name]
+    scores: list[Score] = []
+    peers: list[Score] = []
+    for faults, seed, form in _cases(chosen.seeds, chosen.formats.split(","), only, chosen.together):
+        with tempfile.TemporaryDirectory() as folder:
+            job = _made(chosen.gen, faults, seed, form, Path(folder))
+            scores += _judged(job, Path(folder) / "cache")
+            if chosen.peer and seed == 1 and form == "text":
+                peers.append(_of_peer(job, chosen.peer, Path(folder) / "peer"))
+        if chosen.show:
+            for score in scores[-2:]:
+                if score.missed or score.false:
+                    print(vars(score), flush=True)
+    print(table(scores, peers))
+    if chosen.json:
+        chosen.json.write_text(json.dumps([vars(each) for each in (*scores, *peers)], indent=1))
+    return 0
+
+
+def _cases(
+    seeds: int, forms: Sequence[str], only: Sequence[str], together: int
+) -> Iterator[tuple[tuple[str, ...], int, str]]:
+    """Faults, seed and format of each job."""
+    for form in forms:
+        for seed in range(1, seeds + 1):
+            for fault in [*RULES, ""]:
+                if not only or (fault or "none") in only:
+                    yield ((fault,) if fault else ()), seed, form
+        if not only:
+            for seed in range(1, together + 1):
+                yield tuple(sorted(random.Random(seed).sample(sorted(RULES), 4))), seed, form
+
+
+def _made(gen: Path, faults: Sequence[str], seed: int, form: str, folder: Path) -> Job:
+    out = folder / "job"
+    ranks = max((NODES.get(fault, 8) for fault in faults), default=8)
+    words = ["--out", out, "--ranks", ranks, "--steps", 4, "--ops-per-step", 200, "--format", form, "--seed", seed]
+    wanted = ["--faults", ",".join(faults) or "none", "--with-stack"]
+    subprocess.run([sys.executable, gen, *map(str, words), *wanted], check=True, capture_output=True)
+    return Job(tuple(faults), seed, form, out, json.loads((out / "ground_truth.json").read_text())["faults"])
+
+
+def _judged(job: Job, cache: Path) -> list[Score]:
+    """The whole job, and a rank with its faults alone if these can be seen there."""
+    found = [_score(job, "cluster", _advice(job.path, cache), None)]
+    visible = [fault for fault in job.faults if fault not in CLUSTER_ONLY]
+    if len(job.faults) <= 1 and len(visible) == len(job.faults):
+        rank = min((job.ranks(visible[0]) if visible else None) or {0})
+        (alone,) = (path for path in job.path.iterdir() if _rank_of(path) == rank)
+        found.append(_score(job, "one rank", _advice(alone, cache), rank))
+    return found
+
+
+def _rank_of(path: Path) -> int | None:
+    """The rank of a profile, by the name of its file of facts."""
+    facts = next(path.glob("profiler_info_*.json"), None) if path.is_dir() else None
+    return None if facts is None else int(facts.stem.rpartition("_")[2])
+
+
+def _advice(path: Path, cache: Path) -> list[Finding]:
+    import os  # noqa: PLC0415
+
+    os.environ["STEPSCOPE_CACHE"] = str(cache)
+    from stepscope import open_run  # noqa: PLC0415  from the tree of this file
+    from stepscope.advice import advise  # noqa: PLC0415
+
+    return advise(open_run(path))
+
+
+def _score(job: Job, view: str, findings: Iterable[Finding], rank: int | None) -> Score:
+    score = Score(view, job.faults, job.form, job.seed)
+    given = list(findings)
+    for fault in job.faults:
+        ranks = job.ranks(fault) if rank is None else None
+        named = any(
+            finding.rule in RULES[fault] and (ranks is None or not finding.ranks or ranks & {*finding.ranks})
+            for finding in given
+        )
+        (score.found if named else score.missed).append(fault)
+    right = {rule for fault in job.faults for rule in RULES[fault]}
+    about = {rule for rules in RULES.values() for rule in rules} - {"slow-rank"}
+    score.false = sorted({finding.rule for finding in given if finding.rule in about - right and _is_told(finding)})
+    score.severe = sorted({finding.rule for finding in given if finding.severity != "low"})
+    return score
+
+
+def _is_told(finding: Finding) -> bool:
+    """Whether a finding blames its cause and is no remark of low severity."""
+    return finding.severity != "low"
+
+
+def _of_peer(job: Job, command: str, out: Path) -> Score:
+    done = subprocess.run(
+        [command, "advisor", "all", "-d", str(job.path), "-o", str(out), "-l", "en"],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=out.parent,
+    )
+    headings = [line.split("|")[2] for line in done.stdout.splitlines() if line.count("|") >= 3]
+    named = {
+        fault
+        for heading in headings
+        for words, faults in PEER.items()
+        if words.lower() in heading.lower()
+        for fault in faults
+    }
+    score = Score("peer", job.faults, job.form, job.seed)
+    score.found = [fault for fault in job.faults if fault in named]
+    score.missed = [fault for fault in job.faults if fault not in named]
+    score.false = sorted(named - {*job.faults})
+    return score
+
+
+def table(scores: Sequence[Score], peers: Sequence[Score]) -> str:
+    """A line for each fault: how often it was found, and how often its rules were wrong; then healthy jobs."""
+    views = ["cluster", "one rank", *(["peer"] if peers else [])]
+    found: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for score in (*scores, *peers):
+        for fault in score.found:
+            found[score.view, fault]["found"] += 1
+        for fault in (*score.found, *score.missed):
+            found[score.view, fault]["there"] += 1
+        for fault, rules in RULES.items():
+            wrong = fault in score.false if score.view == "peer" else not {*rules}.isdisjoint(score.false)
+            found[score.view, fault]["false"] += wrong
+    lines = [f"{'fault':14}{'rules':24}" + "".join(f"{view + ': found':>18}{'false':>7}" for view in views)]
+    for fault, rules in RULES.items():
+        cells = [found[view, fault] for view in views]
+        if any(cell["there"] for cell in cells):
+            shown = (f"{cell['found']}/{cell['there']}" if cell["there"] else "-" for cell in cells)
+            told = "".join(f"{text:>18}{cell['false']:>7}" for text, cell in zip(shown, cells, strict=True))
+            lines.append(f"{fault:14}{', '.join(rules):24}{told}")
+    every = [score for score in scores if score.faults]
+    known = sum(len(score.found) for score in every)
+    there = known + sum(len(score.missed) for score in every)
+    wrong = sum(len(score.false) for score in scores)
+    lines.append(f"recall {known / max(there, 1):.3f}, precision {known / max(known + wrong, 1):.3f}")
+    healthy = [score for score in scores if not score.faults]
+    severe = Counter(rule for score in healthy for rule in score.severe)
+    lines.append(f"healthy jobs: {len(healthy)}, with high or medium findings of: {dict(severe) or 'none'}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
