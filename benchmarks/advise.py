@@ -98,7 +98,7 @@ class Job:
     def ranks(self, fault: str) -> set[int] | None:
         """The ranks that have a fault; None if all have."""
         told = self.truth[fault]
-        rank = told.get("rank", told.get("ranks", "all")) if isinstance(told, dict) else "all"
+        rank: Any = told.get("rank", told.get("ranks", "all")) if isinstance(told, dict) else "all"
         return None if rank == "all" else {rank} if isinstance(rank, int) else {int(one) for one in rank}
 
 
@@ -252,8 +252,8 @@ def table(scores: Sequence[Score], peers: Sequence[Score]) -> str:
         for fault in (*score.found, *score.missed):
             found[score.view, fault]["there"] += 1
         for fault, rules in RULES.items():
-            wrong = fault in score.false if score.view == "peer" else not {*rules}.isdisjoint(score.false)
-            found[score.view, fault]["false"] += wrong
+            is_wrong = fault in score.false if score.view == "peer" else not {*rules}.isdisjoint(score.false)
+            found[score.view, fault]["false"] += int(is_wrong)
     lines = [f"{'fault':14}{'rules':24}" + "".join(f"{view + ': found':>18}{'false':>7}" for view in views)]
     for fault, rules in RULES.items():
         cells = [found[view, fault] for view in views]

@@ -13,7 +13,7 @@ import pytest
 from stepscope.cli import main
 from stepscope.errors import StepscopeError
 from stepscope.export.flame.drawing import page, svg
-from stepscope.export.flame.frames import flame_of
+from stepscope.export.flame.frames import difference_of, flame_of
 from stepscope.export.flame.stacks import collapsed, speedscope
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "ddp_gloo_4rank_slow_loader")
@@ -95,3 +95,32 @@ def test_a_table_is_printed_otherwise(tmp_path: Path, capfd) -> None:
     assert "call_tree" in json.loads((tmp_path / "tree.json").read_text())["tables"]
     assert main(["flame", EXAMPLE, "--as", "svg", "--csv"]) == 2
     assert "leave out the other one" in capfd.readouterr().err
+
+
+def _differing() -> pl.DataFrame:
+    figures = {"base_host_ns": [100, 70, 0], "new_host_ns": [120, 70, 30]}
+    more = {f"{side}_{name}": [0] * 3 for side in ("base", "new") for name in ("host_self_ns", "device_ns")}
+    places = {"parent": [None, 0, 0], "depth": [0, 1, 1], "name": ["thread 1", "step", "save"], "kind": ["python"] * 3}
+    return pl.DataFrame({**places, **figures, **more})
+
+
+def test_a_differential_graph_colours_what_is_slower_and_faster() -> None:
+    new, base = (difference_of(_differing(), "run", "host", side) for side in ("new", "base"))
+    assert new is not None and base is not None
+
+    fills = [re.findall(r'rx="1.5" fill="(.*?)"', b"".join(svg(flame)).decode()) for flame in (new, base)]
+    slower, same = "#d64541", "#dedede"
+    assert fills == [[slower, same, slower], [slower, same]]
+    faster = difference_of(_differing().with_columns(new_host_ns=pl.lit(70)), "run", "host", "base")
+    assert faster is not None and '#3a7cc7"' in b"".join(svg(faster)).decode()
+    assert difference_of(_differing(), "run", "device", "new") is None
+
+
+def test_a_run_with_itself_differs_nowhere(tmp_path: Path, capfd) -> None:
+    target = tmp_path / "difference.svg"
+
+    assert main(["compare", EXAMPLE, EXAMPLE, "--flame", str(target)]) == 0
+
+    assert set(re.findall(r'rx="1.5" fill="(.*?)"', target.read_text())) == {"#dedede"}
+    assert main(["compare", EXAMPLE, EXAMPLE, "--flame", "x.txt"]) == 2
+    assert ".html or .svg" in capfd.readouterr().err

@@ -18,6 +18,7 @@ from stepscope.pages.flame import PAGE
 if TYPE_CHECKING:
     import polars as pl
 
+    from stepscope.compare import Pair
     from stepscope.export.flame.frames import Flame
 
 Kind = Literal["html", "svg", "speedscope", "collapsed"]
@@ -124,3 +125,24 @@ def _write(kind: Kind, target: Path | None, flames: list[Flame]) -> None:
         return
     write_whole(target, made)
     typer.echo(str(target), err=True)
+
+
+def draw_difference(pair: Pair, target: Path) -> None:
+    """Draw the differential flame graph of a pair.
+
+    Raises:
+        StepscopeError: If the ending of the file is not that of a page or picture, or no calls were recorded.
+    """
+    from stepscope.export.flame.drawing import LEAST_RATIO
+    from stepscope.export.flame.frames import TIMES, difference_of
+
+    kind = ENDINGS.get(target.suffix.lower())
+    if kind not in ("html", "svg"):
+        raise StepscopeError(f"--flame {target}: give a file that ends in .html or .svg")
+    tree = pair.analyse("call_tree_differences")
+    title = pair.name if pair.is_one_run else f"{pair.base.name} (base) and {pair.new.name} (new)"
+    drawn = [difference_of(tree, title, time, side, LEAST_RATIO) for time in TIMES for side in ("new", "base")]
+    flames = [flame for flame in drawn if flame is not None]
+    if not flames:
+        raise StepscopeError(f"--flame {target}: no times of calls were recorded")
+    _write(kind, target, flames)

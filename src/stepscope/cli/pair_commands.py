@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -35,6 +35,10 @@ def compare_command(page: Page) -> Callable[..., int | None]:
             raise StepscopeError(f"conflicting formats markdown and {words['form']}: choose one")
         request = request_of(page, words)
         answered = answer(_opened(words), page, request)
+        if words["flame"] is not None:
+            from stepscope.cli.flame import draw_difference
+
+            draw_difference(cast("Pair", answered.run), words["flame"])
         if words["markdown"]:
             from stepscope.report.markdown import page_as_markdown
 
@@ -65,6 +69,15 @@ def _pair_options(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print GitHub's Markdown, e.g. as a comment on a pull request.")
     ] = False,
+    flame: Annotated[
+        Path | None,
+        typer.Option(
+            "--flame",
+            help="Draw a differential flame graph into FILE: .html or .svg.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
     fail_if_slower: Annotated[
         float | None,
         typer.Option(

@@ -3,6 +3,7 @@
 Importing this package registers all of them in `COMPARISONS`.
 """
 
+from stepscope.compare.call_trees import call_tree_differences as call_tree_differences
 from stepscope.compare.gate import Verdict as Verdict
 from stepscope.compare.gate import judged as judged
 from stepscope.compare.kernels import kernel_change as kernel_change

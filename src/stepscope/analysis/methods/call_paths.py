@@ -48,38 +48,45 @@ class CallTree:
 
     def rows(self) -> pl.DataFrame:
         """One row per node except that of all, each followed by those in it, the longest on the host first: `node`,
-        `parent` (null at the top), `depth`, `name`, `kind`, `calls`, and own and whole times."""
-        whole = {"host": [*self.host_ns], "device": [*self.device_ns]}
-        for node in range(len(self.parents) - 1, 0, -1):  # a node comes after the one that it is in
-            for times in whole.values():
-                times[self.parents[node]] += times[node]
+        `parent` (null at the top), `depth`, `name`, `kind`, `calls`, and whole and own times."""
+        order = self.order()
+        return pl.concat([self.places(order), self.times(order)], how="horizontal")
+
+    def order(self) -> list[tuple[int, int]]:
+        """Nodes with their depth, each followed by those in it, the longest on the host first."""
+        host, device = self._whole()
         inside: dict[int, list[int]] = {}
-        for node in range(1, len(self.parents)):
+        for node in self._nodes[1:]:
             inside.setdefault(self.parents[node], []).append(node)
-        order = [*_depth_first(inside, [(whole["host"][n], whole["device"][n], self.frames[n]) for n in self._nodes])]
-        places = {node: place for place, (node, _) in enumerate(order)}
-        nodes = [node for node, _ in order]
+        return [*_depth_first(inside, [(host[node], device[node], self.frames[node]) for node in self._nodes])]
+
+    def places(self, order: Sequence[tuple[int, int]]) -> pl.DataFrame:
+        """What and where each node of an order is: `node`, `parent`, `depth`, `name`, `kind`."""
+        rows = {node: row for row, (node, _) in enumerate(order)}
+        schema = {"node": pl.Int64, "parent": pl.Int64, "depth": pl.Int32, "name": pl.String, "kind": pl.String}
+        found = [
+            (row, rows.get(self.parents[node]), depth, *self.frames[node]) for row, (node, depth) in enumerate(order)
+        ]
+        return pl.DataFrame(found, schema=schema, orient="row")
+
+    def times(self, order: Sequence[tuple[int, int]]) -> pl.DataFrame:
+        """Figures of each node of an order: `calls`, and whole and own times."""
+        columns = {
+            "calls": self.calls,
+            **dict(zip(("host_ns", "device_ns"), self._whole(), strict=True)),
+            **{"host_self_ns": self.host_ns, "device_self_ns": self.device_ns},
+        }
         return pl.DataFrame(
-            {
-                "node": list(range(len(nodes))),
-                "parent": [places.get(self.parents[node]) for node in nodes],
-                "depth": [depth for _, depth in order],
-                "name": [self.frames[node][0] for node in nodes],
-                "kind": [self.frames[node][1] for node in nodes],
-                "calls": [self.calls[node] for node in nodes],
-                "host_ns": [whole["host"][node] for node in nodes],
-                "host_self_ns": [self.host_ns[node] for node in nodes],
-                "device_ns": [whole["device"][node] for node in nodes],
-                "device_self_ns": [self.device_ns[node] for node in nodes],
-            },
-            schema={
-                **dict.fromkeys(("node", "parent"), pl.Int64),
-                "depth": pl.Int32,
-                **dict.fromkeys(("name", "kind"), pl.String),
-                "calls": pl.Int64,
-                **dict.fromkeys(("host_ns", "host_self_ns", "device_ns", "device_self_ns"), pl.Int64),
-            },
+            {name: pl.Series([values[node] for node, _ in order], dtype=pl.Int64) for name, values in columns.items()}
         )
+
+    def _whole(self) -> tuple[list[int], list[int]]:
+        """Times of each node with all nodes in it, on the host and on devices."""
+        host, device = [*self.host_ns], [*self.device_ns]
+        for node in range(len(self.parents) - 1, 0, -1):  # a node comes after the one that it is in
+            host[self.parents[node]] += host[node]
+            device[self.parents[node]] += device[node]
+        return host, device
 
     @property
     def _nodes(self) -> range:

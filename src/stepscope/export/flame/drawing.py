@@ -35,6 +35,12 @@ COLOURS = {
 }
 """Colours by kind of call."""
 
+SLOWER, FASTER, SAME = (214, 69, 65), (58, 124, 199), 222
+"""Red, green and blue of calls of a differential graph whose difference is at least `STRONGEST`; of no difference."""
+
+STRONGEST = 0.1
+"""Difference, as a share of the whole, from which on colours are strongest."""
+
 
 def svg(flame: Flame) -> Iterator[bytes]:
     """The picture, calls in others below them."""
@@ -51,11 +57,10 @@ def svg(flame: Flame) -> Iterator[bytes]:
         y = HEAD + ROW * call.depth
         letters = int((width - 6) / LETTER)
         name = call.name if len(call.name) <= letters else f"{call.name[: letters - 1]}..." if letters > 5 else ""
-        share = cell("share_ratio", call.share)
-        told = f"{call.name}: {duration(call.whole_ns)}, {share}; {call.calls} calls ({call.kind})"
+        told = f"{call.name} ({call.kind}): {_told(call)}"
         yield (
             f'<g><title>{_text(told)}</title><rect x="{x:.2f}" y="{y}" width="{max(width, 0.2):.2f}" '
-            f'height="{ROW - 1}" rx="1.5" fill="{COLOURS.get(call.kind, "#ccc")}"/>'
+            f'height="{ROW - 1}" rx="1.5" fill="{_colour(flame, call)}"/>'
             f'<text x="{x + 3:.2f}" y="{y + 12.5}">{_text(name)}</text></g>\n'
         ).encode("utf-8", "xmlcharrefreplace")
     yield b"</svg>\n"
@@ -69,11 +74,12 @@ def page(flames: Sequence[Flame]) -> bytes:
             "about": _about(flame),
             "time": flame.time,
             "total": flame.total_ns,
-            "rows": flame.rows.select("depth", "name", "kind", "calls", "whole_ns", "own_ns").rows(),
+            "compared": flame.compared,
+            "rows": flame.rows.select("depth", "name", "kind", "calls", "whole_ns", "own_ns", *_other(flame)).rows(),
         }
         for flame in flames
     ]
-    data = msgspec.json.encode({"graphs": graphs, "colours": COLOURS}).decode()
+    data = msgspec.json.encode({"graphs": graphs, "colours": COLOURS, "strongest": STRONGEST}).decode()
     template = (files(__package__) / "page.html").read_text(encoding="utf-8")
     before, _, after = template.partition("/*DATA*/")
     title = escape(flames[0].title)
@@ -88,6 +94,7 @@ class _Call(msgspec.Struct):
     kind: str
     calls: int
     whole_ns: int
+    other_ns: int | None
     start: float
     share: float
 
@@ -95,18 +102,44 @@ class _Call(msgspec.Struct):
 def _placed(flame: Flame) -> Iterator[_Call]:
     """Each call, beside the ones before it in the same call."""
     next_ns = [0]
-    rows = flame.rows.select("depth", "name", "kind", "calls", "whole_ns")
-    for depth, name, kind, calls, whole_ns in rows.iter_rows():
+    rows = flame.rows.select("depth", "name", "kind", "calls", "whole_ns", *_other(flame))
+    for depth, name, kind, calls, whole_ns, *other in rows.iter_rows():
         del next_ns[depth + 1 :]
         start = next_ns[depth]
         next_ns[depth] += whole_ns
         next_ns.append(start)
-        yield _Call(depth, name, kind, calls, whole_ns, start / flame.total_ns, whole_ns / flame.total_ns)
+        share = whole_ns / flame.total_ns
+        yield _Call(depth, name, kind, calls, whole_ns, other[0] if other else None, start / flame.total_ns, share)
+
+
+def _other(flame: Flame) -> list[str]:
+    return ["other_ns"] if flame.compared else []
+
+
+def _told(call: _Call) -> str:
+    """The figures of a call."""
+    share = cell("share_ratio", call.share)
+    if call.other_ns is None:
+        return f"{duration(call.whole_ns)}, {share}; {call.calls} calls"
+    return f"{duration(call.whole_ns)}, {share}; the other side {duration(call.other_ns)}"
+
+
+def _colour(flame: Flame, call: _Call) -> str:
+    """By kind; in a differential graph red if the new side takes longer, blue if it takes less, the stronger the
+    more, grey if both take the same."""
+    if call.other_ns is None:
+        return COLOURS.get(call.kind, "#ccc")
+    slower = (call.whole_ns - call.other_ns) * (1 if flame.compared == "new" else -1)
+    strength = min(1.0, abs(slower) / (STRONGEST * flame.total_ns)) ** 0.5
+    mixed = (round(SAME + (full - SAME) * strength) for full in (SLOWER if slower > 0 else FASTER))
+    return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
 def _about(flame: Flame) -> str:
     whose = "time on the host" if flame.time == "host" else "time of device work, by what launched it"
-    parts = [f"{duration(flame.total_ns)} of {whose}"]
+    parts = [f"{duration(flame.total_ns)} of {whose}{' in a step' if flame.compared else ''}"]
+    if flame.compared:
+        parts.append("red: slower on the new side, blue: faster, grey: the same")
     if flame.left_out:
         parts.append(f"{flame.left_out} calls of less than {LEAST_RATIO:.2%} are left out")
     if flame.rows.select((pl.col("depth") == 0).sum()).item() > 1 and flame.time == "host":

@@ -26,6 +26,8 @@ class Flame:
         rows: Rows of `call_tree` that have such a time, with `whole_ns` and `own_ns`.
         total_ns: Time of the whole graph.
         left_out: Calls that are left out as they are too short to be seen.
+        compared: Of a differential graph, whether rows have the time of the other side (`other_ns`), and which of both
+            is drawn.
     """
 
     title: str
@@ -33,6 +35,7 @@ class Flame:
     rows: pl.DataFrame
     total_ns: int
     left_out: int = 0
+    compared: Literal["", "base", "new"] = ""
 
 
 def flame_of(tree: pl.DataFrame, title: str, time: Time, least_ratio: float = 0.0) -> Flame:
@@ -50,11 +53,50 @@ def flame_of(tree: pl.DataFrame, title: str, time: Time, least_ratio: float = 0.
     if time not in TIMES:
         raise StepscopeError(f"--time {time}: choose one of {', '.join(TIMES)}")
     timed = tree.filter(pl.col(f"{time}_ns") > 0)
-    total = int(timed.filter(pl.col("parent").is_null())[f"{time}_ns"].sum())
+    total = _total(timed, f"{time}_ns")
     if not total:
         other = next(one for one in TIMES if one != time)
         raise StepscopeError(f"there is no {time} time in this recording. Try --time {other}")
     kept = timed.filter(pl.col(f"{time}_ns") >= least_ratio * total)
-    name = pl.col("name").str.replace_all(r"[\x00-\x1f\x7f-\x9f\u{2028}\u{2029}]", " ").str.slice(0, LONGEST_NAME)
-    rows = kept.with_columns(name=name, whole_ns=f"{time}_ns", own_ns=f"{time}_self_ns")
+    rows = _named(kept).with_columns(whole_ns=f"{time}_ns", own_ns=f"{time}_self_ns")
     return Flame(title, time, rows, total, timed.height - kept.height)
+
+
+def difference_of(
+    tree: pl.DataFrame, title: str, time: Time, drawn: Literal["base", "new"], least_ratio: float = 0.0
+) -> Flame | None:
+    """The differential flame graph of two trees of calls: drawn is one, coloured by its difference from the other.
+
+    Args:
+        tree: `call_tree_differences`.
+        title: What it is of.
+        time: Whose time it shows.
+        drawn: Which of both sides.
+        least_ratio: As of `flame_of`.
+
+    Returns:
+        The graph; None if the side has no such time.
+    """
+    other = "base" if drawn == "new" else "new"
+    timed = tree.filter(pl.col(f"{drawn}_{time}_ns") > 0)
+    total = _total(timed, f"{drawn}_{time}_ns")
+    if not total:
+        return None
+    kept = timed.filter(pl.col(f"{drawn}_{time}_ns") >= least_ratio * total)
+    rows = _named(kept).with_columns(
+        calls=pl.lit(None, pl.Int64),
+        whole_ns=f"{drawn}_{time}_ns",
+        own_ns=f"{drawn}_{time}_self_ns",
+        other_ns=f"{other}_{time}_ns",
+    )
+    return Flame(title, time, rows, total, timed.height - kept.height, drawn)
+
+
+def _total(rows: pl.DataFrame, column: str) -> int:
+    return int(rows.filter(pl.col("parent").is_null())[column].sum())
+
+
+def _named(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with names that break no line."""
+    name = pl.col("name").str.replace_all(r"[\x00-\x1f\x7f-\x9f\u{2028}\u{2029}]", " ").str.slice(0, LONGEST_NAME)
+    return rows.with_columns(name=name)
