@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
+import polars as pl
 import pytest
 
-from builders import make_run
+from builders import MS, make_run
 from stepscope.advice import RULES, Finding
+from stepscope.figures import FIGURES
 from stepscope.pages import PAGES
 from stepscope.pages.job import PAGE
-from stepscope.report.contents import Contents, Part, part_of
+from stepscope.report.answers import answers
+from stepscope.report.chains import related
+from stepscope.report.contents import Contents, Part, contents, part_of
 from stepscope.report.outline import MODULES
 from tests.report.reports import hostile_run, report_of, slow_run
 
@@ -77,3 +84,47 @@ def test_the_split_of_the_average_step_adds_up() -> None:
 
     assert shares[0].key == "computing_ns"
     assert sum(share.ratio for share in shares) == pytest.approx(1)
+
+
+def test_the_slowest_rank_is_compared_with_a_typical_one() -> None:
+    compared = part(report_of(slow_run()), "compared")
+
+    assert compared.items[0].question == "time_differences"
+    assert any("slower" in note for note in compared.notes)
+
+
+def test_a_run_is_compared_with_another() -> None:
+    run, bench = make_run(ranks=2, compute_ns=70 * MS), make_run(ranks=2)
+
+    compared = part(contents(run, answers(run), bench=bench), "compared")
+
+    (row,) = compared.items[0].rows.filter(pl.col("part") == "computing").to_dicts()
+    assert row["difference_ns"] == 10 * MS
+
+
+def test_one_rank_alone_cannot_be_compared() -> None:
+    compared = part(report_of(make_run(ranks=1)), "compared")
+
+    assert [item.question for item in compared.items] == ["rank_means"]
+    assert any("Time of a step by part" in sentence for sentence in compared.missing)
+
+
+def test_each_figure_has_a_part() -> None:
+    placed = [name for module in MODULES for each in module.parts for name in each.figures]
+
+    assert {figure.name for figure in FIGURES} <= {*placed}
+    assert len({*placed}) == len(placed)
+
+
+def test_problems_name_those_that_they_explain() -> None:
+    root = SimpleNamespace(
+        rule="a", message="x", ranks=[1], effects=(SimpleNamespace(rule="b", message="y", ranks=()),)
+    )
+    effect = SimpleNamespace(
+        rule="b", message="y", ranks=[], explained_by=(SimpleNamespace(rule="a", message="x", ranks=(1,)),)
+    )
+    problems = [replace(report_of(slow_run()).problems[0], number=n, finding=f) for n, f in ((1, root), (2, effect))]
+
+    found = related(problems)
+
+    assert [(each.effects, each.roots) for each in found] == [([2], []), ([], [1])]

@@ -40,6 +40,15 @@ Json = Annotated[
 ReportLanguage = Annotated[
     Language, shared.worded(LANGUAGES, "--lang", "--language", help="Language: en or zh (Chinese).")
 ]
+Bench = Annotated[
+    Path | None,
+    typer.Option(
+        "--bench",
+        help="Compare with this run. Default: the slowest rank with a typical one.",
+        metavar="PATH",
+        readable=False,
+    ),
+]
 Open = Annotated[bool, typer.Option("--open", help="Open the report in a browser.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that stepscope did not write.")]
 
@@ -52,6 +61,7 @@ def report(
     markdown: Markdown = None,
     json: Json = None,
     lang: ReportLanguage = "en",
+    bench: Bench = None,
     open_it: Open = False,
     force: Force = False,
     run: shared.OneRun = None,
@@ -81,12 +91,15 @@ def report(
         raise StepscopeError("only one of --markdown and --json can be printed (-); give the others names of files")
     for target in (output, xlsx, markdown, json):
         if target is not None and target != STANDARD_OUTPUT:
-            check_target(target, paths, force=force)
+            check_target(target, [*paths, *([bench] if bench else [])], force=force)
     _load(html=output is not None, workbook=xlsx is not None)
     chosen: dict[str, Any] = {"run": run, "ranks": ranks, "steps": steps, "limits": limits, "layout": layout}
     found_run = opened(paths, **chosen, use_store=not no_store, engine=engine, quiet=quiet)
     found = answers(found_run, strict=bool(os.environ.get("STEPSCOPE_DEBUG")))
-    collected = contents(found_run, found, lang)
+    against = (
+        None if bench is None else opened([bench], limits=limits, use_store=not no_store, engine=engine, quiet=quiet)
+    )
+    collected = contents(found_run, found, lang, bench=against, figures=output is not None)
     written = [
         (target, write)
         for target, write in _writers(found_run, found, collected, output, xlsx, markdown, json)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stepscope.advice import RULES
 from stepscope.advice.messages import Words
+from stepscope.compare import Pair
+from stepscope.errors import StepscopeError, Unavailable
+from stepscope.figures import FIGURES, Drawn
+from stepscope.pages.answering import answer, opening_of
+from stepscope.pages.compare import PAGE as COMPARE
 from stepscope.pages.reasons import missing_data
 from stepscope.pages.words import said
 from stepscope.present import Language
+from stepscope.report.chains import related
 from stepscope.report.facts import Fact, Facts, about_run
 from stepscope.report.findings import plain_finding
-from stepscope.report.items import Asked, Item, Items
+from stepscope.report.items import Absent, Asked, Item, Items
 from stepscope.report.outline import MODULES, ModuleOutline, PartOutline
 from stepscope.report.report_words import DIMENSIONS, PRIORITIES
 from stepscope.report.sentences import spoken
@@ -71,6 +78,8 @@ class Part:
     Args:
         items: Its tables that have rows.
         missing: Why it lacks others, as sentences.
+        figures: Its figures, if they were asked for.
+        notes: Sentences that come before the tables.
     """
 
     key: str
@@ -80,6 +89,8 @@ class Part:
     items: Sequence[Item]
     missing: Sequence[str]
     record: str = ""
+    figures: Sequence[Drawn] = ()
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -112,20 +123,25 @@ class Contents:
         return {severity: found.count(severity) for severity in ("high", "medium", "low")}
 
 
-def contents(run: Run, answers: Answers, language: Language = "en") -> Contents:
-    """Collect all that a report shows."""
+def contents(
+    run: Run, answers: Answers, language: Language = "en", *, bench: Run | None = None, figures: bool = False
+) -> Contents:
+    """Collect all that a report shows.
+
+    Args:
+        bench: Another run, to compare with; by default, the slowest rank is compared with a typical one.
+        figures: Draw the figures as well.
+    """
     items = Items(run, answers, language)
-    for name in (name for module in MODULES for part in module.parts for name in part.tables):
-        items.asked(name)  # sheets are in this order, evidence of findings behind them
-    problems = [_problem(number, each, items, language) for number, each in enumerate(answers.findings, 1)]
-    modules = [_module(outline, items, problems, language) for outline in MODULES]
+    modules = [_module(outline, items, bench, figures=figures) for outline in MODULES]
+    problems = related([_problem(number, each, items, language) for number, each in enumerate(answers.findings, 1)])
     return Contents(
         language,
         run.name,
         about_run(run, answers, language),
         [spoken(line, language) for line in sentences(answers)],
         problems,
-        modules,
+        [told for module in modules if (told := _with_problems(module, problems)).parts],
         items.all,
         unread_of(run),
         missing_data(run),
@@ -148,26 +164,71 @@ def _problem(number: int, finding: Finding, items: Items, language: Language) ->
     )
 
 
-def _module(outline: ModuleOutline, items: Items, problems: Sequence[Problem], language: Language) -> Module:
-    parts = [_part(part, items, problems, language) for part in outline.parts]
-    told = [part for part in parts if part.problems or part.items or part.missing]
-    return Module(outline.key, outline.heading.of(language), told)
+def _module(outline: ModuleOutline, items: Items, bench: Run | None, *, figures: bool) -> Module:
+    parts = [_part(part, items, bench, figures=figures) for part in outline.parts]
+    return Module(outline.key, outline.heading.of(items.language), parts)
 
 
-def _part(outline: PartOutline, items: Items, problems: Sequence[Problem], language: Language) -> Part:
-    asked = [items.asked(name) for name in outline.tables]
-    known = [one for one in asked if one is not None]
-    found = [one for one in known if isinstance(one, Item) and one.tables]
-    missing = list(_missing(known, language))
+def _with_problems(module: Module, problems: Sequence[Problem]) -> Module:
+    """The module with the problems of its parts, without parts that have nothing to say."""
+    parts = [
+        replace(part, problems=[problem for problem in problems if part_of(problem.finding) == part.key])
+        for part in module.parts
+    ]
+    return replace(module, parts=[part for part in parts if part.problems or part.items or part.missing])
+
+
+def _part(outline: PartOutline, items: Items, bench: Run | None, *, figures: bool) -> Part:
+    language = items.language
+    compared = _compared(items, bench) if outline.compares else Compared()
+    asked = [one for name in outline.tables if (one := items.asked(name)) is not None]
+    asked = [*compared.items, *asked]
+    found = [one for one in asked if isinstance(one, Item) and one.tables]
     return Part(
         outline.key,
         outline.heading.of(language),
         outline.about.of(language),
-        [problem for problem in problems if part_of(problem.finding) == outline.key],
+        [],
         found,
-        missing,
+        list(_missing(asked, language)),
         outline.record.of(language) if outline.record and not found else "",
+        list(_drawn(outline, items.run, language)) if figures else [],
+        compared.notes,
     )
+
+
+def _drawn(outline: PartOutline, run: Run, language: Language) -> Iterator[Drawn]:
+    """The figures of a part that the run has answers for; why others are missing is said by its tables."""
+    for figure in FIGURES:
+        if figure.name not in outline.figures:
+            continue
+        try:
+            yield figure.drawn(run, language=language)
+        except Unavailable:
+            continue
+        except Exception as error:
+            if os.environ.get("STEPSCOPE_DEBUG"):
+                raise
+            run.warnings.append(f"the figure {figure.name} failed, so it is missing: {type(error).__name__}: {error}")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a comparison says: sentences and tables."""
+
+    notes: Sequence[str] = ()
+    items: Sequence[Asked] = ()
+
+
+def _compared(items: Items, bench: Run | None) -> Compared:
+    """The run against another one, or the slowest rank against a typical one; nothing if there are no two sides."""
+    try:
+        answered = answer(Pair(bench or items.run, items.run), COMPARE)
+    except StepscopeError as reason:
+        if bench is not None:
+            raise
+        return Compared(items=[Absent(items.heading(COMPARE.sections[0]), str(reason).rstrip("."))])
+    return Compared(opening_of(answered), items.of(answered))
 
 
 def _missing(asked: Sequence[Asked], language: Language) -> Iterator[str]:

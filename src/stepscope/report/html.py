@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Iterator, Mapping
 from html import escape
@@ -13,6 +12,7 @@ from stepscope import present
 from stepscope._version import __version__
 from stepscope.advice.messages import fill
 from stepscope.errors import StepscopeError
+from stepscope.figures import bundle, fragment
 from stepscope.report.report_words import CONFIDENCE, WORDS
 from stepscope.report.targets import MARK
 
@@ -35,7 +35,7 @@ LONGEST_TEXT = 4_000
 """Characters of any other text: names in a recording may have any length."""
 
 BLOCKED = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""What a browser may load: nothing but pictures inside the file. Scripts are allowed by their hashes."""
+"""What a browser may load: nothing but pictures inside the file. Scripts are allowed by a nonce."""
 
 
 def to_html(found: Contents) -> bytes:
@@ -55,29 +55,39 @@ def to_html(found: Contents) -> bytes:
         confidence={name: text.of(language) for name, text in CONFIDENCE.items()},
         body=_body,
         head=_head,
+        figure=lambda drawn: Markup(fragment(drawn)),
         counted=lambda table: _counted(table, found),
         percent=lambda ratio: f"{ratio:.1%}",
         duration=present.duration,
     )
-    text = environment.get_template("report.html.j2").render(
+    drawn = any(part.figures for module in found.modules for part in module.parts)
+    figures = bundle() if drawn else ""
+    template = environment.get_template("report.html.j2")
+    text = template.render(
         report=found,
         mark=MARK,
         made=fill(WORDS["made"], {"version": __version__}, language),
         style=Markup(_file("report.css")),
         script=Markup(script),
-        policy=f"{BLOCKED}; script-src {_hash(script)}",
+        figures=Markup(figures.replace("<script>", '<script nonce="NONCE">')),
+        policy=f"{BLOCKED}; script-src 'nonce-NONCE'",
     )
-    return text.encode("utf-8", "backslashreplace")
+    return _with_nonce(text).encode("utf-8", "backslashreplace")
+
+
+def _with_nonce(text: str) -> str:
+    """The page with the word by which its own scripts may run.
+
+    It is made of the page itself, so no name inside the page can contain it, and it is the same for the same page.
+    """
+    nonce = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]
+    for place in ("script-src &#39;nonce-{}&#39;", '<script nonce="{}">'):
+        text = text.replace(place.format("NONCE"), place.format(nonce))
+    return text
 
 
 def _file(name: str) -> str:
     return (resources.files("stepscope.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _hash(script: str) -> str:
-    """How a content security policy names a script."""
-    digest = hashlib.sha256(script.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def _finalized(value: Any) -> Any:

@@ -12,7 +12,7 @@ from stepscope.advice import worded
 from stepscope.analysis.registry import ANALYSES
 from stepscope.errors import Unavailable
 from stepscope.pages import PAGES
-from stepscope.pages.answering import Answered, Request, per_of
+from stepscope.pages.answering import Answered, Request, Subject, per_of
 from stepscope.pages.base import Page, Section
 from stepscope.pages.job import PAGE
 from stepscope.pages.listing import Listing
@@ -80,7 +80,7 @@ class Items:
     """
 
     def __init__(self, run: Run, answers: Answers, language: Language) -> None:
-        self._run, self._answers, self.language = run, answers, language
+        self.run, self._answers, self.language = run, answers, language
         self._per = per_of(run)
         self._found: dict[str, Asked | None] = {}
 
@@ -104,6 +104,17 @@ class Items:
         page, section = _section(f"/{question}")
         found = ANALYSES[question].of_ranks(whole.rows, finding.ranks) if finding.ranks else whole.rows
         return self._item(page, section, found, rows) if found.height else None
+
+    def of(self, answered: Answered) -> list[Asked]:
+        """What a page answers about a pair of runs."""
+        page, found = answered.page, list[Asked]()
+        for section, rows in answered.found:
+            if isinstance(rows, str):
+                found.append(Absent(self.heading(section), rows))
+            elif section.heading and rows.height:
+                found.append(self._item(page, section, rows, SHOWN_ROWS, answered.run))
+        self._found |= {f"{page.name}/{one.key}": one for one in found if isinstance(one, Item)}
+        return found
 
     def worded(self, finding: Finding) -> Words:
         """The texts of a finding."""
@@ -129,22 +140,26 @@ class Items:
         try:
             rows = self._answers.tables.get(section.question) if page is PAGE else None
             if rows is None:
-                rows = self._run.analyse(section.question)
+                rows = self.run.analyse(section.question)
         except Unavailable as reason:
-            return Absent(self._heading(section), explain(self._run, section.question, reason))
+            return Absent(self.heading(section), explain(self.run, section.question, reason))
         return self._item(page, section, rows, SHOWN_ROWS)
 
-    def _item(self, page: Page, section: Section, rows: pl.DataFrame, most: int) -> Item:
+    def _item(
+        self, page: Page, section: Section, rows: pl.DataFrame, most: int, subject: Subject | None = None
+    ) -> Item:
         request = Request(listing=Listing(top=most))
-        job = replace(page, scope="job")
-        shown = list(shown_sections(Answered(job, request, self._run, [(section, rows)]), language=self.language))
+        of_all = page if page.scope == "pair" else replace(page, scope="job")
+        answered = Answered(of_all, request, subject or self.run, [(section, rows)])
+        shown = list(shown_sections(answered, language=self.language))
         tables = [table for one in shown for table in one.tables if table.rows.height]
         notes = list(dict.fromkeys(sentence for one in shown for sentence in one.sentences))
         columns = columns_of(section.question, rows, self._per, language=self.language)
         key = section.question.replace("_", "-")
-        return Item(key, self._heading(section), section.question, tables, notes, rows, columns)
+        return Item(key, self.heading(section), section.question, tables, notes, rows, columns)
 
-    def _heading(self, section: Section) -> str:
+    def heading(self, section: Section) -> str:
+        """The heading of a section's answer."""
         text = section.heading or section.question.replace("_", " ").capitalize()
         return filled(said(text, self.language), self._per, self.language)
 

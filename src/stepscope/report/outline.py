@@ -21,6 +21,8 @@ class PartOutline:
         rules: Rules whose findings it shows, besides those of its dimension.
         dimension: Findings of rules of this dimension belong here.
         record: How to record what its tables need, if none of them has an answer.
+        figures: Its figures.
+        compares: It has what the page `compare` shows: the run against another, or its slow rank against a typical one.
     """
 
     key: str
@@ -30,6 +32,8 @@ class PartOutline:
     rules: Sequence[str] = ()
     dimension: Dimension | None = None
     record: Text | None = None
+    figures: Sequence[str] = ()
+    compares: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ OVERALL = ModuleOutline(
                 "Record steps and operators: call the profiler's step() after each training step.",
                 "请记录训练步和算子：每个训练步之后调用 profiler 的 step()。",
             ),
+            figures=("job-time", "time-by-rank"),
         ),
         PartOutline(
             "slow-ranks",
@@ -73,6 +78,7 @@ OVERALL = ModuleOutline(
             ("analyze/slow_ranks", "ranks/rank_steps", "slowdowns/slowdown_causes"),
             ("slow-rank", "fast-rank", "slowed-steps", "late-start", "uneven-work", "long-step"),
             record=Text("Record all ranks of the job.", "请记录任务的所有 rank。"),
+            figures=("heat-map", "step-times"),
         ),
         PartOutline(
             "slow-links",
@@ -87,6 +93,7 @@ OVERALL = ModuleOutline(
                 "Link figures come from Ascend profiles (profiler level 1 and above) of several ranks.",
                 "链路数据来自多个 rank 的昇腾 profile（profiler level 1 及以上）。",
             ),
+            figures=("link-matrix", "bandwidth"),
         ),
         PartOutline(
             "environment",
@@ -114,6 +121,7 @@ COMPARISON = ModuleOutline(
             ),
             ("ranks/rank_means", "slowdowns/slowdowns"),
             record=Text("A comparison needs at least two ranks.", "比对至少需要两个 rank。"),
+            compares=True,
         ),
     ),
 )
@@ -139,6 +147,7 @@ PROBLEMS = ModuleOutline(
                 "Record the device as well, e.g. activities=[CPU, CUDA] of PyTorch's profiler.",
                 "请同时记录设备，例如 PyTorch profiler 的 activities=[CPU, CUDA]。",
             ),
+            figures=("operator-tree", "operator-bars", "roofline"),
         ),
         PartOutline(
             "schedule",
@@ -168,6 +177,7 @@ PROBLEMS = ModuleOutline(
             ),
             dimension="communication",
             record=Text("Record a job of several ranks.", "请记录多个 rank 的任务。"),
+            figures=("pipeline",),
         ),
         PartOutline(
             "memory",
@@ -182,6 +192,7 @@ PROBLEMS = ModuleOutline(
                 "Record memory: profile_memory=True of the profiler.",
                 "请记录内存：profiler 的 profile_memory=True。",
             ),
+            figures=("memory",),
         ),
         PartOutline(
             "dataloader",
@@ -196,6 +207,7 @@ PROBLEMS = ModuleOutline(
                 "PyTorch: the profiler marks the loader. MindSpore: record with data_process=True.",
                 "PyTorch：profiler 会标记 DataLoader。MindSpore：请使用 data_process=True 记录。",
             ),
+            figures=("queues",),
         ),
     ),
 )

@@ -32,7 +32,7 @@
     });
     body.append(...rows.map(([, row]) => row));
   };
-  for (const table of document.querySelectorAll("table")) {
+  for (const table of document.querySelectorAll("figure.table table, table.overview, table.texts")) {
     const heads = [...table.tHead.rows[0].cells];
     const docs = table.closest("figure")?.querySelectorAll(".columns dd") ?? [];
     heads.forEach((head, place) => {
