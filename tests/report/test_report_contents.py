@@ -14,9 +14,9 @@ from stepscope.figures import FIGURES
 from stepscope.pages import PAGES
 from stepscope.pages.job import PAGE
 from stepscope.report.answers import answers
-from stepscope.report.chains import related
 from stepscope.report.contents import Contents, Part, contents, part_of
 from stepscope.report.outline import MODULES
+from stepscope.report.problems import related
 from tests.report.reports import hostile_run, report_of, slow_run
 
 

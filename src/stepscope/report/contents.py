@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stepscope.advice import RULES
-from stepscope.advice.messages import Words
 from stepscope.compare import Pair
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.figures import FIGURES, Drawn
@@ -17,12 +16,10 @@ from stepscope.pages.compare import PAGE as COMPARE
 from stepscope.pages.reasons import missing_data
 from stepscope.pages.words import said
 from stepscope.present import Language
-from stepscope.report.chains import related
-from stepscope.report.facts import Fact, Facts, about_run
-from stepscope.report.findings import plain_finding
+from stepscope.report.facts import Facts, about_run
 from stepscope.report.items import Absent, Asked, Item, Items
 from stepscope.report.outline import MODULES, ModuleOutline, PartOutline
-from stepscope.report.report_words import DIMENSIONS, PRIORITIES
+from stepscope.report.problems import Problem, problem_of, related
 from stepscope.report.sentences import spoken
 from stepscope.report.unread import Unread, unread_of
 from stepscope.report.verdict import sentences
@@ -31,44 +28,6 @@ if TYPE_CHECKING:
     from stepscope.advice import Finding
     from stepscope.report.answers import Answers
     from stepscope.run import Run
-
-EVIDENCE_ROWS = 12
-"""Rows of evidence that a finding shows; the rest is in the workbook."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A finding with all its words.
-
-    Args:
-        number: Its place among all findings, from 1.
-        category: Its dimension, in words.
-        priority: Its severity, in words.
-        words: Its texts.
-        computed: How its rule decides; empty if the rule does not state it.
-        places: Where it is: ranks, steps and the like, in words.
-        evidence: Its tables.
-        effects: Numbers of the findings that follow from it.
-        roots: Numbers of the findings from which it follows.
-        saving_known: Whether a saving is known.
-    """
-
-    number: int
-    finding: Finding
-    category: str
-    priority: str
-    words: Words
-    computed: str = ""
-    places: Sequence[Fact] = ()
-    evidence: Sequence[Item] = ()
-    effects: Sequence[int] = ()
-    roots: Sequence[int] = ()
-    saving_known: bool = True
-
-    @property
-    def key(self) -> str:
-        """Its name in links."""
-        return f"problem-{self.number}"
 
 
 @dataclass(frozen=True)
@@ -134,7 +93,7 @@ def contents(
     """
     items = Items(run, answers, language)
     modules = [_module(outline, items, bench, figures=figures) for outline in MODULES]
-    problems = related([_problem(number, each, items, language) for number, each in enumerate(answers.findings, 1)])
+    problems = related([problem_of(number, each, items) for number, each in enumerate(answers.findings, 1)])
     return Contents(
         language,
         run.name,
@@ -145,22 +104,6 @@ def contents(
         items.all,
         unread_of(run),
         missing_data(run),
-    )
-
-
-def _problem(number: int, finding: Finding, items: Items, language: Language) -> Problem:
-    from_rule = RULES[finding.rule]
-    plain = plain_finding(finding, language)
-    return Problem(
-        number,
-        finding,
-        DIMENSIONS[from_rule.dimension].of(language),
-        PRIORITIES[finding.severity].of(language),
-        items.worded(finding),
-        from_rule.computed.of(language) if from_rule.computed else "",
-        list(items.places(finding)),
-        [item for name in from_rule.shows if (item := items.evidence(name, finding, EVIDENCE_ROWS))],
-        saving_known=plain["saving_ns"] is not None,
     )
 
 

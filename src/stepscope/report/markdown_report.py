@@ -14,7 +14,8 @@ from stepscope.report.targets import MARK
 
 if TYPE_CHECKING:
     from stepscope.pages.shown_table import ShownTable
-    from stepscope.report.contents import Contents, Problem
+    from stepscope.report.contents import Contents
+    from stepscope.report.problems import Problem
 
 DETAILED = 10
 """Problems with cause and action; of the others there is one line."""

@@ -21,8 +21,9 @@ except ImportError as error:
     raise StepscopeError(f"a workbook needs XlsxWriter ({error}). Run `pip install 'stepscope[report]'`") from error
 
 if TYPE_CHECKING:
-    from stepscope.report.contents import Contents, Problem
+    from stepscope.report.contents import Contents
     from stepscope.report.items import Item
+    from stepscope.report.problems import Problem
 
 MOST_ROWS = 1_048_576
 """Rows of a sheet, with its header."""

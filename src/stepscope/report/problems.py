@@ -1,0 +1,94 @@
+"""Findings with their words, places and evidence, and which follow from which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from stepscope.advice import RULES
+from stepscope.advice.messages import Words
+from stepscope.report.facts import Fact
+from stepscope.report.findings import plain_finding
+from stepscope.report.items import Item, Items
+from stepscope.report.report_words import DIMENSIONS, PRIORITIES
+
+if TYPE_CHECKING:
+    from stepscope.advice import Finding
+
+EVIDENCE_ROWS = 12
+"""Rows of evidence that a finding shows; the rest is in the workbook."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A finding with all its words.
+
+    Args:
+        number: Its place among all findings, from 1.
+        category: Its dimension, in words.
+        priority: Its severity, in words.
+        words: Its texts.
+        computed: How its rule decides; empty if the rule does not state it.
+        places: Where it is: ranks, steps and the like, in words.
+        evidence: Its tables.
+        effects: Numbers of the findings that follow from it.
+        roots: Numbers of the findings from which it follows.
+        saving_known: Whether a saving is known.
+    """
+
+    number: int
+    finding: Finding
+    category: str
+    priority: str
+    words: Words
+    computed: str = ""
+    places: Sequence[Fact] = ()
+    evidence: Sequence[Item] = ()
+    effects: Sequence[int] = ()
+    roots: Sequence[int] = ()
+    saving_known: bool = True
+
+    @property
+    def key(self) -> str:
+        """Its name in links."""
+        return f"problem-{self.number}"
+
+
+def problem_of(number: int, finding: Finding, items: Items) -> Problem:
+    """A finding with its words in the language of the items, and its evidence."""
+    language = items.language
+    from_rule = RULES[finding.rule]
+    plain = plain_finding(finding, language)
+    return Problem(
+        number,
+        finding,
+        DIMENSIONS[from_rule.dimension].of(language),
+        PRIORITIES[finding.severity].of(language),
+        items.worded(finding),
+        from_rule.computed.of(language) if from_rule.computed else "",
+        list(items.places(finding)),
+        [item for name in from_rule.shows if (item := items.evidence(name, finding, EVIDENCE_ROWS))],
+        saving_known=plain["saving_ns"] is not None,
+    )
+
+
+def related(problems: Sequence[Problem]) -> list[Problem]:
+    """The problems with the numbers of those that they explain and that they follow from."""
+    numbers = {_key(problem.finding): problem.number for problem in problems}
+
+    def of(others: Sequence[Any]) -> list[int]:
+        return [numbers[key] for other in others if (key := (other.rule, other.message, tuple(other.ranks))) in numbers]
+
+    return [
+        replace(
+            problem,
+            effects=of(getattr(problem.finding, "effects", ())),
+            roots=of(getattr(problem.finding, "explained_by", ())),
+        )
+        for problem in problems
+    ]
+
+
+def _key(finding: Finding) -> tuple[str, str, tuple[int, ...]]:
+    return finding.rule, finding.message, tuple(finding.ranks)
