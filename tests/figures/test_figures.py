@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +17,12 @@ from stepscope.analysis.job.step_parts import PARTS
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.figures import FIGURES, bundle, drawn_all, figure_named, fragment, to_json
 from stepscope.figures.axes import label, labels, short, unit_of
+from stepscope.figures.base import Figure
+from stepscope.figures.operator_groups import COLUMNS as OPERATORS
 from stepscope.figures.style import COLOURS, template
-from stepscope.figures.words import word
+from stepscope.figures.words import title_of, word
 from stepscope.run import Run
+from stepscope.tables.base import Column
 from tests.analysis.jobs import MS, job
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -195,3 +199,16 @@ class Answering:
 
     def silent_ranks(self, question: str) -> dict[int, Unavailable]:
         return {}
+
+
+TITLE = re.compile("[一-鿿]|rank|FLOP")
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=[figure.name for figure in FIGURES])
+def test_each_column_has_a_chinese_title(figure: Figure) -> None:
+    module = importlib.import_module(figure.draw.__module__)
+    declared = [value for value in (*vars(module).values(), OPERATORS) if isinstance(value, tuple) and value]
+    columns = [one for value in declared for one in value if isinstance(one, Column)]
+
+    assert columns
+    assert [one.title for one in columns if not TITLE.search(title_of(one, "zh"))] == []

@@ -100,6 +100,7 @@ from stepscope.analysis.job.expert_load import expert_work as expert_work
 from stepscope.analysis.job.extra_work import extra_work as extra_work
 from stepscope.analysis.job.fast_ranks import fast_ranks as fast_ranks
 from stepscope.analysis.job.frequencies import frequencies as frequencies
+from stepscope.analysis.job.improvements import improvements as improvements
 from stepscope.analysis.job.kernel_classes import kernel_classes as kernel_classes
 from stepscope.analysis.job.kernel_patterns import kernel_patterns as kernel_patterns
 from stepscope.analysis.job.late_ranks import late_ranks as late_ranks

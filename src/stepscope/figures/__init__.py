@@ -25,6 +25,7 @@ __all__ = ["FIGURES", "Drawn", "Figure", "bundle", "drawn_all", "figure_named", 
 NAMES = (
     "job_time",
     "time_by_rank",
+    "savings",
     "step_times",
     "heat_map",
     "operator_tree",

@@ -96,7 +96,7 @@ def draw(data: Data, language: Language) -> Spec:
                 "name": outlier,
                 "x": marked["step"].to_list(),
                 "y": unit.of(marked["max_ns"]),
-                "customdata": [word(kind or "unknown", language) for kind in marked["kind"]],
+                "customdata": [word(kind or "unknown", language, "kind") for kind in marked["kind"]],
                 "marker": {"color": VERMILION, "size": 11, "symbol": "diamond"},
                 "hovertemplate": f"{step} %{{x}}: %{{y:.4~g}}{unit.after}<br>%{{customdata}}<extra></extra>",
             }

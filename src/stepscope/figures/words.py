@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stepscope.advice.finding import Per
 from stepscope.advice.messages import Text
-from stepscope.pages.shown_table import filled
-from stepscope.present import Language, title
+from stepscope.pages.shown_table import english_title, titled
+from stepscope.present import Language
 from stepscope.tables.base import Column
 
 WORDS: dict[str, Text] = {
@@ -33,11 +33,22 @@ WORDS: dict[str, Text] = {
     "waiting": Text("waiting", "等待"),
     "none": Text("none", "无"),
     "kind:communication": Text("communication", "通信"),
+    "kind:dispatch": Text("late dispatch", "下发过晚"),
+    "kind:synchronisation": Text("waiting for devices", "等待设备"),
+    "kind:dependency": Text("dependencies", "依赖"),
+    "kind:not_recorded": Text("not recorded", "未记录"),
+    "kind:other": Text("other", "其他"),
     "compute": Text("computing", "计算"),
     "host": Text("host operators", "主机算子"),
     "forward": Text("forward", "前向"),
     "backward": Text("backward", "反向"),
     "stages": Text("waiting for other stages", "等待其他阶段"),
+    "recorded": Text("recorded step", "记录的一步"),
+    "left": Text("what is left", "剩余"),
+    "what:time": Text("kind of time", "一类时间"),
+    "what:rank": Text("slow rank", "慢 rank"),
+    "link": Text("link", "链路"),
+    "group": Text("group", "通信组"),
     "outside": Text("outside of its window", "窗口之外"),
     "unknown": Text("unknown", "未知"),
     "time": Text("time", "时间"),
@@ -89,6 +100,8 @@ TITLES: dict[str, str] = {
     "rate": "算力",
     "roof": "上限",
     "of roof": "占上限",
+    "cause": "原因",
+    "saving": "节省",
     "queue": "队列",
     "batch": "批次",
     "in the queue": "队列中",
@@ -114,8 +127,6 @@ TITLES: dict[str, str] = {
 }
 """English title of a column and the Chinese one."""
 
-_STEP_ZH = {"{step}": "步", "{steps}": "步", "{Steps}": "步", "{step_time}": "步耗时", "{a_step}": "一步"}
-
 
 def word(name: str, language: Language, of: str = "") -> str:
     """What a mark or value (of a column) is called; an unknown one stays as it is."""
@@ -125,11 +136,7 @@ def word(name: str, language: Language, of: str = "") -> str:
 
 def title_of(column: Column, language: Language, per: Per = "step") -> str:
     """The title of a column."""
-    english = column.title or title(column.name)
-    if language == "en":
-        return filled(english, per)
-    if english in TITLES:
+    english = english_title(column)
+    if language == "zh" and english in TITLES:
         return TITLES[english]
-    for braces, chinese in _STEP_ZH.items():
-        english = english.replace(braces, chinese)
-    return TITLES.get(english, english)
+    return titled(column, per, language)
