@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -58,6 +59,20 @@ def test_a_run_without_answers_gets_reasons_and_no_empty_figure() -> None:
 
     assert list(found) == list(FIGURES)
     assert all(isinstance(one, str) and one for one in found.values())
+
+
+def test_a_figure_that_fails_is_reported_and_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(run: Run) -> None:
+        raise ValueError("broken")
+
+    broken = replace(FIGURES[0], data=fail)  # type: ignore[arg-type]
+    monkeypatch.setattr("stepscope.figures.FIGURES", (broken, FIGURES[1]))
+    monkeypatch.delenv("STEPSCOPE_DEBUG")
+
+    found = [one for _, one in drawn_all(job(2, 3))]
+
+    assert found[0] == "this figure could not be drawn: ValueError: broken"
+    assert not isinstance(found[1], str)
 
 
 def test_every_figure_is_valid_alike_at_each_call_and_complete_in_both_languages() -> None:

@@ -8,6 +8,7 @@ figure_named("time-by-rank").table(run)  # the rows behind it
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -52,9 +53,16 @@ def figure_named(name: str) -> Figure:
 
 
 def drawn_all(run: Run, *, language: Language = "en") -> Iterator[tuple[Figure, Drawn | str]]:
-    """Every figure of a run, or the reason why there is none."""
+    """Every figure of a run, or the reason why there is none.
+
+    A figure that fails is reported as well and costs none of the others, unless errors are to be seen (`--debug`).
+    """
     for figure in FIGURES:
         try:
             yield figure, figure.drawn(run, language=language)
         except Unavailable as reason:
             yield figure, str(reason)
+        except Exception as error:
+            if os.environ.get("STEPSCOPE_DEBUG"):
+                raise
+            yield figure, f"this figure could not be drawn: {type(error).__name__}: {error}"

@@ -24,7 +24,7 @@ NAMED = 7
 """Names with a colour of their own."""
 
 ABOVE = 1.05
-"""Rate over the roof from which on a note says that peak or shapes do not fit."""
+"""Rate over the peak from which on a note tells of it."""
 
 _COLUMNS = (
     column("name", "name", "Type of the operator, else its name."),
@@ -84,9 +84,10 @@ def data(run: Run, *, rank: int | None = None) -> Data:
     if over:
         notes.append(
             Text(
-                f"{over} operators are above the peak of the device: its stated peak or the recorded shapes cannot be "
-                "right.",
-                f"{over} 个算子超过设备峰值：所记录的峰值或形状有误。",
+                f"{over} operators are above the drawn peak: they ran on faster units (e.g. TF32 instead of float32), "
+                "or the peak or the recorded shapes are not right.",
+                f"{over} 个算子超过所画的峰值：可能使用了更快的单元（例如以 TF32 代替 float32），"
+                "或峰值、形状的记录有误。",
             )
         )
     return Data([Rows(shown, _COLUMNS)], notes)

@@ -57,6 +57,9 @@ def draw(data: Data, language: Language) -> Spec:
     rows = data.main
     unit = unit_of("max_ns", rows["max_ns"])
     steps = rows["step"].to_list()
+    ticks: Spec = {"tickformat": "d", **({"dtick": 1} if rows.height <= 20 else {})}
+    if rows.height <= MOST and steps[-1] - steps[0] > 2 * rows.height:  # only some steps were recorded
+        ticks, steps = {"type": "category"}, [str(one) for one in steps]
     step, median, band, outlier, longest = (
         ("step", "median rank", "shortest to longest rank", "outlier", "longest on rank")
         if language == "en"
@@ -94,7 +97,7 @@ def draw(data: Data, language: Language) -> Spec:
                 "type": "scatter",
                 "mode": "markers",
                 "name": outlier,
-                "x": marked["step"].to_list(),
+                "x": [steps[place] for place in rows["is_outlier"].arg_true()],
                 "y": unit.of(marked["max_ns"]),
                 "customdata": [word(kind or "unknown", language, "kind") for kind in marked["kind"]],
                 "marker": {"color": VERMILION, "size": 11, "symbol": "diamond"},
@@ -106,7 +109,7 @@ def draw(data: Data, language: Language) -> Spec:
         "layout": {
             "height": 380,
             "hovermode": "closest",
-            "xaxis": {"title": {"text": step}, "tickformat": "d", **({"dtick": 1} if rows.height <= 20 else {})},
+            "xaxis": {"title": {"text": step}, **ticks},
             "yaxis": {"title": {"text": f"{word('time', language)} ({unit.name})"}, "rangemode": "tozero"},
         },
     }
