@@ -47,7 +47,8 @@ def draw(data: Data, language: Language) -> Spec:
                 "labels": tree.labels,
                 "values": short(tree.values),
                 "customdata": [[*short([share], 4), count] for share, count in tree.facts],
-                "branchvalues": "total",
+                # rounded totals may be less than what is in them, and nothing would be drawn
+                "branchvalues": "remainder",
                 "marker": {"colors": [COLOURS[kind] for kind in tree.kinds]},
                 "texttemplate": "%{label}<br>%{customdata[0]:.1%}",
                 "hovertemplate": f"%{{label}}<br>%{{value:.4~g}}{unit.after} (%{{customdata[0]:.1%}})"
@@ -87,7 +88,6 @@ class _Tree:
         self._add(parent, text, kind, total / self.factor, share, count)
         while parent:
             place = self.ids.index(parent)
-            self.values[place] += total / self.factor
             before = self.facts[place]
             self.facts[place] = (before[0] + share, before[1] + count)
             parent = self.parents[place]
