@@ -86,8 +86,8 @@ def _table(table: ShownTable, language: Language, most: int, *, with_heading: bo
     shown = table.rows.head(most)
     if language == "en":
         shown = readable(shown)
-    heads = "".join(f"<th>{html.escape(printable(column.title or column.name))}</th>" for column in table.columns)
     numeric = {name for name, dtype in shown.schema.items() if dtype.is_numeric()}
+    heads = "".join(_head(column.title or column.name, column.name in numeric) for column in table.columns)
     body = "".join(
         "<tr>"
         + "".join(_cell(name, value, name in numeric) for name, value in zip(shown.columns, row, strict=True))
@@ -98,6 +98,11 @@ def _table(table: ShownTable, language: Language, most: int, *, with_heading: bo
     left = table.rows.height - shown.height
     more = f"<p>{_WORDS[language]['more'].format(count=left)}</p>" if left else ""
     return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _head(title: str, numeric: bool) -> str:
+    text = html.escape(printable(title))
+    return f'<th class="ss-n">{text}</th>' if numeric else f"<th>{text}</th>"
 
 
 def _cell(column: str, value: Any, numeric: bool) -> str:
