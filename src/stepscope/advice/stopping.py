@@ -40,7 +40,8 @@ class Stopped:
         calls: Its calls in the mean step.
         step_ns: The median step.
         cost_ns: The greatest idle time of a rank in each step, summed.
-        steps: Number of steps.
+        steps: Number of steps, without a rank's first unless it is the only one.
+        every: Number of all steps.
         when: In which steps it occurs (for the formatter `when`); None if in most.
     """
 
@@ -51,6 +52,7 @@ class Stopped:
     step_ns: float
     cost_ns: int
     steps: int
+    every: int
     when: dict[str, Any] | None
 
     @property
@@ -100,6 +102,7 @@ def stopped(calls: pl.DataFrame, breakdown: pl.DataFrame, least: pl.Expr) -> Sto
         step_ns=median(breakdown, pl.col("window_ns")),
         cost_ns=int(greatest["idle_ns"].sum()),
         steps=greatest.height,
+        every=breakdown["step"].n_unique(),
         when={"period": None, "steps": in_steps, "of": greatest.height} if few else None,
     )
 

@@ -43,6 +43,7 @@ from stepscope.analysis.device.copies import copies as copies
 from stepscope.analysis.device.copies import copy_rates as copy_rates
 from stepscope.analysis.device.dynamic_operators import dynamic_operators as dynamic_operators
 from stepscope.analysis.device.kernel_sequences import kernel_sequences as kernel_sequences
+from stepscope.analysis.device.launch_waits import launch_waits as launch_waits
 from stepscope.analysis.device.launches import kernel_launches as kernel_launches
 from stepscope.analysis.device.launches import launch_outliers as launch_outliers
 from stepscope.analysis.device.launches import launch_summary as launch_summary
@@ -210,6 +211,7 @@ from stepscope.analysis.step.compile_time import compile_time as compile_time
 from stepscope.analysis.step.gap_ends import gap_ends as gap_ends
 from stepscope.analysis.step.gaps import gaps as gaps
 from stepscope.analysis.step.garbage_collections import garbage_collections as garbage_collections
+from stepscope.analysis.step.host_stalls import host_stalls as host_stalls
 from stepscope.analysis.step.idle import idle as idle
 from stepscope.analysis.step.idle import idle_marked as idle_marked
 from stepscope.analysis.step.idle import idle_pieces as idle_pieces

@@ -67,6 +67,9 @@ _CONFIDENCE: dict[str, Confidence] = {
 _SHARED = ("lost", "paused", "stalled")
 """Times whose share of the recording is in `lost_time`."""
 
+FEW = 0.5
+"""Share of the later steps up to which stops of the host count as single ones, chosen by us."""
+
 NAMED = 3
 """Number of functions that are named."""
 
@@ -76,7 +79,7 @@ _MODULES = {"sleep": "time.sleep"}
 """Built-in functions are recorded without their module; these names are unambiguous."""
 
 
-KNOWN_CALLS = ("memory-calls",)
+KNOWN_CALLS = ("memory-calls", "host-stall", "launch-wait")
 """Rules that name the calls of the host which cost idle time."""
 
 
@@ -103,6 +106,7 @@ def idle_time(
     recurring_gaps: pl.DataFrame | None = None,
     ranks: pl.LazyFrame | None = None,
     host_syncs: pl.DataFrame | None = None,
+    host_stalls: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report a cause of idle time that costs the median rank much, in every step or in some.
@@ -136,6 +140,7 @@ def idle_time(
         lost_ns = _claimed(row, cause, limits)
         saved_ns = 0 if cause == NOT_RECORDED else lost_ns
         every = breakdown.filter(pl.col("rank") == row["rank"]).height if breakdown.width else 0
+        row["once_ns"] = _once(host_stalls, row["rank"], cause, every)
         saving = _of_all_steps(row, saved_ns, every)
         much = _how_much(row, lost_ns, every, limits)
         yield Finding(
@@ -211,9 +216,17 @@ def _of_all_steps(row: dict[str, Any], total_ns: int, every: int) -> float:
     Stalls that do not recur regularly happened in the counted steps only, not as often in the first and last, which are
     not counted.
     """
-    stalled = min(row["stalled_ns"], total_ns) if row["period"] is None else 0
+    stalled = min(max(row["stalled_ns"], row["once_ns"]), total_ns) if row["period"] is None else 0
     steps: int = row["steps"]
     return (total_ns - stalled) / steps + stalled / max(every, steps)
+
+
+def _once(stalls: pl.DataFrame | None, rank: int, cause: str, every: int) -> int:
+    """Time of stops of the host with this cause that occur in few steps of a rank."""
+    if stalls is None:
+        return 0
+    own = stalls.filter((pl.col("rank") == rank) & (pl.col("cause") == cause))
+    return int(own["duration_ns"].sum()) if own["step"].n_unique() <= FEW * (every - 1) else 0
 
 
 def _range(row: dict[str, Any], saving: int) -> dict[str, Any]:
