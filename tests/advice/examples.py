@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import polars as pl
@@ -150,6 +150,19 @@ def stopped(name: str, analysis: str) -> dict[str, Any]:
     one = breakdown().to_dicts()[0]
     steps = pl.DataFrame([{**one, "step": step} for step in range(9)])
     return {analysis: stopping_calls(name), "breakdown": steps}
+
+
+def host_stalls(steps: Iterable[int]) -> pl.DataFrame:
+    """A stop of the host in each of some steps."""
+    row = {"rank": 0, "start_ns": 9, "duration_ns": 900, "cause": "dispatch", "gap_ns": 950}
+    return pl.DataFrame([{**row, "step": step, "function": "train.py(3): run", "collections": False} for step in steps])
+
+
+def launch_waits() -> pl.DataFrame:
+    """A rank that waits after each launch."""
+    row = {"rank": 0, "launches": 90, "followed": 80, "followed_ratio": 0.9, "long_kernels": 90, "blocking": 0}
+    row |= {"wait_ns": 500, "idle_ns": 400, "name": "aclrtSynchronizeStream", "first_start_ns": 9, "longest_ns": 9}
+    return pl.DataFrame([{**row, "step": step, "place": "train.py(3): step"} for step in range(9)])
 
 
 def fast_ranks() -> pl.DataFrame:
@@ -397,6 +410,18 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 "lost_time": lost(["garbage_collection"]).with_columns(stalled_ns=stalled),
             }
             for stalled in (0, 2000)
+        ],
+        "sync-batch-norm": [stopped("SyncBatchNorm", "sync_batch_norms")],
+        "host-stall": [
+            {**stopped("", "unused"), "host_stalls": host_stalls(steps)} for steps in ((3,), (1, 2, 3, 4, 5, 6, 7, 8))
+        ],
+        "launch-wait": [
+            {
+                **stopped("", "unused"),
+                "launch_waits": launch_waits(),
+                "ranks": ranks.with_columns(environment=pl.lit(text)),
+            }
+            for text in ("{}", '{"CUDA_LAUNCH_BLOCKING": "1"}')
         ],
         "memory-calls": [
             {**stopped("malloc", "memory_calls"), "memory_peak": peak}

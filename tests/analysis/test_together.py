@@ -63,6 +63,30 @@ def with_types(rank: int) -> dict[str, pl.DataFrame]:
     return {**tables, "kernels": kernels, "slices": called, "counters": clock}
 
 
+def stopping(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank whose host waits after each launch, synchronises batch normalisation, and does nothing for long; the last
+    one launches nothing."""
+    bounds = {name: [0, 100 * MS] for name in ("start_ns", "window_start_ns")}
+    ends = {name: [100 * MS, 200 * MS] for name in ("end_ns", "window_end_ns")}
+    steps = TABLES["steps"].frame(step=[1, 2], **bounds, **ends, window=["host"] * 2)
+    starts = [20 * MS, 40 * MS, (120 + rank) * MS, 190 * MS]
+    launch = {f"launch_{end}_ns": [start - MS * back for start in starts] for end, back in (("start", 2), ("end", 1))}
+    kernels = TABLES["kernels"].frame(
+        kernel=[0, 1, 2, 3], start_ns=starts, duration_ns=[9 * MS] * 4, name=["mm"] * 4, kind=["compute"] * 4,
+        step=[1, 1, 2, 2], **({} if rank == 2 else launch),
+    )  # fmt: skip
+    slices = TABLES["slices"].frame(
+        slice=[0, 1, 2, 3, 4],
+        category=["runtime"] * 3 + ["operator"] * 2,
+        name=["aclrtSynchronizeStream"] * 3 + ["SyncBatchNorm", "SyncBatchNormBackward"],
+        thread=["1"] * 5,
+        start_ns=[19 * MS, 39 * MS, (119 + rank) * MS, 5 * MS, 105 * MS],
+        duration_ns=[10 * MS] * 3 + [MS] * 2,
+        step=[1, 1, 2, 1, 2],
+    )
+    return {"steps": steps, "kernels": kernels, "slices": slices}
+
+
 def without_calls(rank: int) -> dict[str, pl.DataFrame]:
     """A rank whose collectives are of a group of its own, so that its steps are its segments."""
     tables = on_device(rank, 1.0)
@@ -259,6 +283,7 @@ RUNS = {
     "device": Run.from_frames({rank: on_device(rank, 1 + rank) for rank in range(4)}),
     "types": Run.from_frames({rank: with_types(rank) for rank in range(3)}),
     "partly recorded": Run.from_frames({rank: partly_recorded(rank) for rank in range(3)}),
+    "stopping": Run.from_frames({rank: stopping(rank) for rank in range(3)}),
     "launching": Run.from_frames({rank: launching(rank) for rank in range(3)}),
     "cpu": Run.from_frames({rank: on_cpu(rank) for rank in range(4)}),
     "gpus": Run.from_frames({rank: on_gpu(rank) for rank in range(3)}),

@@ -55,6 +55,7 @@ from stepscope.analysis.device.queues import queue_lengths as queue_lengths
 from stepscope.analysis.device.queues import queues as queues
 from stepscope.analysis.device.roofline import roofline as roofline
 from stepscope.analysis.device.stream_idle import stream_idle as stream_idle
+from stepscope.analysis.device.sync_batch_norms import sync_batch_norms as sync_batch_norms
 from stepscope.analysis.device.tensor_cores import tensor_cores as tensor_cores
 from stepscope.analysis.flops.flop_tree import flop_tree as flop_tree
 from stepscope.analysis.flops.flops import flops as flops

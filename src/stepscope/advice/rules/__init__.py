@@ -27,8 +27,8 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     idle_time,
     iteration_interval,
     late_start,
-    long_step,
     launch_wait,
+    long_step,
     low_clock,
     memory_calls,
     memory_capacity,
@@ -46,6 +46,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     slowed_steps,
     small_packets,
     step_interval,
+    sync_batch_norm,
     tensor_cores,
     uneven_work,
 )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.advice.finding import MINDSPORE, PYTORCH, Finding, per_of, saved
-from stepscope.advice.messages import Message, Text, framed
+from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, per_of, platform_of, saved
+from stepscope.advice.messages import Choices, Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.stopping import stopped
 from stepscope.limits import limit
@@ -27,14 +27,14 @@ class Limits:
 _SUMMARY = Text(
     "{ranks:Ranks} {ranks:one stops|stop} for {total_ns:ms}[, {when:when}][, on rank {worst_rank}], with the host "
     "doing nothing that was recorded and the device idle ({ratio:percent} of the recorded time).",
-    "{ranks:ranks} 停顿 {total_ns:ms}[，出现在{when:when}][（rank {worst_rank}）]：其间主机没有任何被记录的活动，设备空闲"
-    "（占记录时间的 {ratio:percent}）。",
+    "{ranks:ranks} 停顿 {total_ns:ms}[，出现在{when:when}][（rank {worst_rank}）]：其间主机没有任何被记录的活动，"
+    "设备空闲（占记录时间的 {ratio:percent}）。",
 )
 _BASIS = Text(
     "at most these stops, on the rank that loses most in each {per:noun}, spread over all {per:nouns}",
     "不超过这些停顿（取每{per:noun}损失最多的 rank），平均到每{per:noun}",
 )
-_LOOK = {
+_LOOK: Choices = {
     (PYTORCH, None): Text(
         "record Python functions for a few {per:nouns} (with_stack=True)",
         "对若干{per:noun}记录 Python 函数（with_stack=True）",
@@ -78,8 +78,8 @@ MESSAGES = {
             "It does so in nearly every {per:noun} ({count:count stop|stops}, the longest of {longest_ns:ms}[, in "
             "`{function}`]), so code of the script that the recorder does not see (logging, a lock, work on data) is "
             "more likely than Python's garbage collection, which is rarer.",
-            "几乎每{per:noun}都有（共 {count} 次，最长 {longest_ns:ms}[，位于 `{function}`]），因此更可能是记录器看不到的"
-            "脚本代码（日志、锁、数据处理），而不是较少发生的 Python 垃圾回收。",
+            "几乎每{per:noun}都有（共 {count} 次，最长 {longest_ns:ms}[，位于 `{function}`]），"
+            "因此更可能是记录器看不到的脚本代码（日志、锁、数据处理），而不是较少发生的 Python 垃圾回收。",
         ),
         framed(
             Text("To see what runs, ", "要查看其间运行的是什么，"),
@@ -112,7 +112,12 @@ WAITS = re.compile(r"(?i)sleep|acquire|\bwait|\bread\b|recv|select|poll|\bitem\b
     shows=("host_stalls",),
     explains=("slow-rank:dispatch", "long-step:dispatch", "idle-time:dispatch"),
 )
-def host_stall(host_stalls: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits = Limits()) -> Iterator[Finding]:
+def host_stall(
+    host_stalls: pl.DataFrame,
+    breakdown: pl.DataFrame,
+    ranks: pl.LazyFrame | None = None,
+    limits: Limits = Limits(),
+) -> Iterator[Finding]:
     """Report long stops of devices whose hosts do nothing that was recorded, as if they collected garbage."""
     waits = pl.col("function").fill_null("").str.contains(WAITS.pattern)
     stalls = host_stalls.filter(~pl.col("collections") & ~waits)
@@ -120,15 +125,15 @@ def host_stall(host_stalls: pl.DataFrame, breakdown: pl.DataFrame, limits: Limit
         calls=pl.lit(1, pl.Int64), total_ns="duration_ns", idle_ns="duration_ns", longest_ns="duration_ns"
     )
     found = stopped(calls, breakdown, pl.col("idle_ns") >= limits.idle_ratio * pl.col("step_ns"))
-    if found is None:
+    if found is None or platform_of(ranks).device == CPU:
         return
     first = breakdown.group_by("rank").agg(first=pl.col("step").min(), steps=pl.len())
     later = (pl.col("step") > pl.col("first")) | (pl.col("steps") == 1)
     rows = calls.filter(pl.col("rank").is_in(list(found.ranks))).join(first, on="rank").filter(later)
     worst = rows.sort("duration_ns", "rank", "start_ns", descending=[True, False, False]).row(0, named=True)
     own = rows.filter(pl.col("rank") == found.ranks[0])
-    recorded = breakdown.filter(pl.col("rank") == found.ranks[0])["window_ns"].sum()
-    ratio = own["duration_ns"].sum() / max(recorded, 1)
+    recorded = int(breakdown.filter(pl.col("rank") == found.ranks[0])["window_ns"].sum())
+    ratio = int(own["duration_ns"].sum()) / max(recorded, 1)
     per, mean_ns = per_of(breakdown), found.cost_ns / found.every
     often = own["step"].n_unique() >= limits.every_ratio * found.steps and found.steps >= limits.every_steps
     causes = (

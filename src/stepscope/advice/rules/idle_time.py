@@ -79,7 +79,7 @@ _MODULES = {"sleep": "time.sleep"}
 """Built-in functions are recorded without their module; these names are unambiguous."""
 
 
-KNOWN_CALLS = ("memory-calls", "host-stall", "launch-wait")
+KNOWN_CALLS = ("memory-calls", "host-stall", "launch-wait", "sync-batch-norm")
 """Rules that name the calls of the host which cost idle time."""
 
 

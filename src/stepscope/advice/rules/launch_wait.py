@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -160,11 +160,11 @@ def launch_wait(
     ).on(found.ranks)
 
 
-def _variable(ranks: pl.LazyFrame | None, numbers: list[int]) -> str | None:
+def _variable(ranks: pl.LazyFrame | None, numbers: Sequence[int]) -> str | None:
     """The environment variable, set on any of some ranks, that makes launches wait."""
     if ranks is None or "environment" not in ranks.collect_schema():
         return None
-    texts = ranks.filter(pl.col("rank").is_in(numbers)).select("environment").collect()["environment"]
+    texts = ranks.filter(pl.col("rank").is_in(list(numbers))).select("environment").collect()["environment"]
     for text in texts.drop_nulls():
         known = json.loads(text)
         for name in VARIABLES:

@@ -6,9 +6,9 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.batches import batches
-from stepscope.analysis.methods.code_places import code_places
 from stepscope.analysis.methods.intervals import END
 from stepscope.analysis.methods.names import named
+from stepscope.analysis.methods.operators_around import call_places
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.tables import SLICES
@@ -86,10 +86,11 @@ def launch_waits(
         name=pl.col("name").mode().sort().first(),
         first_start_ns=pl.col("start_ns").get(longest),
         longest_ns=pl.col("length_ns").max(),
+        slice=pl.col("slice").get(longest),
         thread=pl.col("thread").get(longest),
     )
     ranked = sums.sort(-pl.col("longest_ns"), "rank", "step", nulls_last=True)
-    places = code_places(ranked.rename({"first_start_ns": "at_ns"}), slices, operators, stacks)
+    placed = call_places(ranked.rename({"first_start_ns": "at_ns"}), slices, operators, stacks)
     lost = pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32, "idle_ns": pl.Int64})
     if idle is not None:
         of_host = pl.col("idle_ns").filter(pl.col("cause").is_in(_OF)).sum()
@@ -97,7 +98,7 @@ def launch_waits(
     on = ["rank", "step"]
     return (
         counts.join(sums, on=on, how="left")
-        .join(places.rename({"at_ns": "first_start_ns"}), on=["rank", "thread", "first_start_ns"], how="left")
+        .join(placed, on=["rank", "slice"], how="left")
         .join(lost, on=on, how="left")
         .with_columns(
             pl.col("followed").fill_null(0),
@@ -114,7 +115,7 @@ def _after_launches(slices: pl.LazyFrame, launches: pl.DataFrame) -> pl.DataFram
     calls = slices.filter(pl.col("category") == "runtime")
     wanted = named(calls, waits=pl.col("name").str.contains(WAITS))["waits"]
     found = calls.filter(wanted).select(
-        "rank", "step", "thread", "name", "start_ns", length_ns="duration_ns", end_ns=END
+        "rank", "slice", "step", "thread", "name", "start_ns", length_ns="duration_ns", end_ns=END
     )
     waits = found.collect(engine="streaming").sort("rank", "start_ns", -pl.col("end_ns"), "name")
     reach = pl.col("end_ns").cum_max().over("rank")

@@ -15,7 +15,7 @@ from stepscope.analysis.step.activity import is_on_device
 from stepscope.analysis.step.idle import unbroken
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
-from stepscope.tables.base import Column, schema_of
+from stepscope.tables.base import Column
 
 NO_STALLS = "no device stops for long while its host does nothing that was recorded"
 
