@@ -103,7 +103,7 @@ MESSAGES = {
         "而空闲的时间中的较小者，且不超过去掉主机等待后重放任务所得的节省。",
     ),
     shows=("launch_waits",),
-    explains=("slow-rank:dispatch", "idle-time:dispatch", "idle-time:synchronisation"),
+    explains=("host-synchronisation", "slow-rank:dispatch", "idle-time:dispatch", "idle-time:synchronisation"),
 )
 def launch_wait(
     launch_waits: pl.DataFrame,
