@@ -273,7 +273,6 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
             "compile-time",
             "garbage-collection",
             "host-synchronisation",
-            "retransmission",
             "tensor-cores",
             "long-step",
         ),
@@ -292,7 +291,6 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
         "idle-time",
         "memory-copies",
         "slowed-steps",
-        "retransmission",
         "long-step",
     }
     assert {name for name, claim in claims.items() if not claim.yields} == first

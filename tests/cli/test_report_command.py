@@ -80,3 +80,10 @@ def test_the_browser_opens_the_file(folder: Path, monkeypatch: pytest.MonkeyPatc
     main(["report", EXAMPLE, "-o", str(folder / "a b.html"), "--open", "-q"])
 
     assert seen == [f"{folder.as_uri()}/a%20b.html"]
+
+
+def test_savings_of_a_day_are_stated_on_demand(capfd) -> None:
+    text = printed(capfd, "report", EXAMPLE, "--markdown", "-", "--gpus", "4", "--gpu-hour-price", "2")
+
+    assert "device-hours" in text
+    assert "USD" in text

@@ -10,20 +10,30 @@ import pytest
 import stepscope.pages as pages_of
 from stepscope.analysis.columns import SHARED
 from stepscope.analysis.registry import ANALYSES
+from stepscope.compare import COMPARISONS
 from stepscope.pages import PAGES
 from stepscope.pages.chinese import PARTS, REASONS, WORDS
+from stepscope.pages.chinese.headings import ADDED
 from stepscope.pages.job import PAGE
 from stepscope.pages.shown_table import english_title, filled, titled
-from stepscope.pages.words import said
+from stepscope.pages.words import added, said
 from stepscope.tables.base import Column
 
-COLUMNS = [*SHARED.values(), *(column for analysis in ANALYSES.values() for column in analysis.columns)]
+QUESTIONS = {**ANALYSES, **COMPARISONS}
+COLUMNS = [*SHARED.values(), *(column for question in QUESTIONS.values() for column in question.columns)]
 SECTIONS = [section for page in (PAGE, *PAGES) for section in page.sections]
 HEADINGS = {section.heading for section in SECTIONS} | {view.heading for each in SECTIONS for view in each.views}
 
 
 def test_each_text_is_declared_somewhere() -> None:
-    declared = {*HEADINGS, *REASONS, *(text for column in COLUMNS for text in (english_title(column), column.doc))}
+    own = {name.replace("_", " ").capitalize() for name in QUESTIONS}
+    declared = {
+        *HEADINGS,
+        *REASONS,
+        *ADDED,
+        *own,
+        *(text for column in COLUMNS for text in (english_title(column), column.doc)),
+    }
     pages = "".join(file.read_text(encoding="utf-8") for file in Path(pages_of.__file__).parent.glob("*.py"))
 
     assert [text for text in sorted({*WORDS} - declared) if f'"{text}"' not in pages] == []
@@ -34,7 +44,7 @@ def test_no_text_is_translated_twice() -> None:
 
 
 def test_texts_are_chinese_where_they_are_words() -> None:
-    plain = {"MHz", "p95", "rank", "ranks", "rank a", "rank b", "Kernels", "in {a_step}", "{step_time}"}
+    plain = {"FLOPs", "MHz", "p", "p95", "rank", "ranks", "rank a", "rank b", "Kernels", "in {a_step}", "{step_time}"}
 
     assert [text for text, chinese in WORDS.items() if text not in plain and not re.search("[一-鿿]", chinese)] == []
 
@@ -48,3 +58,17 @@ def test_a_text_without_a_translation_stays_english() -> None:
     assert said("no such text", "zh") == "no such text"
     assert titled(Column("strange_ns", "int64", ""), "step", "zh") == "strange"
     assert titled(Column("cost_ratio", "float64", ""), "step", "zh") == "代价占比"
+
+
+def test_what_a_heading_adds_is_chinese_as_well() -> None:
+    assert added(", from the timeline, mean of 3 steps", "zh") == "，来自时间线，3 步平均"
+    assert added(", all ranks", "en") == ", all ranks"
+    assert added("", "zh") == ""
+
+
+def test_a_report_of_a_small_job_has_no_english_headings_titles_and_meanings() -> None:
+    """Lists what still needs a translation, if anything does."""
+    columns = [column for name in ("breakdown", "slow_ranks", "kernel_totals") for column in ANALYSES[name].columns]
+    texts = [text for column in columns for text in (english_title(column), column.doc)]
+
+    assert [text for text in texts if text not in WORDS and not text.startswith("{")] == []

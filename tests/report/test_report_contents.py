@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
 from builders import MS, make_run
 from stepscope.advice import RULES, Finding
+from stepscope.advice.finding import Related
 from stepscope.figures import FIGURES
 from stepscope.pages import PAGES
 from stepscope.pages.job import PAGE
@@ -117,14 +117,23 @@ def test_each_figure_has_a_part() -> None:
 
 
 def test_problems_name_those_that_they_explain() -> None:
-    root = SimpleNamespace(
-        rule="a", message="x", ranks=[1], effects=(SimpleNamespace(rule="b", message="y", ranks=()),)
-    )
-    effect = SimpleNamespace(
-        rule="b", message="y", ranks=[], explained_by=(SimpleNamespace(rule="a", message="x", ranks=(1,)),)
-    )
-    problems = [replace(report_of(slow_run()).problems[0], number=n, finding=f) for n, f in ((1, root), (2, effect))]
+    root = Finding("a", "x", where={"rank": 1}, effects=(Related("b", "y"),))
+    effect = Finding("b", "y", explained_by=(Related("a", "x", (1,)),))
+    first = report_of(slow_run()).problems[0]
 
-    found = related(problems)
+    found = related([replace(first, number=n, finding=each) for n, each in ((1, root), (2, effect))])
 
     assert [(each.effects, each.roots) for each in found] == [([2], []), ([], [1])]
+
+
+def test_a_figure_that_fails_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("no such colour")
+
+    monkeypatch.setattr(type(FIGURES[0]), "drawn", fail)
+    monkeypatch.delenv("STEPSCOPE_DEBUG", raising=False)
+
+    found = contents(run := slow_run(), answers(run), figures=True)
+
+    assert [each.figures for module in found.modules for each in module.parts if each.figures] == []
+    assert "the figure job-time failed, so it is missing: ValueError: no such colour" in found.unread.warnings

@@ -75,7 +75,7 @@ def analyze(
         raise StepscopeError("--table: JSON has all tables, by name. Choose table or csv, or leave out --table")
     options: dict[str, Any] = {"run": run, "ranks": ranks, "steps": steps, "limits": limits, "layout": layout}
     chosen = opened(paths, **options, use_store=not no_store, engine=engine, quiet=quiet)
-    prices = _prices(chosen, gpus, gpu_hour_price, currency)
+    prices = prices_asked(chosen, gpus, gpu_hour_price, currency)
     found = answers(chosen, strict=bool(os.environ.get("STEPSCOPE_DEBUG")))
     if json_file is not None:
         write_whole(json_file, [_json(chosen, found, language, prices)])
@@ -92,7 +92,7 @@ def analyze(
         note_warnings(chosen.warnings)
 
 
-def _prices(run: Run, gpus: int | None, hour_price: float | None, currency: str | None) -> Prices | None:
+def prices_asked(run: Run, gpus: int | None, hour_price: float | None, currency: str | None) -> Prices | None:
     """What an hour of the job is; None if nobody asks.
 
     Raises:

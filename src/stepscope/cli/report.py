@@ -17,6 +17,7 @@ from stepscope.present import LANGUAGES, Language
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stepscope.advice.daily import Prices
     from stepscope.report.answers import Answers
     from stepscope.report.contents import Contents
     from stepscope.run import Run
@@ -64,6 +65,9 @@ def report(
     bench: Bench = None,
     open_it: Open = False,
     force: Force = False,
+    gpus: shared.Gpus = None,
+    gpu_hour_price: shared.HourPrice = None,
+    currency: shared.Currency = None,
     run: shared.OneRun = None,
     ranks: shared.Ranks = None,
     steps: shared.Steps = None,
@@ -80,6 +84,7 @@ def report(
     dispatch, communication, memory and data loading. A workbook (--xlsx) has all rows. Without -o, only the other files
     are written if any is asked for.
     """
+    from stepscope.cli.analyze import prices_asked
     from stepscope.cli.opening import opened
     from stepscope.report.answers import answers
     from stepscope.report.contents import contents
@@ -99,10 +104,17 @@ def report(
     against = (
         None if bench is None else opened([bench], limits=limits, use_store=not no_store, engine=engine, quiet=quiet)
     )
-    collected = contents(found_run, found, lang, bench=against, figures=output is not None)
+    collected = contents(
+        found_run,
+        found,
+        lang,
+        bench=against,
+        figures=output is not None,
+        prices=(prices := prices_asked(found_run, gpus, gpu_hour_price, currency)),
+    )
     written = [
         (target, write)
-        for target, write in _writers(found_run, found, collected, output, xlsx, markdown, json)
+        for target, write in _writers(found_run, found, collected, prices, output, xlsx, markdown, json)
         if target is not None
     ]
     for target, write in written:
@@ -130,6 +142,7 @@ def _writers(
     run: Run,
     found: Answers,
     collected: Contents,
+    prices: Prices | None,
     output: Path | None,
     xlsx: Path | None,
     markdown: Path | None,
@@ -155,7 +168,7 @@ def _writers(
     def write_json(target: Path) -> None:
         from stepscope.report.json_report import to_json
 
-        _put(target, to_json(run, found, collected.language) + b"\n")
+        _put(target, to_json(run, found, collected.language, prices) + b"\n")
 
     return [(output, write_html), (xlsx, write_workbook), (markdown, write_markdown), (json, write_json)]
 

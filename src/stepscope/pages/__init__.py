@@ -18,7 +18,6 @@ NAMES = (
     "communication",
     "links",
     "bandwidth",
-    "transfers",
     "calls",
     "overlap",
     "kernels",

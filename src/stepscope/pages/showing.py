@@ -16,7 +16,7 @@ from stepscope.pages.relative_times import since_start
 from stepscope.pages.short_names import readable
 from stepscope.pages.shown_table import ShownTable, columns_of, filled
 from stepscope.pages.sources import source_of
-from stepscope.pages.words import said
+from stepscope.pages.words import added, said
 from stepscope.present import Language, plural
 from stepscope.run import Run
 from stepscope.selection import describe_ranges
@@ -142,7 +142,9 @@ class _Showing:
         named_by = self.of.named_by if self.of.named_by in rows.columns else ""
         name = filled(said(view.heading, self.language), self.per, self.language)
         by = source_of(part.rows, view.by)
-        return ShownTable(heading, columns, rows, bar, drawn, named_by, name, by + more, part.found)
+        return ShownTable(
+            heading, columns, rows, bar, drawn, named_by, name, added(by + more, self.language), part.found
+        )
 
     def _shown(self, rows: pl.DataFrame, view: View) -> pl.DataFrame:
         """The columns that people see, of which something is known; lists as texts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from importlib import import_module
 
@@ -19,3 +20,18 @@ def chinese() -> Mapping[str, str]:
     """The Chinese texts by the English ones; loaded when the first one is asked for."""
     words: Mapping[str, str] = import_module("stepscope.pages.chinese").WORDS
     return words
+
+
+def added(text: str, language: Language) -> str:
+    """What a heading adds about its rows, in a language: phrases, each after a comma."""
+    if language == "en" or not text:
+        return text
+    return "".join(f"，{_phrase(phrase)}" for phrase in text.removeprefix(", ").split(", "))
+
+
+def _phrase(text: str) -> str:
+    counted = _MEAN.fullmatch(text)
+    return f"{counted[1]} 步平均" if counted else said(text, "zh")
+
+
+_MEAN = re.compile(r"mean of (\d+) steps?")

@@ -26,6 +26,7 @@ from stepscope.report.verdict import sentences
 
 if TYPE_CHECKING:
     from stepscope.advice import Finding
+    from stepscope.advice.daily import Prices
     from stepscope.report.answers import Answers
     from stepscope.run import Run
 
@@ -83,17 +84,24 @@ class Contents:
 
 
 def contents(
-    run: Run, answers: Answers, language: Language = "en", *, bench: Run | None = None, figures: bool = False
+    run: Run,
+    answers: Answers,
+    language: Language = "en",
+    *,
+    bench: Run | None = None,
+    figures: bool = False,
+    prices: Prices | None = None,
 ) -> Contents:
     """Collect all that a report shows.
 
     Args:
         bench: Another run, to compare with; by default, the slowest rank is compared with a typical one.
         figures: Draw the figures as well.
+        prices: What an hour of the job is, to state savings in a day.
     """
     items = Items(run, answers, language)
     modules = [_module(outline, items, bench, figures=figures) for outline in MODULES]
-    problems = related([problem_of(number, each, items) for number, each in enumerate(answers.findings, 1)])
+    problems = related([problem_of(number, each, items, prices) for number, each in enumerate(answers.findings, 1)])
     return Contents(
         language,
         run.name,

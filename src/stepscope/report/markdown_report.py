@@ -78,7 +78,7 @@ def _details(problem: Problem, found: Contents, word: dict[str, str]) -> Iterato
     known = [
         (word["cause"], problem.words.cause),
         (word["action"], problem.words.action),
-        (word["saving"], problem.words.saving),
+        (word["saving"], "; ".join(filter(None, (problem.words.saving, problem.daily)))),
         *((fact.name, fact.text) for fact in problem.places),
         (word["code"], "; ".join(problem.finding.code)),
         (word["confidence"], CONFIDENCE_SHORT[problem.finding.confidence].of(found.language)),

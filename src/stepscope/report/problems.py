@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.advice import RULES
+from stepscope.advice.daily import daily, daily_words
 from stepscope.advice.messages import Words
 from stepscope.report.facts import Fact
 from stepscope.report.findings import plain_finding
@@ -15,6 +16,8 @@ from stepscope.report.report_words import DIMENSIONS, PRIORITIES
 
 if TYPE_CHECKING:
     from stepscope.advice import Finding
+    from stepscope.advice.daily import Prices
+    from stepscope.advice.finding import Related
 
 EVIDENCE_ROWS = 12
 """Rows of evidence that a finding shows; the rest is in the workbook."""
@@ -35,6 +38,7 @@ class Problem:
         effects: Numbers of the findings that follow from it.
         roots: Numbers of the findings from which it follows.
         saving_known: Whether a saving is known.
+        daily: What it saves in a day, in words; empty if no prices are given or if that is unknown.
     """
 
     number: int
@@ -48,6 +52,7 @@ class Problem:
     effects: Sequence[int] = ()
     roots: Sequence[int] = ()
     saving_known: bool = True
+    daily: str = ""
 
     @property
     def key(self) -> str:
@@ -55,7 +60,7 @@ class Problem:
         return f"problem-{self.number}"
 
 
-def problem_of(number: int, finding: Finding, items: Items) -> Problem:
+def problem_of(number: int, finding: Finding, items: Items, prices: Prices | None = None) -> Problem:
     """A finding with its words in the language of the items, and its evidence."""
     language = items.language
     from_rule = RULES[finding.rule]
@@ -70,6 +75,7 @@ def problem_of(number: int, finding: Finding, items: Items) -> Problem:
         list(items.places(finding)),
         [item for name in from_rule.shows if (item := items.evidence(name, finding, EVIDENCE_ROWS))],
         saving_known=plain["saving_ns"] is not None,
+        daily=daily_words(saved, language) if (saved := daily(finding, prices)) else "",
     )
 
 
@@ -77,14 +83,14 @@ def related(problems: Sequence[Problem]) -> list[Problem]:
     """The problems with the numbers of those that they explain and that they follow from."""
     numbers = {_key(problem.finding): problem.number for problem in problems}
 
-    def of(others: Sequence[Any]) -> list[int]:
+    def of(others: Sequence[Related]) -> list[int]:
         return [numbers[key] for other in others if (key := (other.rule, other.message, tuple(other.ranks))) in numbers]
 
     return [
         replace(
             problem,
-            effects=of(getattr(problem.finding, "effects", ())),
-            roots=of(getattr(problem.finding, "explained_by", ())),
+            effects=of(problem.finding.effects),
+            roots=of(problem.finding.explained_by),
         )
         for problem in problems
     ]

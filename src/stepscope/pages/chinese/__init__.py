@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from stepscope.pages.chinese import communication, general, memory_and_input, work
-from stepscope.pages.chinese.headings import HEADINGS, REASONS
+from stepscope.pages.chinese import communication, comparisons_and_evidence, general, memory_and_input, work
+from stepscope.pages.chinese.headings import ADDED, HEADINGS, REASONS
 from stepscope.pages.chinese.titles import TITLES
 
-PARTS = (HEADINGS, REASONS, TITLES, *(part.MEANINGS for part in (general, communication, work, memory_and_input)))
+SUBJECTS = (general, communication, work, memory_and_input, comparisons_and_evidence)
+
+PARTS = (HEADINGS, REASONS, ADDED, TITLES, *(part.MEANINGS for part in SUBJECTS))
 
 WORDS: dict[str, str] = {english: chinese for part in PARTS for english, chinese in part.items()}

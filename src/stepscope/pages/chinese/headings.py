@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 HEADINGS = {
+    "Ai cpu operators": "AI CPU 算子",
+    "Compared": "比较的两侧",
+    "Environment variables": "环境变量",
+    "Kernels in {a_step}": "{a_step}的 kernel",
+    "Late starts": "起步晚",
+    "Lost time": "损失的时间",
+    "Python functions while the rank is idle, by cause": "rank 空闲时的 Python 函数（按原因）",
+    "Ranks": "各 rank",
+    "Slow rank causes": "慢 rank 的原因",
+    "Time of {a_step} by part": "{a_step}各组成部分的时间",
+    "Transmission": "传输",
+    "Waits": "等待",
+    "What is beyond simple limits": "超出简单上限的项",
+    "What else differs": "其他差异",
     "Time by rank": "各 rank 的时间",
     "Idle time by cause, all ranks{and_steps}": "按原因统计的空闲时间（所有 rank{and_steps}）",
     "Slow ranks": "慢 rank",
@@ -85,6 +99,7 @@ REASONS = {
     "the recording has no batches and queues of the input pipeline; only MindSpore's dataset profiling records it": (
         "记录中没有数据管道的批次和队列；只有 MindSpore 的数据集 profiling 会记录"
     ),
+    "the recording does not hold the environment variables of the processes": "记录中没有进程的环境变量",
     "the recording has no counters": "记录中没有计数器",
     "the recording has no counters; PyTorch traces do not contain them": "记录中没有计数器；PyTorch trace 不包含它们",
     "the recording has no framework operators; MindSpore's own profiler kept only totals of them, or nothing": (
@@ -102,3 +117,22 @@ REASONS = {
         "没有可比较的形状，因此不知道形状是否变化"
     ),
 }
+
+ADDED = {
+    "all ranks": "所有 rank",
+    "by host self time": "按主机自身时间",
+    "bytes over time": "字节数除以时间",
+    "from the timeline": "来自时间线",
+    "in part stated by the profile": "部分由 profile 标明",
+    "mean of all its steps": "所有步平均",
+    "mean of its steps": "各步平均",
+    "mean of the ranks": "rank 平均",
+    "share of all device work": "占所有设备任务的比例",
+    "share of all device work (communication kernels: see Communication)": "占所有设备任务的比例（通信 kernel 见“通信”）",
+    "stated by the profile": "由 profile 标明",
+    "times since the first": "时间自第一项起",
+    "times since the first of each clock": "时间自各时钟的第一项起",
+    "times since the start of the recording": "时间自记录开始起",
+    "whole recording": "整段记录",
+}
+"""What headings add, after a comma."""
