@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.advice import RULES, rule_table
+from stepscope.advice.explained import OURS, explained, missing_lines, sections
 
 PAGE = Path(__file__).with_name("rules.md")
 BEGIN, END = "<!-- rules: made by docs/make_rules.py -->\n", "<!-- end of rules -->"
@@ -15,7 +16,7 @@ BEGIN, END = "<!-- rules: made by docs/make_rules.py -->\n", "<!-- end of rules 
 def page(text: str) -> str:
     """The page with its tables as the rules say."""
     before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + tables() + END + rest.partition(END)[2]
+    return before + BEGIN + tables() + "\n" + explanations() + END + rest.partition(END)[2]
 
 
 def tables() -> str:
@@ -32,6 +33,20 @@ def tables() -> str:
     for row in limits.sort(pl.col("limits_of"), maintain_order=True).iter_rows(named=True):
         value = f"{row['value']:,.0f}".replace(",", " ") if row["value"].is_integer() else row["value"]
         lines.append(f"| `{row['limits_of']}` | `{row['limit']}` | {value} | {row['unit']} | {row['source']} |")
+    return "\n".join(lines) + "\n"
+
+
+def explanations() -> str:
+    """A section for each of our rules, as `stepscope rules explain` shows it, and why tables may be missing."""
+    lines = ["## Each rule", ""]
+    missing: dict[str, tuple[str, ...]] = {}
+    for name in sorted(name for name, one in RULES.items() if one.function.__module__.startswith(OURS)):
+        known = explained(name)
+        missing |= known.missing
+        lines += [f"### {name}", "", f"Dimension: {known.dimension}", ""]
+        for heading, told in sections(known, tables=False):
+            lines += [f"**{heading}**", "", *told, ""]
+    lines += ["## Why tables may be missing", "", *missing_lines(dict(sorted(missing.items())))]
     return "\n".join(lines) + "\n"
 
 

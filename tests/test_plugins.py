@@ -289,6 +289,36 @@ def test_a_module_can_be_named(tmp_path: Path) -> None:
     assert "widget-count,widget-count,widgets,7" in told.stdout
 
 
+def test_a_rule_of_others_is_explained_without_all_that_it_may_declare(tmp_path: Path) -> None:
+    (tmp_path / "widgets.py").write_text(dedent(LIMITS))
+
+    told = stepscope(tmp_path, "--plugin", "widgets", "rules", "explain", "widget-count")
+
+    assert told.returncode == 0
+    assert told.stdout.startswith("widget-count (overall)\n\nWhat it does\n  Count widgets.\n")
+    assert "Its author does not say." in told.stdout
+    assert "analysis `slow_ranks` (required)" in told.stdout
+    assert "`widget-count.widgets` = 7 widgets; source: a test" in told.stdout
+    assert "the module widgets, which is not ours" in told.stdout
+
+
+def test_explaining_a_rule_of_others_reports_what_is_broken(tmp_path: Path) -> None:
+    package(
+        tmp_path,
+        "broken",
+        "1 / 0",
+        """
+        [stepscope.rules]
+        broken = broken
+        """,
+    )
+
+    told = stepscope(tmp_path, "rules", "explain", "slow-rank")
+
+    assert told.returncode == 0
+    assert "the plug-in broken (stepscope.rules = broken) cannot be loaded" in told.stderr
+
+
 def test_a_module_that_is_not_there_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     told = stepscope(tmp_path, "--plugin", "no_such.rules", "analyze", EXAMPLE)
 

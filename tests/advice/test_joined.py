@@ -86,6 +86,20 @@ def test_findings_are_joined(root: dict[str, Any], effect: dict[str, Any]) -> No
     assert order(finding("effect", 9, **effect), finding("root", **root)) == ["root", "effect"]
 
 
+def test_a_root_that_costs_too_little_explains_nothing() -> None:
+    assert order(finding("effect", 9), finding("root", 4)) == ["effect", "root"]
+    assert order(finding("effect", 9), finding("root", 1, saving_high_ns=5)) == ["root", "effect"]
+    slow = finding("slow", 9, ranks=[1], evidence={"kind": "slow", "excess_ns": 20})
+    assert order(slow, finding("root", 6, ranks=[1])) == ["slow", "root"]
+
+
+def test_a_root_is_as_severe_as_what_follows_from_it() -> None:
+    severe = finding("effect", 90)
+    found = joined([severe, finding("root", 60, most="medium"), finding("late", 2)], RANKS)
+
+    assert [one.severity for one in found] == ["medium", "high", "low"]
+
+
 @pytest.mark.parametrize(
     ("effect", "is_joined"),
     [
@@ -108,7 +122,7 @@ def test_what_another_finding_claims_whole_is_joined_to_it() -> None:
     idle = finding("idle", 9, evidence={"cause": "data"})
     claimed = {"saving_high_ns": 5, "evidence": {"claimed_by": ["idle"]}}
 
-    assert joined([idle, finding("late", **claimed)], RANKS)[1].explained_by == (Related("idle", "odd"),)
+    assert joined([idle, finding("late", **claimed)], RANKS)[1].explained_by == (Related("idle", "odd", (), "part"),)
     assert not joined([idle, finding("late", 2, **claimed)], RANKS)[1].explained_by
     assert not joined([idle, finding("late", evidence={"claimed_by": ["idle"]})], RANKS)[1].explained_by
 

@@ -165,7 +165,7 @@ def test_the_list_of_commands_begins_with_recording_and_analysing_and_cuts_no_se
     assert all(f"\n{heading}:\n" in listed for heading in HEADINGS[1:])
     names = [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "]
     assert names[:2] == ["record", "analyze"]
-    assert len(names) == len(app.registered_commands) + 1
+    assert len(names) == len(app.registered_commands) + len(app.registered_groups)
     assert "..." not in listed.replace("torchrun ... train.py", "")
     assert listed.count(".\n") >= len(names)  # each ends with a full stop
 
@@ -236,5 +236,5 @@ def test_a_shell_completes_commands_and_tables() -> None:
         )
         return done.stdout.split()
 
-    assert completed("stepscope re") == ["record"]
+    assert completed("stepscope rec") == ["record"]
     assert "step_trace" in completed("stepscope steps --table ")

@@ -63,11 +63,13 @@ class Related:
         rule: Its rule.
         message: Key of its message.
         ranks: Its ranks; empty if it is about all.
+        how: Whether the one is the cause of the other, or the other's time is a part of its time.
     """
 
     rule: str
     message: str
     ranks: tuple[int, ...] = ()
+    how: Literal["cause", "part"] = "cause"
 
 
 @dataclass(frozen=True)

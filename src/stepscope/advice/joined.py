@@ -2,8 +2,8 @@
 
 A rule declares what its findings explain (`Rule.explains`). Two findings are joined only where the evidence says that
 one follows from the other: it is the declared rule, of the declared kind of time, on the same ranks and in the same
-steps as far as both are known, and how the first comes about is not one of several guesses. A finding whose whole time
-another one claims (`claimed_by`) is joined to that one. All other findings stay by themselves.
+steps as far as both are known, it is not much smaller, and how it comes about is not one of several guesses. A finding
+whose whole time another one claims (`claimed_by`) is a part of that one. All other findings stay by themselves.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from stepscope.advice.claims import may_share_time
-from stepscope.advice.finding import Finding, Related
+from stepscope.advice.finding import SEVERITIES, Finding, Related, Severity
 from stepscope.advice.registry import RULES, Turn
+
+ENOUGH = 0.5
+"""Share of a finding's cost from which another one explains it, chosen by us: most of it."""
 
 _ABOUT = ("kind", "cause")
 """Names in the evidence of what a finding is about, besides its claim and its message."""
@@ -26,21 +29,33 @@ def joined(findings: Sequence[Finding], ranks: Collection[int]) -> list[Finding]
         findings: Findings in their order, claimed once.
         ranks: All ranks of the job.
     """
-    roots = _roots(findings, set(ranks))
+    roots, parts = _roots(findings, set(ranks))
     found = [
         replace(
             finding,
-            explained_by=tuple(_related(findings[root]) for root in roots[place]),
-            effects=tuple(_related(findings[other]) for other in range(len(findings)) if place in roots[other]),
+            explained_by=tuple(_related(findings[root], is_part=place in parts) for root in roots[place]),
+            effects=tuple(
+                _related(findings[other], is_part=other in parts)
+                for other in range(len(findings))
+                if place in roots[other]
+            ),
+            least=_least(finding, [findings[other] for other in range(len(findings)) if place in roots[other]]),
         )
         for place, finding in enumerate(findings)
     ]
     return [found[place] for place in _ordered(roots)]
 
 
-def _roots(findings: Sequence[Finding], ranks: set[int]) -> list[list[int]]:
-    """For each finding the places of those that it follows from, without cycles, the first one first."""
+def _least(root: Finding, effects: Iterable[Finding]) -> Severity:
+    """The least severity of a root: mending it mends what follows from it."""
+    return min([root.least, *(effect.severity for effect in effects)], key=SEVERITIES.index)
+
+
+def _roots(findings: Sequence[Finding], ranks: set[int]) -> tuple[list[list[int]], set[int]]:
+    """For each finding the places of those that it follows from, without cycles, the first one first; and the places of
+    findings that are part of these."""
     roots: list[list[int]] = [[] for _ in findings]
+    parts = set[int]()
     for join in (_explains, _claims_all_of):
         for effect, finding in enumerate(findings):
             if join is _claims_all_of and roots[effect]:
@@ -48,7 +63,8 @@ def _roots(findings: Sequence[Finding], ranks: set[int]) -> list[list[int]]:
             for root, other in enumerate(findings):
                 if root != effect and join(other, finding, ranks) and effect not in _behind(root, roots):
                     roots[effect].append(root)
-    return roots
+                    parts.update([effect] if join is _claims_all_of else [])
+    return roots, parts
 
 
 def _behind(place: int, roots: Sequence[Sequence[int]]) -> set[int]:
@@ -76,12 +92,21 @@ def _ordered(roots: Sequence[Sequence[int]]) -> list[int]:
 
 def _explains(root: Finding, effect: Finding, ranks: set[int]) -> bool:
     """Whether a finding follows from another one, as the rule of that one declares."""
-    if root.confidence == "possible":
+    if root.confidence == "possible" or not _is_enough(root, effect):
         return False
     return any(
         rule == effect.rule and _is_of_kind(root, effect, kind) and _same_place(root, effect, ranks, kind)
         for rule, _, kind in (one.partition(":") for one in RULES[root.rule].explains)
     )
+
+
+def _is_enough(root: Finding, effect: Finding) -> bool:
+    """Whether a root costs most of what an effect costs, before claims, as far as both are known."""
+    claim = RULES[effect.rule].claim
+    late = claim is not None and claim.turn == Turn.SEEN_LATE  # its saving may be hidden by others, its excess is not
+    cost = max(effect.saving_ns, int(effect.evidence.get("excess_ns") or 0) if late else 0)
+    known = max(root.saving_ns, root.saving_high_ns)
+    return not known or not cost or root.per != effect.per or known >= ENOUGH * cost
 
 
 def _is_of_kind(root: Finding, effect: Finding, kind: str) -> bool:
@@ -129,8 +154,8 @@ def _claims_all_of(other: Finding, finding: Finding, _: set[int]) -> bool:
     )
 
 
-def _related(finding: Finding) -> Related:
-    return Related(finding.rule, finding.message, tuple(finding.ranks))
+def _related(finding: Finding, *, is_part: bool) -> Related:
+    return Related(finding.rule, finding.message, tuple(finding.ranks), "part" if is_part else "cause")
 
 
 def problems(findings: Iterable[Finding]) -> list[Finding]:

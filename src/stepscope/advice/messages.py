@@ -18,7 +18,7 @@ from stepscope.errors import StepscopeError
 from stepscope.present import Language
 
 OPTIONAL = re.compile(r"\[([^\]]*)\]")
-_FIELD = re.compile(r"\{(\w+)(?::(\w+)(?: ([^}]*))?)?\}")
+FIELD = re.compile(r"\{(\w+)(?::(\w+)(?: ([^}]*))?)?\}")
 _STRAY = re.compile(r"[{}\[\]]")
 
 
@@ -57,7 +57,7 @@ class Field(NamedTuple):
 
 def fields_of(template: str) -> list[Field]:
     """The parameters of a template, with repetitions."""
-    return [Field(*found) for found in _FIELD.findall(template)]
+    return [Field(*found) for found in FIELD.findall(template)]
 
 
 def fill(text: Text, parameters: Mapping[str, Any], language: Language = "en", per: Per = "step") -> str:
@@ -84,7 +84,7 @@ def fill(text: Text, parameters: Mapping[str, Any], language: Language = "en", p
         name, formatter, argument = field.groups("")
         return FORMATTERS[formatter](known[name], argument, language, per) if formatter else str(known[name])
 
-    return _FIELD.sub(formatted, OPTIONAL.sub(kept, template))
+    return FIELD.sub(formatted, OPTIONAL.sub(kept, template))
 
 
 MEASURED = Text("measured in this recording", "本次记录中的实测值")
@@ -116,7 +116,7 @@ TOGETHER = Text(
 )
 ON_AVERAGE = Text(" on average", "，按平均计")
 COUNTED_ELSEWHERE = Text(
-    "its time is counted in the saving of {claimants:list}", "这段时间已计入 {claimants:list} 的节省"
+    "Its time is counted in the saving of {claimants:list}", "这段时间已计入 {claimants:list} 的节省"
 )
 STOPPED = Text("The job does not go on until this is mended", "解决之前任务无法继续")
 UNKNOWN_SAVING = Text("How much it would save is unknown", "可节省多少未知")
@@ -155,7 +155,7 @@ def flaw(text: Text | Choices | None) -> str:
         for field in fields_of(template):
             if field.formatter not in ("", *FORMATTERS):
                 return f"{template!r}: there is no formatter `{field.formatter}`"
-        if _STRAY.search(_FIELD.sub("", OPTIONAL.sub(r"\1", template))):
+        if _STRAY.search(FIELD.sub("", OPTIONAL.sub(r"\1", template))):
             return f"{template!r}: each brace or bracket must be part of `{{name}}`, `{{name:formatter}}` or `[...]`"
     return "" if text.en.strip() else "it is empty in English"
 
@@ -207,11 +207,11 @@ def _basis(finding: Finding, message: Message, language: Language) -> str:
 def _saving(finding: Finding, basis: str, language: Language) -> str:
     """The saving, or why none is given."""
     if finding.saving_ns <= 0:
-        if "replayed_ns" in finding.evidence:
+        claimants = finding.evidence.get("claimed_by")
+        if "replayed_ns" in finding.evidence and not claimants:
             return HIDDEN.of(language)
         if finding.evidence.get("stops_job"):
             return STOPPED.of(language)
-        claimants = finding.evidence.get("claimed_by")
         return fill(COUNTED_ELSEWHERE if claimants else UNKNOWN_SAVING, {"claimants": claimants}, language)
     ranged = finding.saving_low_ns < finding.saving_high_ns
     stalls = bool(finding.evidence.get("stalled_steps"))

@@ -82,5 +82,5 @@ for each in PAGES:
     add_page(each)
 _add(sql, FURTHER)
 _add(pack, FURTHER)
-_add(rules, FURTHER)
+app.add_typer(rules, name="rules", rich_help_panel=FURTHER)
 app.add_typer(cache, name="cache", rich_help_panel=FURTHER)

@@ -1,20 +1,32 @@
-"""`stepscope rules`: the rules and their limits."""
+"""`stepscope rules`: the rules and their limits, and what is behind one of them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stepscope import plugins
-from stepscope.cli.formatted import formatted
+from stepscope.cli import options as shared
+from stepscope.cli.formatted import described, formatted, signed
 from stepscope.cli.notes import note_warnings
-from stepscope.cli.options import Format, LimitsFile
+from stepscope.cli.options import Command, Format, LimitsFile, argument
 from stepscope.errors import StepscopeError
 
+if TYPE_CHECKING:
+    from stepscope.advice.explained import Explanation
 
+rules = typer.Typer(
+    help="List all rules with their limits, or explain one of them.",
+    rich_markup_mode=None,
+    invoke_without_command=True,
+)
+
+
+@rules.command("list", cls=Command, short_help="List all rules with their limits.")
 @formatted
-def rules(
+def list_(
     limits: LimitsFile = None,
     *,
     toml: Annotated[
@@ -44,10 +56,59 @@ def rules(
             else:
                 out.raw_table(limited, heading, whole=True)
             out.say("")
-        out.say(plural(table["rule"].drop_nulls().n_unique(), "rule"))
+        out.say(f"{plural(table['rule'].drop_nulls().n_unique(), 'rule')}; `stepscope rules explain RULE` explains one")
     else:
         print_frame(table, form)
     note_warnings(plugins.problems.values())
+
+
+def _list_unless_asked(ctx: typer.Context, **words: Any) -> None:
+    if ctx.invoked_subcommand is None:
+        list_(**words)
+
+
+rules.callback()(
+    signed(
+        _list_unless_asked,
+        {**{name: each for name, each in described(_list_unless_asked).items() if name == "ctx"}, **described(list_)},
+    )
+)
+
+
+@rules.command("explain", cls=Command, short_help="Show what a rule does, needs, decides by and says.")
+@formatted
+def explain(
+    rule: Annotated[str, argument("RULE", "Name of the rule, e.g. slow-rank.")],
+    limits: LimitsFile = None,
+    language: shared.LanguageOption = "en",
+    *,
+    form: Format,
+    wide: bool,
+) -> None:
+    """Show what a rule does, needs, decides by, and says: limits, messages, actions, and what its findings explain."""
+    from stepscope.advice.explained import explained
+    from stepscope.advice.limit_sets import limits_in
+    from stepscope.cli.output import Output, print_document
+
+    if form == "csv":
+        raise StepscopeError("an explanation is text or JSON. Leave out --csv, or ask `stepscope rules list --csv`")
+    known = explained(rule, language, limits_in(limits))
+    if form == "json":
+        print_document(asdict(known))
+    else:
+        _show(Output(wide=wide), known)
+    note_warnings(plugins.problems.values())
+
+
+def _show(out: Any, known: Explanation) -> None:
+    from stepscope.advice.explained import sections
+
+    out.say(f"{known.rule} ({known.dimension})", "bold")
+    for heading, lines in sections(known):
+        out.say("")
+        out.say(heading, "bold")
+        for line in lines:
+            out.say(f"  {line}", indent=4)
 
 
 def _toml(rows: list[dict[str, Any]]) -> str:

@@ -28,6 +28,8 @@ CAUSE, ACTION = Text("Why: {cause}", "原因：{cause}"), Text("Fix: {action}", 
 SAVING = Text("{saving}[; {daily}]; severity: {severity}", "{saving}[；{daily}]；严重程度：{severity}")
 BECAUSE = Text("Because of {roots}: {summary}", "由 {roots} 引起：{summary}")
 """A finding that follows from others, below the first of these."""
+PART = Text("Part of {roots}: {summary}", "属于 {roots}：{summary}")
+"""A finding whose time others claim, below the first of these."""
 PLACE = Text(
     "At: {code}[ (and {more} more)][; operators: {operators:list}]",
     "位置：{code}[（另有 {more} 处）][；算子：{operators:list}]",
@@ -72,7 +74,8 @@ def related_words(related: Sequence[Related], language: Language = "en") -> str:
 def because_line(finding: Finding, language: Language = "en") -> str:
     """The summary of a finding with what it follows from."""
     roots = related_words(finding.explained_by, language)
-    return fill(BECAUSE, {"roots": roots, "summary": worded(finding, language).summary}, language)
+    is_part = any(root.how == "part" for root in finding.explained_by)
+    return fill(PART if is_part else BECAUSE, {"roots": roots, "summary": worded(finding, language).summary}, language)
 
 
 def place_line(finding: Finding, language: Language = "en", room: int | None = None) -> str:

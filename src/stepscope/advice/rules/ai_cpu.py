@@ -101,7 +101,7 @@ class Limits:
     dimension="computation",
     computed=COMPUTED,
     shows=("ai_cpu_operators",),
-    explains=("slow-rank:computing", "uneven-work"),
+    explains=("slow-rank:computing/ai_cpu", "uneven-work"),
 )
 def ai_cpu(
     rank_figures: pl.LazyFrame | None = None,

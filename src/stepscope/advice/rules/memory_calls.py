@@ -131,7 +131,7 @@ MESSAGES = {
         "节省为每步中损失最多的 rank 的空闲时间。",
     ),
     shows=("memory_calls",),
-    explains=("slow-rank:dispatch", "long-step:dispatch", "idle-time:dispatch"),
+    explains=("slow-rank:dispatch/device_memory", "long-step:dispatch", "idle-time:dispatch"),
 )
 def memory_calls(
     memory_calls: pl.DataFrame,
