@@ -30,7 +30,7 @@ from stepscope.tables import RANK_FIGURES, RANKS
 from stepscope.tables.base import schema_of
 from tests.advice import device_examples
 from tests.advice.hang_examples import hangs, unfinished_calls
-from tests.advice.torch_examples import torch_examples
+from tests.advice.torch_examples import copied, torch_examples
 
 
 def breakdown() -> pl.DataFrame:
@@ -368,7 +368,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 (500, sent, late, "a"),
             )
         ],
-        "memory-copies": [{"breakdown": steps}],
+        "memory-copies": copied(steps),
         "late-start": [
             {
                 "late_starts": pl.DataFrame(

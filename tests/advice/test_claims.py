@@ -115,7 +115,8 @@ def test_findings_claim_no_more_than_the_job_saves_without_their_time() -> None:
 
 
 def test_words_say_what_a_replay_showed() -> None:
-    given = Finding("memory-copies", "exposed", {"exposed_ns": 9, "step_ns": 90, "ratio": 0.1}, 9, 0.1)
+    unknown = dict.fromkeys(("share_ratio", "kind", "rate"))
+    given = Finding("memory-copies", "exposed", {"exposed_ns": 9, "step_ns": 90, "ratio": 0.1, **unknown}, 9, 0.1)
     shown = [replace(given, saving_ns=left, saving_low_ns=0, evidence={"replayed_ns": left}) for left in (5, 0)]
     shown = [replace(one, platform=Platform("pytorch", "cuda")) for one in shown]
 

@@ -56,3 +56,25 @@ def test_copies_that_nothing_covers_are_a_finding_from_a_twentieth_of_the_step(e
     told = list(memory_copies(breakdown))
 
     assert [finding.saving_ns for finding in told] == [exposed] * findings
+
+
+@pytest.mark.parametrize(
+    ("copies", "message", "text"),
+    [
+        ([("host to device", "pageable", 60, 120)], "pageable", "is host to device (pageable memory), 2.0 GB/s."),
+        ([("host to device", "pinned", 60, None)], "host", "is host to device (pinned memory)."),
+        ([("device to device", None, 60, 60), ("host to device", "pageable", 40, 9)], "device", "; 60% of the time"),
+        ([("fill", None, 60, None), ("host to device", "pageable", 40, 9)], "fill", "is fill."),
+        ([("fill", None, 40, None), ("device to device", None, 40, 4), ("unknown", None, 41, 4)], "exposed", "(10%)."),
+    ],
+)
+def test_the_advice_about_copies_is_for_the_kind_that_takes_most_time(
+    copies: list[tuple[str, str | None, int, int | None]], message: str, text: str
+) -> None:
+    breakdown = pl.DataFrame({"window_ns": [1000] * 2, "memory_not_overlapped_ns": [100] * 2})
+    schema = {"direction": pl.String, "host_memory": pl.String, "total_ns": pl.Int64, "size_bytes": pl.Int64}
+
+    (told,) = memory_copies(breakdown, copies=pl.DataFrame(copies, schema=schema, orient="row"))
+
+    assert told.message == message
+    assert text in worded(told).summary

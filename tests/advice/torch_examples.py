@@ -45,6 +45,23 @@ def host_syncs() -> list[dict[str, Any]]:
     return given
 
 
+def compiled_regions() -> list[dict[str, Any]]:
+    """Many functions on two ranks, and passes without any."""
+    rows = [(rank, number, 1, 9, 1.0, 50) for rank in (0, 1) for number in (*range(4 + rank), None)]
+    names = ["rank", "function", "versions", "count", "per_step", "total_ns"]
+    return [{"compiled_regions": pl.DataFrame(rows, schema=names, orient="row")}]
+
+
+def copied(steps: pl.DataFrame) -> list[dict[str, Any]]:
+    """Copies of each kind, and none that is known."""
+    kinds = [("host to device", "pageable"), ("host to device", "pinned"), ("device to device", None), ("fill", None)]
+    rows = [
+        {"rank": [0], "direction": [direction], "host_memory": [memory], "total_ns": [9], "size_bytes": [9]}
+        for direction, memory in kinds
+    ]
+    return [{"breakdown": steps}, *({"breakdown": steps, "copies": pl.DataFrame(one)} for one in rows)]
+
+
 def torch_examples() -> dict[str, list[dict[str, Any]]]:
     """By rule."""
-    return {"tensor-cores": tensor_cores(), "host-synchronisation": host_syncs()}
+    return {"tensor-cores": tensor_cores(), "host-synchronisation": host_syncs(), "graph-breaks": compiled_regions()}

@@ -18,15 +18,16 @@ def on_gpu(rank: int) -> dict[str, pl.DataFrame]:
         Range("aten::mm", 10, 40, parent=0),
         Range("aten::item", 50, 400 + rank, parent=0),
         Range("cudaStreamSynchronize", 60, 390 + rank, parent=2, category="runtime"),
+        Range(f"Torch-Compiled Region: {rank}/0", 405, 420 + rank, parent=0),
         Range("aten::add_", 1010, 1040, parent=0),
         Range("aten::item", 1050, 1400, parent=0),
-        Range("cudaStreamSynchronize", 1060, 1390, parent=5, category="runtime"),
+        Range("cudaStreamSynchronize", 1060, 1390, parent=6, category="runtime"),
     ]
     work = [
         Work("volta_sgemm_128x32_nn", 100, 300 + rank, (20, 25), operator=1),
         Work("Memcpy DtoH (Device -> Pageable)", 310, 380, (55, 58), operator=2, kind="memory", size=4),
-        Work("volta_s884gemm_fp16_128x64_ldg8_nn", 1100, 1300, (1020, 1025), operator=4),
-        Work("Memcpy HtoD (Pageable -> Device)", 1310, 1380, (1052, 1058), operator=5, kind="memory", size=4096),
+        Work("volta_s884gemm_fp16_128x64_ldg8_nn", 1100, 1300, (1020, 1025), operator=5),
+        Work("Memcpy HtoD (Pageable -> Device)", 1310, 1380, (1052, 1058), operator=6, kind="memory", size=4096),
     ]
     tables = tables_of(work, ranges)
     resources = KERNEL_RESOURCES.frame(

@@ -86,7 +86,12 @@ def test_the_terminal_says_the_verdict_first(capfd) -> None:
 
 
 def test_all_findings_are_shown_those_beyond_the_third_in_a_line(capfd) -> None:
-    exposed = {"exposed_ns": 5_000_000, "step_ns": 50_000_000, "ratio": 0.1}
+    exposed = {
+        "exposed_ns": 5_000_000,
+        "step_ns": 50_000_000,
+        "ratio": 0.1,
+        **dict.fromkeys(("share_ratio", "kind", "rate")),
+    }
     findings = [Finding("memory-copies", "exposed", exposed, 10**6 * (9 - n), 0.1) for n in range(1, 6)]
 
     _show_findings(Output(), Answers({}, findings), "en")

@@ -17,6 +17,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     fast_rank,
     flops_per_second,
     garbage_collection,
+    graph_breaks,
     hang,
     host_queue,
     host_stall,
