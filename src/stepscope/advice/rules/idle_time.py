@@ -34,6 +34,9 @@ class Limits(OccurrenceLimits, GapLimits):
     unexplained_ratio: float = limit(
         0.50, "of the recording, for Python code and unknown causes", "chosen by us: some between operators is normal"
     )
+    short_ratio: float = limit(
+        0.25, "of the kernels, shorter than their launch, to be told", "chosen by us: fewer are usual"
+    )
     function_ratio: float = limit(
         0.10, "of a cause's idle time, for a Python function to be named", "chosen by us: only the largest few matter"
     )
@@ -107,6 +110,7 @@ def idle_time(
     ranks: pl.LazyFrame | None = None,
     host_syncs: pl.DataFrame | None = None,
     host_stalls: pl.DataFrame | None = None,
+    launch_summary: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report a cause of idle time that costs the median rank much, in every step or in some.
@@ -153,6 +157,7 @@ def idle_time(
                 "functions_each": _each(ran, max(every, row["steps"])) if much["idle_ns"] else None,
                 **gap_parameters(recurring_gaps, row["rank"], cause, row["mean_ns"], limits.gap_ratio),
                 **(loader_parameters(slowest) if loading else {}),
+                **(_short(launch_summary, row["rank"], limits) if cause == "dispatch" else {}),
             },
             saving_ns=round(saving),
             saving_ratio=saving / _of_all_steps(row, row["recorded_ns"], every),
@@ -170,6 +175,15 @@ def idle_time(
             confidence=_CONFIDENCE.get(cause, "likely"),
             span_ns=gap_span(recurring_gaps, row["rank"], cause),
         )
+
+
+def _short(launches: pl.DataFrame | None, rank: int, limits: Limits) -> dict[str, float | None]:
+    """Which share of a rank's kernels is shorter than their launch; None if it is small or unknown."""
+    if launches is None:
+        return {"short_ratio": None}
+    rows = launches.filter((pl.col("rank") == rank) & (pl.col("kind") == "compute"))
+    ratio = rows["short_ratio"][0] if rows.height else 0.0
+    return {"short_ratio": ratio if ratio >= limits.short_ratio else None}
 
 
 def _typical(lost: pl.DataFrame, cause: str, ranks: int) -> dict[str, Any] | None:

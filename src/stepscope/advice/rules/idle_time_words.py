@@ -59,8 +59,10 @@ MESSAGES = {
     "dispatch": _message(
         Text("is idle because the host launches work too late", "因主机下发过晚而空闲"),
         Text(
-            "The host needs longer to launch the next kernel than the device needs to run the last one.",
-            "主机下发下一个核函数所需的时间，比设备执行上一个核函数还长。",
+            "The host needs longer to launch the next kernel than the device needs to run the last one."
+            "[ {short_ratio:percent} of its kernels take less time than their launch.]",
+            "主机下发下一个核函数所需的时间，比设备执行上一个核函数还长。"
+            "[{short_ratio:percent} 的核函数的执行时间短于其下发时间。]",
         ),
         framed(
             Text("Launch less and larger work: bigger batches, ", "减少下发次数、增大每次的工作量：更大的批次、"),

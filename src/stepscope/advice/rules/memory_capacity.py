@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import CPU, Finding
-from stepscope.advice.messages import Message, Text
+from stepscope.advice.finding import CPU, PYTORCH, Finding
+from stepscope.advice.messages import Message, Text, framed
 from stepscope.advice.registry import rule
 from stepscope.analysis.memory.memory_hints import NEAR_CAPACITY
 
@@ -36,11 +36,20 @@ MESSAGES = {
                 "再长一点的序列或再大一点的批次会使主机换页，或使训练终止。",
             ),
         },
-        action=Text(
-            "Recompute activations in the backward pass, shard optimizer and parameters, take a smaller micro-batch "
-            "and accumulate gradients. `stepscope memory` shows what is alive at the peak.",
-            "在反向传播中重计算激活，切分优化器状态和参数，减小微批次并累积梯度。"
-            "`stepscope memory` 显示峰值时存活的内容。",
+        action=framed(
+            Text("Recompute activations in the backward pass", "在反向传播中重计算激活"),
+            {
+                (PYTORCH, None): Text(
+                    " (torch.utils.checkpoint), shard optimizer and parameters (torch.distributed.fsdp.fully_shard)",
+                    "（torch.utils.checkpoint），切分优化器状态和参数（torch.distributed.fsdp.fully_shard）",
+                ),
+                (None, None): Text(", shard optimizer and parameters", "，切分优化器状态和参数"),
+            },
+            Text(
+                ", take a smaller micro-batch and accumulate gradients. `stepscope memory` shows what is alive at the "
+                "peak.",
+                "，减小微批次并累积梯度。`stepscope memory` 显示峰值时存活的内容。",
+            ),
         ),
     )
 }

@@ -93,6 +93,8 @@ def host_syncs(
     after which nothing is launched, such as that at the end of a recording, delay nothing and are left out.
     """
     gpus = ranks.filter(pl.col("device_kind").is_in(["cuda", "rocm"])).select("rank").collect()["rank"].to_list()
+    if not gpus:  # spares reading the ranges of other devices
+        return pl.DataFrame(schema=schema_of(COLUMNS))
     waits = _waits(slices.filter(pl.col("rank").is_in(gpus)), kernels)
     costly = _costs(waits, kernels, idle_pieces.filter(pl.col("cause").is_in(_CAUSES)))
     if costly.is_empty():
