@@ -62,6 +62,17 @@ def copied(steps: pl.DataFrame) -> list[dict[str, Any]]:
     return [{"breakdown": steps}, *({"breakdown": steps, "copies": pl.DataFrame(one)} for one in rows)]
 
 
+def few_blocks() -> list[dict[str, Any]]:
+    """Small kernels on two ranks."""
+    rows = {"rank": [0, 1], "name": ["add", "mul"], "few_ns": [9, 9], "share_ratio": [0.9, 0.8]}
+    return [{"few_blocks": pl.DataFrame({**rows, "idle_ratio": [0.7, 0.6]})}]
+
+
 def torch_examples() -> dict[str, list[dict[str, Any]]]:
     """By rule."""
-    return {"tensor-cores": tensor_cores(), "host-synchronisation": host_syncs(), "graph-breaks": compiled_regions()}
+    return {
+        "tensor-cores": tensor_cores(),
+        "host-synchronisation": host_syncs(),
+        "graph-breaks": compiled_regions(),
+        "low-occupancy": few_blocks(),
+    }

@@ -35,6 +35,7 @@ from stepscope.analysis.device.block_dims import block_dims as block_dims
 from stepscope.analysis.device.copies import copies as copies
 from stepscope.analysis.device.copies import copy_rates as copy_rates
 from stepscope.analysis.device.dynamic_operators import dynamic_operators as dynamic_operators
+from stepscope.analysis.device.few_blocks import few_blocks as few_blocks
 from stepscope.analysis.device.kernel_sequences import kernel_sequences as kernel_sequences
 from stepscope.analysis.device.launch_waits import launch_waits as launch_waits
 from stepscope.analysis.device.launches import kernel_launches as kernel_launches

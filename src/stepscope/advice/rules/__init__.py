@@ -28,6 +28,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     launch_wait,
     long_step,
     low_clock,
+    low_occupancy,
     memory_calls,
     memory_capacity,
     memory_copies,
