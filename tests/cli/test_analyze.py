@@ -317,7 +317,8 @@ def test_the_range_of_a_saving_holds_it(capfd) -> None:
 
 
 def test_what_follows_from_a_finding_stands_below_it_with_the_reason(capfd: pytest.CaptureFixture[str]) -> None:
-    exposed = {"exposed_ns": 5_000_000, "step_ns": 50_000_000, "ratio": 0.1}
+    unknown = dict.fromkeys(("share_ratio", "kind", "rate"))
+    exposed = {"exposed_ns": 5_000_000, "step_ns": 50_000_000, "ratio": 0.1, **unknown}
     code = ("/a/very/long/way/to/the/project/with/many/directories/in/it/training/train.py(12): step",)
     root = Finding(
         "memory-copies", "exposed", exposed, 10**6, 0.1, code=code, where={"operators": ["aten::mm", "aten::add"]}
@@ -341,7 +342,8 @@ def test_what_follows_from_a_finding_stands_below_it_with_the_reason(capfd: pyte
 def test_a_place_is_cut_in_its_directories() -> None:
     code = ("/a/very/long/way/to/the/project/with/many/directories/in/it/training/train.py(12): step", "b.py(3): f")
 
-    exposed = {"exposed_ns": 5_000_000, "step_ns": 50_000_000, "ratio": 0.1}
+    unknown = dict.fromkeys(("share_ratio", "kind", "rate"))
+    exposed = {"exposed_ns": 5_000_000, "step_ns": 50_000_000, "ratio": 0.1, **unknown}
     line = place_line(Finding("memory-copies", "exposed", exposed, code=code), "en", 60)
 
     assert line == "At: .../in/it/training/train.py(12): step (and 1 more)"
