@@ -10,6 +10,9 @@ from stepscope.advice.rules.environment import JUDGES
 from stepscope.analysis.device.ai_cpu_operators import COLUMNS as AI_CPU
 from stepscope.analysis.device.block_dims import COLUMNS as BLOCKS
 from stepscope.analysis.device.dynamic_operators import COLUMNS as DYNAMIC
+from stepscope.analysis.device.operator_bounds import COLUMNS as BOUNDS
+from stepscope.analysis.device.operator_efficiency import COLUMNS as EFFICIENCY
+from stepscope.analysis.device.throttled_operators import COLUMNS as THROTTLED
 from stepscope.analysis.job.environment_variables import COLUMNS as VARIABLES
 from stepscope.tables.base import Column, schema_of
 
@@ -35,8 +38,35 @@ def ai_cpu_operators() -> pl.DataFrame:
 
 def block_dims() -> pl.DataFrame:
     """Four uneven operators on two ranks."""
-    uneven = {"block_dim": 7, "cores": 48, "idle_ratio": 0.85, "idle_ns": 340 * MS}
+    uneven = {"block_dim": 7, "cores": 48, "idle_ratio": 0.85, "idle_ns": 340 * MS, "uneven": True}
     return rows_of(BLOCKS, *(work(rank, kind, **uneven) for rank in (0, 1) for kind in ("Sum", "Max", "Min", "Any")))
+
+
+def bounds() -> pl.DataFrame:
+    """Operators on two ranks that no pipe limits."""
+    free = {"unbound": True, "busiest_ratio": 0.4, "space_ns": 200 * MS}
+    return rows_of(BOUNDS, *(work(rank, kind, **free) for rank in (0, 1) for kind in ("Sum", "Max")))
+
+
+def efficiency() -> pl.DataFrame:
+    """Operators of each kind on two ranks, with room and sizes that are not aligned."""
+    room = {"bound": False, "space_ratio": 0.5, "space_ns": 200 * MS, "counted": 9, "mac_ratio": 0.4}
+    odd = {"unaligned": [1000], "multiple": 256}
+    units = {"cube": odd, "attention": odd, "vector": {}}
+    return rows_of(
+        EFFICIENCY, *(work(rank, unit, unit=unit, **room, **more) for rank in (0, 1) for unit, more in units.items())
+    )
+
+
+def throttled(*, stated: bool) -> pl.DataFrame:
+    """Two operators at a lower clock rate in the first of two steps, on two ranks."""
+    rate = {"nominal_mhz": 1800.0, "mean_mhz": 1450.0, "min_mhz": 1400.0, "decreased_ratio": 0.2, "stated": stated}
+    return rows_of(THROTTLED, *(work(rank, "Matmul", step=0, lost_ns=80 * MS, **rate) for rank in (0, 1)))
+
+
+def two_steps() -> pl.DataFrame:
+    rows = [{"rank": rank, "step": step, "window": "host", "window_ns": 900 * MS} for rank in (0, 1) for step in (0, 1)]
+    return pl.DataFrame(rows)
 
 
 def dynamic_operators() -> pl.DataFrame:

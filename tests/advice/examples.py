@@ -508,8 +508,13 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 ),
                 "rank_counters": pl.DataFrame({"rank": [0, 1], "name": ["c"] * 2, "busy_mean": [1500.0, 1400.0]}),
                 "slow_ranks": None,
+                "throttled_operators": None if stated is None else device_examples.throttled(stated=stated),
+                "breakdown": device_examples.two_steps(),
             }
+            for stated in (None, True, False)
         ],
+        "operator-bound": [{"operator_bounds": device_examples.bounds(), "breakdown": steps}],
+        "operator-efficiency": [{"operator_efficiency": device_examples.efficiency(), "breakdown": steps}],
         "fast-rank": [{"fast_ranks": fast_ranks(), "breakdown": steps}],
         "pipeline-bubble": pipelines(),
         "uneven-work": [

@@ -274,11 +274,13 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
             "compile-time",
             "garbage-collection",
             "host-synchronisation",
+            "low-clock",
+            "retransmission",
             "tensor-cores",
             "long-step",
         ),
         *("host-queue", "data-queue", "data-loader", "iteration-interval"),
-        "block-dim",
+        *("block-dim", "operator-bound", "operator-efficiency"),
     ]
     assert all(claim.time in claim.yields for claim in claims.values() if claim.yields)
     first = {

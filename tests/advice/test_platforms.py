@@ -39,7 +39,10 @@ ONLY_ON: dict[str, Callable[[Platform], bool]] = {
 NOT_EVERYWHERE: dict[str, Callable[[Platform], bool]] = {
     "pipeline-bottleneck": lambda p: p.framework == "mindspore",
     "ai-cpu": lambda p: p.device == "npu",
-    **dict.fromkeys(("low-clock", "block-dim", "dynamic-shape"), lambda p: p.device == "npu"),
+    **dict.fromkeys(
+        ("low-clock", "block-dim", "dynamic-shape", "operator-bound", "operator-efficiency"),
+        lambda p: p.device == "npu",
+    ),
     "memory-copies": lambda p: p.device != "cpu",
     "host-stall": lambda p: p.device != "cpu",
     "sync-batch-norm": lambda p: p.device != "cpu",

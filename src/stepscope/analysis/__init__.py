@@ -43,6 +43,7 @@ from stepscope.analysis.device.launches import launch_outliers as launch_outlier
 from stepscope.analysis.device.launches import launch_summary as launch_summary
 from stepscope.analysis.device.operator_bounds import operator_bounds as operator_bounds
 from stepscope.analysis.device.operator_counters import operator_counters as operator_counters
+from stepscope.analysis.device.operator_efficiency import operator_efficiency as operator_efficiency
 from stepscope.analysis.device.operator_launches import operator_launches as operator_launches
 from stepscope.analysis.device.operator_work import operator_work as operator_work
 from stepscope.analysis.device.queues import queue_lengths as queue_lengths
@@ -51,6 +52,7 @@ from stepscope.analysis.device.roofline import roofline as roofline
 from stepscope.analysis.device.stream_idle import stream_idle as stream_idle
 from stepscope.analysis.device.sync_batch_norms import sync_batch_norms as sync_batch_norms
 from stepscope.analysis.device.tensor_cores import tensor_cores as tensor_cores
+from stepscope.analysis.device.throttled_operators import throttled_operators as throttled_operators
 from stepscope.analysis.flops.flop_tree import flop_tree as flop_tree
 from stepscope.analysis.flops.flops import flops as flops
 from stepscope.analysis.flops.model_flops import model_flops as model_flops
@@ -187,6 +189,7 @@ from stepscope.analysis.replay.excess import excess as excess
 from stepscope.analysis.replay.extra_pieces import extra_pieces as extra_pieces
 from stepscope.analysis.replay.heat_map import heat_map as heat_map
 from stepscope.analysis.replay.joint_savings import joint_savings as joint_savings
+from stepscope.analysis.replay.operator_savings import operator_savings as operator_savings
 from stepscope.analysis.replay.own_times import own_times as own_times
 from stepscope.analysis.replay.replay import replay as replay
 from stepscope.analysis.replay.replayed_steps import replayed_steps as replayed_steps
@@ -219,6 +222,7 @@ from stepscope.analysis.step.marks import marks as marks
 from stepscope.analysis.step.outer_steps import all_steps as all_steps
 from stepscope.analysis.step.outer_steps import device_steps as device_steps
 from stepscope.analysis.step.outer_steps import outer_steps as outer_steps
+from stepscope.analysis.step.overall_summary import overall_summary as overall_summary
 from stepscope.analysis.step.overlap import mean_times as mean_times
 from stepscope.analysis.step.overlap import overlap as overlap
 from stepscope.analysis.step.overlap import rank_overlap as rank_overlap

@@ -34,6 +34,8 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     memory_copies,
     memory_fragmentation,
     memory_leak,
+    operator_bound,
+    operator_efficiency,
     pipeline_bottleneck,
     pipeline_bubble,
     pipeline_flops,

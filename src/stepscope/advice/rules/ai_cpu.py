@@ -12,7 +12,7 @@ import polars as pl
 from stepscope.advice.finding import MINDSPORE, NPU, PYTORCH, Finding, place, platform_of
 from stepscope.advice.messages import Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
-from stepscope.advice.rules.device_work import NAMED, computes_late, cost_of, operator_names
+from stepscope.advice.rules.device_work import NAMED, computes_late, cost_of, operator_names, saving_of
 from stepscope.limits import limit
 
 RECOMMENDATION = "recommendation"
@@ -70,20 +70,18 @@ MESSAGES = {
             ),
         ),
         basis=Text(
-            "up to all of the time in which the device does nothing else, as AI cores need time for it, too",
-            "最多为设备不做其他事情的全部时间，因为在 AI 核上也需要时间",
+            "up to all that the job would save without them, as AI cores need time for their work, too",
+            "最多为去掉它们所能节省的时间，因为在 AI 核上也需要时间",
         ),
     ),
 }
 """Messages by subject. The advisor's own text is quoted verbatim, in its language."""
 
 COMPUTED = Text(
-    "All kernels that ran on the AI CPU, if one takes at least the limit. The saving is the time in which the device "
-    "does nothing else, of the rank with least if all ranks have such operators; at least half of it, as AI cores are "
-    "far faster.",
-    "所有在 AI CPU 上运行的核函数，其中至少一个达到界限。节省为设备不做其他事情的时间；若所有 rank 都有，"
-    "取最少的 rank；"
-    "下限为其一半，因为 AI 核快得多。",
+    "All kernels that ran on the AI CPU, if one takes at least the limit. The saving is what a replay of the job saves "
+    "without them; at least half of it, as AI cores need time for their work, too, but are far faster.",
+    "所有在 AI CPU 上运行的核函数，其中至少一个达到界限。节省为去掉它们后作业重放所节省的时间；"
+    "下限为其一半，因为 AI 核也需要时间，但快得多。",
 )
 
 
@@ -109,12 +107,13 @@ def ai_cpu(
     ai_cpu_operators: pl.DataFrame | None = None,
     breakdown: pl.DataFrame | None = None,
     slow_ranks: pl.DataFrame | None = None,
+    operator_savings: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report operators that ran on the AI CPU of Ascend devices, with data types and the code that calls them, and what
     the vendor's advisor (msadvisor) recommends in a profile, once if several ranks have the same."""
     if ai_cpu_operators is not None:
-        yield from _operators(ai_cpu_operators, ranks, breakdown, slow_ranks, limits)
+        yield from _operators(ai_cpu_operators, ranks, breakdown, slow_ranks, operator_savings, limits)
     if rank_figures is None:
         return
     rows = (
@@ -137,6 +136,7 @@ def _operators(
     ranks: pl.LazyFrame | None,
     breakdown: pl.DataFrame | None,
     slow_ranks: pl.DataFrame | None,
+    savings: pl.DataFrame | None,
     limits: Limits,
 ) -> Iterator[Finding]:
     """The finding about operators that were recorded."""
@@ -150,7 +150,8 @@ def _operators(
     worst = rows.filter(pl.col("rank") == total.ranks[0])
     code = tuple(worst.sort(-pl.col("total_ns"), "name")["code"].drop_nulls().unique(maintain_order=True))
     types = worst["rare_types"].explode().drop_nulls().unique().sort().to_list()
-    late = not exposed.saving_ns and computes_late(exposed.ranks, slow_ranks)
+    saving_ns, saving_ratio = saving_of("ai_cpu", savings, exposed)
+    late = computes_late(exposed.ranks, slow_ranks)
     names = operator_names(worst, "total_ns")
     yield Finding(
         rule="ai-cpu",
@@ -162,9 +163,9 @@ def _operators(
             "types": types or None,
             "code": code[0] if code else None,
         },
-        saving_ns=exposed.saving_ns,
-        saving_ratio=exposed.saving_ratio,
-        saving_low_ns=exposed.saving_ns // 2,
+        saving_ns=saving_ns,
+        saving_ratio=saving_ratio,
+        saving_low_ns=saving_ns // 2,
         where={"operators": names},
         evidence={"total_ns": total.cost_ns, "exposed_ns": exposed.cost_ns, "calls": int(worst["count"].sum())},
         per=total.per,

@@ -10,16 +10,14 @@ import polars as pl
 from stepscope.advice.finding import Finding
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
-from stepscope.advice.rules.device_work import NAMED, cost_of, operator_names
+from stepscope.advice.rules.device_work import NAMED, cost_of, operator_names, saving_of
 from stepscope.limits import limit
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Which operators leave so many cores idle that it matters."""
+    """When idle cores are worth a finding."""
 
-    mean_ns: int = limit(20_000, "ns of a call", "the Ascend advisor's limit for operators that it looks at")
-    idle_ratio: float = limit(0.1, "of the cores, idle", "chosen by us: work rarely divides evenly")
     cost_ratio: float = limit(0.005, "of the step, that even work could save", "chosen by us: less is not worth a look")
 
 
@@ -50,8 +48,8 @@ MESSAGES = {
 
 COMPUTED = Text(
     "Blocks are compared with the cores of their kind that the recording states of the device. The saving is at most "
-    "the share of idle cores of the operators' time, of the rank with least, if all ranks have them.",
-    "把块数与记录中设备同类核的数量对比。节省最多为这些算子耗时乘以空闲核的比例；若所有 rank 都有，取最少的 rank。",
+    "what a replay of the job saves if these operators were shorter by the share of idle cores.",
+    "把块数与记录中设备同类核的数量对比。节省最多为：这些算子按空闲核的比例缩短后，作业重放所节省的时间。",
 )
 
 
@@ -64,11 +62,13 @@ COMPUTED = Text(
     shows=("block_dims",),
 )
 def block_dim(
-    block_dims: pl.DataFrame, breakdown: pl.DataFrame | None = None, limits: Limits = Limits()
+    block_dims: pl.DataFrame,
+    breakdown: pl.DataFrame | None = None,
+    operator_savings: pl.DataFrame | None = None,
+    limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report operators whose number of blocks leaves cores of the device idle for long."""
-    uneven = (pl.col("mean_ns") >= limits.mean_ns) & (pl.col("idle_ratio") >= limits.idle_ratio)
-    rows = block_dims.filter(uneven)
+    rows = block_dims.filter("uneven")
     if rows.is_empty():
         return
     cost = cost_of(rows.select("rank", cost_ns="idle_ns"), block_dims["rank"].unique().to_list(), breakdown)
@@ -77,6 +77,7 @@ def block_dim(
     worst = rows.filter(pl.col("rank") == cost.ranks[0]).sort(-pl.col("idle_ns"), "name")
     names, first = operator_names(worst, "idle_ns"), worst.row(0, named=True)
     total = cost_of(worst.select("rank", cost_ns="total_ns"), (), breakdown)
+    saving_ns, saving_ratio = saving_of("blocks", operator_savings, cost)
     mixed = first["core"] == "MIX_AIC" and (first["block_dim"] or 0) % first["cores"] == 0
     idle_ratio = int(worst["idle_ns"].sum()) / max(int(worst["total_ns"].sum()), 1)
     yield Finding(
@@ -90,8 +91,8 @@ def block_dim(
             "idle_ratio": idle_ratio,
             "others": len(names) - NAMED if len(names) > NAMED else None,
         },
-        saving_ns=cost.saving_ns,
-        saving_ratio=cost.saving_ratio,
+        saving_ns=saving_ns,
+        saving_ratio=saving_ratio,
         saving_low_ns=0,
         where={"operators": names},
         evidence={"idle_ns": cost.cost_ns, "total_ns": total.cost_ns, "idle_ratio": idle_ratio},

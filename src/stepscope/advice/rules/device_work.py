@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stepscope.advice.finding import HIGH_RATIO, MEDIUM_RATIO, Per, Severity, per_of
+from stepscope.analysis.methods.saving_range import TRUSTED_RATIO
 from stepscope.analysis.rank_lists import listed
 
 NAMED = 3
@@ -69,6 +70,22 @@ def cost_of(found: pl.DataFrame, every: Sequence[int], breakdown: pl.DataFrame |
         saving_ratio=least["own"] / least["step_ns"] if by_all and least["step_ns"] else 0.0,
         per=per_of(breakdown),
     )
+
+
+def saving_of(item: str, savings: pl.DataFrame | None, cost: Cost) -> tuple[int, float]:
+    """What mending something saves, in time and as a share of the step: by replay, else what it costs the rank that it
+    costs least.
+
+    Args:
+        item: An item of `operator_savings`.
+        savings: The analysis of that name; None if the job cannot be replayed.
+        cost: What it costs.
+    """
+    if savings is not None and cost.per != "recording":
+        trusted = (pl.col("item") == item) & (pl.col("error_ratio").abs() <= TRUSTED_RATIO)
+        for row in savings.filter(trusted).iter_rows(named=True):
+            return row["saving_ns"], row["saving_ratio"]
+    return cost.saving_ns, cost.saving_ratio
 
 
 def computes_late(ranks: Sequence[int], slow_ranks: pl.DataFrame | None) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.device.operator_work import WORK_COLUMNS
 from stepscope.analysis.methods.statistics import share
 from stepscope.analysis.registry import analysis
+from stepscope.limits import limit
 from stepscope.tables import RANKS
 from stepscope.tables.base import Column
 
@@ -15,6 +18,17 @@ CUBE_CORES = ("AI_CORE", "MIX_AIC")
 VECTOR_CORES = ("AI_VECTOR_CORE", "MIX_AIV")
 
 NO_CORES = "the number of the device's cores, or over how many of them operators divide their work, was not recorded"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which operators leave so many cores idle that it matters."""
+
+    mean_ns: int = limit(20_000, "ns of a call", "the Ascend advisor's limit for operators that it looks at")
+    idle_ratio: float = limit(0.1, "of the cores, idle", "chosen by us: work rarely divides evenly")
+
+
+LIMITS = Limits()
 
 COLUMNS = (
     *WORK_COLUMNS,
@@ -29,6 +43,7 @@ COLUMNS = (
             importance=72,
         ),
         Column("idle_ns", "int64", "This share of its time: what even work on all cores could save at most."),
+        Column("uneven", "bool", "True if calls take long and many cores are idle."),
         Column("share_ratio", "float64", "Share of the rank's time in such operators.", title="share", importance=60),
         nulls="",
     ),
@@ -36,7 +51,7 @@ COLUMNS = (
 
 
 @analysis("rank", COLUMNS, together=True, nothing=NO_CORES)
-def block_dims(operator_work: pl.DataFrame, ranks: pl.LazyFrame | None = None) -> pl.DataFrame:
+def block_dims(operator_work: pl.DataFrame, ranks: pl.LazyFrame | None = None, limits: Limits = LIMITS) -> pl.DataFrame:
     """Compare the blocks of each operator with the cores of its device: one row per operator, the longest first.
 
     Of a kernel that runs on both kinds of cores, the kind counts on which more cores are idle.
@@ -65,7 +80,8 @@ def block_dims(operator_work: pl.DataFrame, ranks: pl.LazyFrame | None = None) -
         )
     )
     idle_ns = (pl.col("total_ns") * pl.col("idle_ratio")).round().cast(pl.Int64)
-    return found.with_columns(share(), idle_ns=idle_ns).select(names(COLUMNS))
+    uneven = (pl.col("mean_ns") >= limits.mean_ns) & (pl.col("idle_ratio") >= limits.idle_ratio)
+    return found.with_columns(share(), idle_ns=idle_ns, uneven=uneven).select(names(COLUMNS))
 
 
 def _idle(blocks: pl.Expr, cores: pl.Expr) -> pl.Expr:

@@ -25,6 +25,7 @@ class Limits:
     """When a pipe limits an operator."""
 
     busy_ratio: float = limit(0.8, "of the operator's time, a pipe is busy", "the Ascend advisor's limit")
+    mean_ns: int = limit(20_000, "ns of a call, for one that nothing limits", "the Ascend advisor's limit")
 
 
 LIMITS = Limits()
@@ -41,6 +42,7 @@ COLUMNS = (
             title="space",
         ),
         Column("space_ns", "int64", "This share of its time.", title="at most"),
+        Column("unbound", "bool", "True if calls take long and no pipe limits it."),
         Column("share_ratio", "float64", "Share of the rank's time in operators with counters.", importance=60),
         nulls="",
     ),
@@ -63,4 +65,5 @@ def operator_bounds(operator_work: pl.DataFrame, limits: Limits = LIMITS) -> pl.
         space_ratio=(1 - busiest / limits.busy_ratio).clip(lower_bound=0.0),
     )
     space = (pl.col("total_ns") * pl.col("space_ratio")).round().cast(pl.Int64)
-    return found.with_columns(space_ns=space).select(names(COLUMNS))
+    unbound = (pl.col("bound") == NONE) & (pl.col("mean_ns") >= limits.mean_ns)
+    return found.with_columns(space_ns=space, unbound=unbound).select(names(COLUMNS))

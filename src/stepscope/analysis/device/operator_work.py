@@ -36,7 +36,8 @@ OPERATOR = ("rank", "name", "type", "core", "input_shapes", "input_types", "inpu
 """What identifies an operator's work."""
 
 _CORES = ("block_dim", "mix_block_dim", "state")
-_KEYS = [*OPERATOR, *_CORES]
+KEYS = [*OPERATOR, *_CORES]
+"""Columns that identify a row."""
 
 WORK_COLUMNS = columns(
     "rank name type core input_shapes",
@@ -67,7 +68,7 @@ COLUMNS = (
 def operator_work(kernels: pl.LazyFrame, kernel_counters: pl.LazyFrame | None = None) -> pl.DataFrame:
     """Sum up the compute kernels of each rank's steps by operator, shapes, blocks and state, the longest first."""
     rows = kernels.filter((pl.col("kind") == "compute") & pl.col("step").is_not_null())
-    rows = rows.select(*_KEYS, "kernel", "duration_ns")
+    rows = rows.select(*KEYS, "kernel", "duration_ns")
     counted = KERNEL_COUNTERS.or_empty(kernel_counters)
     pipes = [
         pl.max_horizontal(*(pl.when(pl.col(one).is_finite()).then(one) for one in counters)).alias(name)
@@ -76,7 +77,7 @@ def operator_work(kernels: pl.LazyFrame, kernel_counters: pl.LazyFrame | None = 
     joined = rows.join(counted.select("rank", "kernel", *pipes), on=["rank", "kernel"], how="left")
     is_counted = pl.any_horizontal(pl.col([*PIPES]) > 0)
     weight = pl.col("duration_ns").cast(pl.Float64).clip(lower_bound=1.0)
-    sums = joined.group_by(_KEYS).agg(
+    sums = joined.group_by(KEYS).agg(
         count=pl.len().cast(pl.Int64),
         total_ns=pl.col("duration_ns").sum(),
         counted=is_counted.sum().cast(pl.Int64),
@@ -90,5 +91,5 @@ def operator_work(kernels: pl.LazyFrame, kernel_counters: pl.LazyFrame | None = 
     return (
         found.with_columns(mean_ns=mean, **means)
         .select(names(COLUMNS))
-        .sort("rank", -pl.col("total_ns"), *_KEYS[1:], nulls_last=True)
+        .sort("rank", -pl.col("total_ns"), *KEYS[1:], nulls_last=True)
     )

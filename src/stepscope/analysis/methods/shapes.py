@@ -19,7 +19,7 @@ def tensors(text: str | None) -> Shapes:
     if not text:
         return []
     found = read_json(text)
-    if found is None:
+    if found is None or isinstance(found, str):  # a text in quotes
         return _plain(text)
     if not isinstance(found, list):
         return []
