@@ -12,8 +12,8 @@ from stepscope.analysis.device.block_dims import COLUMNS as BLOCKS
 from stepscope.analysis.device.dynamic_operators import COLUMNS as DYNAMIC
 from stepscope.analysis.device.operator_bounds import COLUMNS as BOUNDS
 from stepscope.analysis.device.operator_efficiency import COLUMNS as EFFICIENCY
-from stepscope.analysis.device.throttled_operators import COLUMNS as THROTTLED
 from stepscope.analysis.job.environment_variables import COLUMNS as VARIABLES
+from stepscope.analysis.job.throttled_operators import COLUMNS as THROTTLED
 from stepscope.tables.base import Column, schema_of
 
 MS = 10**6

@@ -52,7 +52,6 @@ from stepscope.analysis.device.roofline import roofline as roofline
 from stepscope.analysis.device.stream_idle import stream_idle as stream_idle
 from stepscope.analysis.device.sync_batch_norms import sync_batch_norms as sync_batch_norms
 from stepscope.analysis.device.tensor_cores import tensor_cores as tensor_cores
-from stepscope.analysis.device.throttled_operators import throttled_operators as throttled_operators
 from stepscope.analysis.flops.flop_tree import flop_tree as flop_tree
 from stepscope.analysis.flops.flops import flops as flops
 from stepscope.analysis.flops.model_flops import model_flops as model_flops
@@ -131,6 +130,7 @@ from stepscope.analysis.job.step_parts import time_parts as time_parts
 from stepscope.analysis.job.step_spread import step_spread as step_spread
 from stepscope.analysis.job.suspect_costs import suspect_costs as suspect_costs
 from stepscope.analysis.job.suspects import suspects as suspects
+from stepscope.analysis.job.throttled_operators import throttled_operators as throttled_operators
 from stepscope.analysis.job.time_by_rank import time_by_rank as time_by_rank
 from stepscope.analysis.layout.parallel_layout import layout_conflicts as layout_conflicts
 from stepscope.analysis.layout.parallel_layout import parallel_dimensions as parallel_dimensions
