@@ -275,7 +275,6 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
             "garbage-collection",
             "host-synchronisation",
             "low-clock",
-            "retransmission",
             "tensor-cores",
             "long-step",
         ),
