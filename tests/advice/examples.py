@@ -29,6 +29,7 @@ from stepscope.run import Run
 from stepscope.tables import RANK_FIGURES, RANKS
 from stepscope.tables.base import schema_of
 from tests.advice import device_examples
+from tests.advice.communication_examples import communication_examples
 from tests.advice.hang_examples import hangs, unfinished_calls
 from tests.advice.torch_examples import copied, torch_examples
 
@@ -523,6 +524,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         ],
         **dict.fromkeys(OF_FORMULAS, by_formula),
         **torch_examples(),
+        **communication_examples(),
         "hang": [{"hangs": hangs(), "unfinished_calls": unfinished_calls()}],
         "memory-capacity": [{"memory_hints": hint(NEAR_CAPACITY)}],
         "memory-leak": [{"memory_hints": hint(GROWTH)}],

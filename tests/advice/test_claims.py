@@ -275,6 +275,7 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
             "garbage-collection",
             "host-synchronisation",
             "low-clock",
+            "retransmission",
             "tensor-cores",
             "long-step",
         ),
@@ -293,6 +294,7 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
         "idle-time",
         "memory-copies",
         "slowed-steps",
+        "retransmission",
         "long-step",
     }
     assert {name for name, claim in claims.items() if not claim.yields} == first

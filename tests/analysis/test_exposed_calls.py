@@ -122,3 +122,19 @@ def test_calls_outside_of_steps_are_no_step_of_transmission() -> None:
     (row,) = Run.from_frames({0: tables, 1: tables}).analyse("transmission").to_dicts()
 
     assert (row["calls"], row["transmit_ns"], row["best_ns"]) == (12, 10, 10)
+
+
+def test_what_small_calls_cost_is_measured_by_large_ones() -> None:
+    """Twelve calls of 8 bytes take 100 ns, four of 8000 bytes 200: at their rate, 8 bytes take 0.2."""
+    starts = [1000 * at for at in range(16)]
+    calls = [("a", at, at + (200 if at >= 12000 else 100)) for at in starts]
+    whole = run([(end, at + 999) for at, (_, _, end) in zip(starts, calls, strict=True)], calls, calls)
+    frames = {rank.rank: {name: rank.table(name).collect().drop("rank") for name in rank.rows} for rank in whole.ranks}
+    for tables in frames.values():
+        large = pl.when(pl.col("start_ns") >= 12000).then(8000).otherwise("size_bytes")
+        tables["collectives"] = tables["collectives"].with_columns(size_bytes=large.cast(pl.Int64))
+
+    small, large_one = Run.from_frames(frames).analyse("transmission").sort("size_bytes").to_dicts()
+
+    assert (small["large_bytes_per_s"], small["latency_ns"], small["exposed_latency_ns"]) == (4e10, 12 * 100, 12 * 100)
+    assert (large_one["large_bytes_per_s"], large_one["latency_ns"]) == (None, None)

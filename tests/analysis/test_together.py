@@ -229,8 +229,10 @@ def _compiled(slices: pl.DataFrame, rank: int) -> pl.DataFrame:
 
 
 def with_links(rank: int) -> dict[str, pl.DataFrame]:
-    """A rank with links of single calls, the last one with those of all calls alone."""
-    return {**on_device(rank, 1.0), "links": links({(rank, rank + 1): (10 + rank, MS)}, named=rank < 2)}
+    """A rank with links and transports of single calls, the last one with links of all calls alone."""
+    one = TABLES["transports"].frame(name=["call"], transport=["SDMA"], size_bytes=[7 + rank], duration_ns=[5])
+    sent = {"transports": one} if rank < 2 else {}
+    return {**on_device(rank, 1.0), "links": links({(rank, rank + 1): (10 + rank, MS)}, named=rank < 2), **sent}
 
 
 def dumped(rank: int) -> dict[str, pl.DataFrame]:

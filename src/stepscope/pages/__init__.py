@@ -18,6 +18,7 @@ NAMES = (
     "communication",
     "links",
     "bandwidth",
+    "transfers",
     "calls",
     "overlap",
     "kernels",

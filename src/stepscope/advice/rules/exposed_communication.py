@@ -10,6 +10,7 @@ import polars as pl
 from stepscope.advice.finding import CPU, Finding, per_of, platform_of
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
+from stepscope.advice.rules.bandwidth_contention import contended_ns
 from stepscope.analysis.communication.late_ranks import MOST, late_ranks, lateness
 from stepscope.analysis.methods.statistics import median
 from stepscope.analysis.rank_lists import accused, listed_ranks
@@ -123,9 +124,9 @@ MESSAGES = {
         "Takes the median step's transmission that no computing covers, without the time in which ranks "
         "wait for each other, from `exposed_ratio` of the step on. The saving is only what calls take "
         "longer than the best of their kind in the recording, as far as computing awaits it, less what "
-        "slow links and groups claim.",
+        "slow links and groups claim and what calls beside matrix products take longer.",
         "取中位步中没有被计算掩盖的传输（不含 rank 之间的相互等待），达到一步的 `exposed_ratio` 时报告。"
-        "节省只计各次调用比记录中同类最好水平多出、且计算要等待的部分，并扣除慢链路和慢通信组已计入的部分。",
+        "节省只计各次调用比记录中同类最好水平多出、且计算要等待的部分，并扣除慢链路、慢通信组已计入的部分以及同时进行矩阵乘所多用的时间。",
     ),
     shows=("transmission", "waits"),
 )
@@ -139,6 +140,7 @@ def exposed_communication(
     ranks: pl.LazyFrame | None = None,
     pipeline_places: pl.DataFrame | None = None,
     slow_ranks: pl.DataFrame | None = None,
+    contended_calls: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report transmission that is not hidden by computing, without the time that ranks wait for each other.
@@ -168,7 +170,7 @@ def exposed_communication(
     has_waited = waiting >= 1
     parameters |= {"wait_ns": waiting if has_waited else None, "late": late if has_waited and late else None}
     excess = _excess_ns(transmission, limits)
-    claimed = _claimed_ns(slow_links, slow_groups)
+    claimed = _claimed_ns(slow_links, slow_groups) + contended_ns(contended_calls)
     excess = min(max(excess - claimed, 0.0), exposed)
     on_one_host = _on_one_host(ranks)
     saving = round(excess) if excess >= limits.excess_ratio * step_ns and not on_one_host else 0

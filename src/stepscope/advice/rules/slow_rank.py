@@ -255,7 +255,7 @@ _NOT_EVIDENCE = ("rank", "cost_ns", "cost_ratio", "saving_low_ns", "saving_high_
     claim=Claim(Turn.SEEN_LATE, time_in="kind"),
     dimension="overall",
     computed=COMPUTED,
-    shows=("slow_ranks", "slow_rank_causes"),
+    shows=("slow_ranks", "slow_rank_causes", "kernel_patterns", "rank_kernels", "host_patterns", "rank_host_calls"),
 )
 def slow_rank(
     slow_ranks: pl.DataFrame,

@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.job.kernel_classes import CLASS, SIZES
+from stepscope.analysis.methods.names import MATRIX
 from stepscope.analysis.methods.peers import counts, peers, typical
 from stepscope.analysis.methods.statistics import rounded
 from stepscope.analysis.registry import analysis
@@ -16,12 +17,6 @@ from stepscope.tables.base import Column
 
 MATRIX_CORES = ("AI_CORE", "MIX_AIC")
 """Cores of an NPU with a matrix unit. Older devices have one kind of core only, so the names decide as well."""
-
-MATRIX = (
-    r"(?i)gemm|matmul|(^|::|_)b?mm(\b|_)|addmm|linear|conv|attention|flash|cutlass|cublas|wgrad|dgrad|xmma|(16816|884)"
-)
-"""Names of kernels that mostly multiply matrices, so that clock and power decide how long they take."""
-
 
 COLUMNS = columns(
     "rank",

@@ -7,6 +7,11 @@ import polars as pl
 NUMBERED = r"__\d+_\d+_\d+$"
 """End of names of HCCL calls, which number them."""
 
+MATRIX = (
+    r"(?i)gemm|matmul|(^|::|_)b?mm(\b|_)|addmm|linear|conv|attention|flash|cutlass|cublas|wgrad|dgrad|xmma|(16816|884)"
+)
+"""Names of kernels that mostly multiply matrices, so that clock and power decide how long they take."""
+
 
 def unnumbered(name: str = "name") -> pl.Expr:
     """Names without the number of the call: the same for all calls of an operation."""
