@@ -10,7 +10,7 @@ PAGE = Page(
     "transfers",
     "Show how transfers use links: rates by rank and step, small and unaligned ones, contention, retransmission.",
     [
-        Section("rank_bandwidths", "Rates by rank and step, inside of hosts (SDMA) and between them (RDMA)", rows=24),
+        Section("rank_bandwidths", "Rates by rank and {step}, inside of hosts (SDMA) and between them (RDMA)", rows=24),
         Section("transfer_sizes", "Small transfers", rows=16),
         Section("contended_calls", "Calls beside matrix products and alone", derived=groups, rows=10),
         Section("unaligned_transfers", "Transfers of unaligned sizes", rows=10),
