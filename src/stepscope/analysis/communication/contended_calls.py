@@ -33,8 +33,8 @@ class Limits(SizeLimits):
 COLUMNS = columns(
     *OF_KIND,
     Column("members", "int32", "Number of ranks of the group seen in the calls.", importance=31),
-    Column("beside", "int64", "Calls that transmit mostly while a rank multiplies matrices.", title="beside"),
-    Column("alone", "int64", "Calls of the kind, in all groups, that transmit while none does.", title="alone"),
+    Column("beside", "int64", "Calls that transmit mostly while a rank multiplies matrices.", title="calls beside"),
+    Column("alone", "int64", "Calls of the kind, in all groups, that transmit while none does.", title="calls alone"),
     meaning("transmit_ns", "Median transmission of the former."),
     Column("alone_ns", "int64", "Median transmission of the latter; null if there are few.", title="alone takes"),
     Column("slowdown_factor", "float64", "The former over the latter.", title="factor"),

@@ -15,6 +15,8 @@ TITLES = {
     "at most": "上限",
     "bandwidth": "带宽",
     "batches": "批数",
+    "calls alone": "单独进行的次数",
+    "calls beside": "同时进行的次数",
     "before name": "之前的任务",
     "below": "低于标称",
     "beside": "与之交换的 rank",
