@@ -2,8 +2,8 @@
 
 from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers it
     ai_cpu,
-    block_dim,
     bandwidth_contention,
+    block_dim,
     byte_alignment,
     checkpoint,
     cluster_link,
