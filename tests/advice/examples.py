@@ -158,6 +158,13 @@ def host_stalls(steps: Iterable[int]) -> pl.DataFrame:
     return pl.DataFrame([{**row, "step": step, "function": "train.py(3): run", "collections": False} for step in steps])
 
 
+def replaceable_operators() -> pl.DataFrame:
+    """Attention of single operators, and an optimizer."""
+    row = {"rank": 0, "sequence": "matmul, softmax, matmul", "count": 9, "operators": 27, "host_ns": 500}
+    patterns = ("attention", "optimizer AdamW", "unknown")
+    return pl.DataFrame([{**row, "pattern": one, "first_start_ns": 9, "place": "train.py(3): run"} for one in patterns])
+
+
 def launch_waits() -> pl.DataFrame:
     """A rank that waits after each launch."""
     row = {"rank": 0, "launches": 90, "followed": 80, "followed_ratio": 0.9, "long_kernels": 90, "blocking": 0}
@@ -411,6 +418,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             }
             for stalled in (0, 2000)
         ],
+        "replaceable-operators": [{"replaceable_operators": replaceable_operators(), "breakdown": steps}],
         "sync-batch-norm": [stopped("SyncBatchNorm", "sync_batch_norms")],
         "host-stall": [
             {**stopped("", "unused"), "host_stalls": host_stalls(steps)} for steps in ((3,), (1, 2, 3, 4, 5, 6, 7, 8))

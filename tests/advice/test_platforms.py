@@ -44,6 +44,7 @@ NOT_EVERYWHERE: dict[str, Callable[[Platform], bool]] = {
         lambda p: p.device == "npu",
     ),
     "memory-copies": lambda p: p.device != "cpu",
+    "replaceable-operators": lambda p: p.framework == "pytorch",
     "host-stall": lambda p: p.device != "cpu",
     "sync-batch-norm": lambda p: p.device != "cpu",
     "launch-wait": lambda p: p.device != "cpu",

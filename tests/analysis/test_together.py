@@ -87,6 +87,14 @@ def stopping(rank: int) -> dict[str, pl.DataFrame]:
     return {"steps": steps, "kernels": kernels, "slices": slices}
 
 
+def unfused(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank with sequences of operators that a fused one replaces; the last one has none."""
+    names = ["aten::group_norm", "aten::silu"] * (1 + rank) if rank < 2 else ["aten::relu"]
+    timed = {"start_ns": [9 * k for k in range(len(names))], "duration_ns": [5 + rank] * len(names)}
+    operators = TABLES["operators"].frame(slice=list(range(len(names))), name=names, thread=["1"] * len(names), **timed)
+    return {"operators": operators}
+
+
 def without_calls(rank: int) -> dict[str, pl.DataFrame]:
     """A rank whose collectives are of a group of its own, so that its steps are its segments."""
     tables = on_device(rank, 1.0)
@@ -283,6 +291,7 @@ RUNS = {
     "device": Run.from_frames({rank: on_device(rank, 1 + rank) for rank in range(4)}),
     "types": Run.from_frames({rank: with_types(rank) for rank in range(3)}),
     "partly recorded": Run.from_frames({rank: partly_recorded(rank) for rank in range(3)}),
+    "unfused": Run.from_frames({rank: unfused(rank) for rank in range(3)}),
     "stopping": Run.from_frames({rank: stopping(rank) for rank in range(3)}),
     "launching": Run.from_frames({rank: launching(rank) for rank in range(3)}),
     "cpu": Run.from_frames({rank: on_cpu(rank) for rank in range(4)}),

@@ -168,6 +168,7 @@ from stepscope.analysis.operators.operator_instances import operator_types as op
 from stepscope.analysis.operators.operator_paths import operator_paths as operator_paths
 from stepscope.analysis.operators.operator_shares import operator_shares as operator_shares
 from stepscope.analysis.operators.operator_type_ranks import operator_type_ranks as operator_type_ranks
+from stepscope.analysis.operators.replaceable_operators import replaceable_operators as replaceable_operators
 from stepscope.analysis.operators.short_kernels import kernel_lengths as kernel_lengths
 from stepscope.analysis.operators.short_kernels import short_kernels as short_kernels
 from stepscope.analysis.pipeline.blocks import pipeline_blocks as pipeline_blocks

@@ -43,6 +43,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     pipeline_bubble,
     pipeline_flops,
     retransmission,
+    replaceable_operator,
     single_pause,
     slow_group,
     slow_link,
