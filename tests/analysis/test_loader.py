@@ -79,7 +79,7 @@ def test_marks_tell_the_wait_where_no_batches_were_recorded() -> None:
 
     row = loader({"slices": marks})
 
-    assert (row["loader"], row["batches"], row["wait_ns"], row["workers"]) == ("DataLoader", None, 8 * MS, None)
+    assert (row["loader"], row["batches"], row["wait_ns"], row["workers"]) == ("DataLoader", None, 8 * MS, 0)
     assert row["wait_ratio"] == pytest.approx(0.4)
 
 
@@ -98,3 +98,19 @@ def test_waits_outside_of_the_steps_are_none_of_theirs() -> None:
 def test_queues_of_mindspore_are_no_loader() -> None:
     with pytest.raises(Unavailable, match="data loader"):
         Run.from_frames({0: {"input_pipeline": batches("dataset_iterator", [1, 2])}}).analyse("loader")
+
+
+@pytest.mark.parametrize(("iterator", "limited_by"), [("_SingleProcess", "no workers"), ("_MultiProcessing", None)])
+def test_the_name_of_an_iterator_shows_that_its_loader_has_no_workers(iterator: str, limited_by: str | None) -> None:
+    marked = SLICES.frame(
+        slice=[0],
+        category=["annotation"],
+        name=[f"enumerate(DataLoader)#{iterator}DataLoaderIter.__next__"],
+        start_ns=[0],
+        duration_ns=[MS],
+    )
+    run = Run.from_frames({0: {"steps": steps(2), "slices": marked}})
+
+    (row,) = run.analyse("loader").to_dicts()
+
+    assert row["limited_by"] == limited_by

@@ -48,9 +48,9 @@ ACTIONS: dict[str, Choices] = {
     GENERAL: {
         (PYTORCH, None): Text(
             "Raise the number of DataLoader workers (num_workers), prefetch (prefetch_factor), pin memory "
-            "(pin_memory=True), cache or pre-process the data set.",
+            "(pin_memory=True), keep collate_fn short, cache or pre-process the data set.",
             "增加 DataLoader 的工作进程（num_workers）、增加预取（prefetch_factor）、使用锁页内存（pin_memory=True），"
-            "缓存或预处理数据集。",
+            "精简 collate_fn，缓存或预处理数据集。",
         ),
         (PYTORCH, CPU): Text(
             "Raise the number of DataLoader workers (num_workers), prefetch (prefetch_factor), cache or pre-process "
@@ -71,9 +71,9 @@ ACTIONS: dict[str, Choices] = {
     NO_WORKERS: {
         (PYTORCH, None): Text(
             "Give the DataLoader workers (num_workers=4 to begin with, persistent_workers=True): without any, the "
-            "training loop itself reads and prepares each batch.",
+            "training loop itself reads, prepares and collates each batch.",
             "为 DataLoader 设置工作进程（先用 num_workers=4，persistent_workers=True）：没有工作进程时，"
-            "训练循环自己读取并准备每一批数据。",
+            "训练循环自己读取、准备并整理（collate_fn）每一批数据。",
         ),
         (MINDSPORE, None): Text(
             "Give the dataset workers (num_parallel_workers): without any, the training loop itself reads and prepares "

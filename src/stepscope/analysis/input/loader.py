@@ -13,11 +13,15 @@ from stepscope.analysis.methods.statistics import first_label, sum_known
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
-from stepscope.tables import INPUT_PIPELINE
+from stepscope.tables import INPUT_PIPELINE, SLICES
 from stepscope.tables.base import Column
 
 MARKED = "DataLoader"
 """Name of a loader known only from marks in a trace."""
+
+ITERATOR = r"DataLoader.*__next__"
+IN_PROCESS = r"_SingleProcessDataLoaderIter"
+"""Names of PyTorch's marks of iterators, and of one without workers."""
 
 NO_WORKERS, HOST_CPU, WORKER_CPU, READING = "no workers", "host CPU", "worker CPU", "reading"
 
@@ -53,10 +57,12 @@ def loader_steps(
     steps: pl.LazyFrame | None,
     marks: pl.DataFrame | None,
     cpu_utilization: pl.DataFrame | None,
+    slices: pl.LazyFrame | None = None,
 ) -> pl.DataFrame:
     """Sum how long the training loop waited for its batches: one row per loader and step.
 
-    Uses the batches that the recorder saw, or else the marks of PyTorch's profiler, which show only the wait.
+    Uses the batches that the recorder saw, or else the marks of PyTorch's profiler, which show only the wait, and by
+    the name of the iterator whether the loader has no workers.
 
     Raises:
         Unavailable: If no data loader was recorded.
@@ -64,7 +70,10 @@ def loader_steps(
     waits = _of_batches(input_pipeline)
     others = None if marks is None else marks.filter(~pl.col("rank").is_in(waits["rank"].unique().implode()))
     if others is not None and others.height and steps is not None:
-        waits = pl.concat([waits, _of_marks(others, steps).select(waits.columns)])
+        marked = _of_marks(others, steps).with_columns(
+            workers=pl.when(pl.col("rank").is_in(_without_workers(slices))).then(pl.lit(0, pl.Int32))
+        )
+        waits = pl.concat([waits, marked.select(waits.columns)])
     if waits.is_empty():
         raise Unavailable(NO_LOADER)
     windows = pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32, "step_ns": pl.Int64})
@@ -156,6 +165,13 @@ def _of_marks(marks: pl.DataFrame, steps: pl.LazyFrame) -> pl.DataFrame:
         .agg(wait_ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
         .with_columns(loader=pl.lit(MARKED), **{name: pl.lit(None, dtype) for name, dtype in unknown.items()})
     )
+
+
+def _without_workers(slices: pl.LazyFrame | None) -> list[int]:
+    """The ranks whose marked loaders all read in the training process itself."""
+    marks = SLICES.or_empty(slices).filter((pl.col("category") == "annotation") & pl.col("name").str.contains(ITERATOR))
+    own = pl.col("name").str.contains(IN_PROCESS).all()
+    return marks.group_by("rank").agg(own=own).filter("own").sort("rank").collect()["rank"].to_list()
 
 
 def _workers(cpu: pl.DataFrame | None) -> pl.DataFrame:
