@@ -170,7 +170,6 @@ def memory_calls(
         },
         code=code_of(memory_calls, found.ranks),
         span_ns=span_of(worst),
-        confidence="possible" if used is None else "likely",
     ).on(found.ranks)
 
 
