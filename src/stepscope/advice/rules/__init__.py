@@ -43,6 +43,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     pipeline_bubble,
     pipeline_flops,
     replaceable_operator,
+    retransmission,
     single_pause,
     slow_group,
     slow_link,
