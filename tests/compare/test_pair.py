@@ -180,3 +180,13 @@ def test_a_side_without_steps_is_named() -> None:
 
     with pytest.raises(Unavailable, match=r"^new: "):
         compare(kernels_run(BASE), without).analyse("time_differences")
+
+
+def test_a_part_that_one_side_does_not_know_is_no_difference() -> None:
+    run = job(4, 5)
+    only_steps = Run.from_frames({rank.rank: {"steps": rank.table("steps").collect()} for rank in run.ranks})
+    found = compare(run, only_steps).analyse("time_differences")
+
+    assert "exposed communication" in set(compare(run, run).analyse("time_differences")["part"])
+    assert found["part"].to_list() == ["step", "not told apart"]
+    assert found["base_ns"][0] == found["base_ns"][1]

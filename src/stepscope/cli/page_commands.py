@@ -121,7 +121,8 @@ def print_answered(answered: Answered, form: shared.Format, *, wide: bool) -> No
         more = f". Other tables: --table {', '.join(answered.not_asked)}" if answered.not_asked else ""
         run = answered.run
         instead = answered.page.instead(run) if answered.page.instead and isinstance(run, Run) else ""
-        raise StepscopeError("; ".join(dict.fromkeys(answered.unavailable.values())) + more + instead)
+        why = "; ".join(dict.fromkeys(answered.unavailable.values()))
+        raise StepscopeError(("" if isinstance(run, Run) else "nothing can be compared: ") + why + more + instead)
     try:
         if form == "table":
             _print_tables(answered, wide=wide)

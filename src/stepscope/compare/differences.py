@@ -154,7 +154,7 @@ def _judged(both: pl.DataFrame, base: Side, new: Side, limits: Limits) -> tuple[
             for found, side in zip(row[:2], (base, new), strict=True)
         )
         samples.append((of_base, of_new))
-        verdict = _untested(row, min(base.steps, new.steps), small, limits)
+        verdict = _untested(row, (base.steps, new.steps), small, limits)
         verdicts.append(verdict)
         tested.append(None if verdict else probability(of_base, of_new))
     found = adjusted(tested)
@@ -164,16 +164,18 @@ def _judged(both: pl.DataFrame, base: Side, new: Side, limits: Limits) -> tuple[
     return found, verdicts
 
 
-def _untested(row: _Row, steps: int, small: float, limits: Limits) -> str:
+def _untested(row: _Row, counts: tuple[int, int], small: float, limits: Limits) -> str:
     """Why a row needs no test, as its verdict; empty if it needs one."""
     of_base, of_new, mean, new_mean = row
-    if of_base is None or of_new is None:
-        return "added" if of_base is None else "removed"
+    if of_base is None and len(of_new or []) == counts[1]:
+        return "added"
+    if of_new is None and len(of_base or []) == counts[0]:
+        return "removed"
     if abs(new_mean - mean) <= limits.same_ratio * mean:
         return "same"
     if max(mean, new_mean) < small:
         return "small"
-    return "too few" if steps < limits.steps else ""
+    return "too few" if min(counts) < limits.steps else ""
 
 
 def _verdict(p: float, base: Sequence[float], new: Sequence[float], limits: Limits) -> str:
@@ -183,3 +185,35 @@ def _verdict(p: float, base: Sequence[float], new: Sequence[float], limits: Limi
             return "noise"
         return "more" if grown > 0 else "less"
     return "too few" if are_apart(base, new) else "noise"
+
+
+def untested(
+    rows: Sides,
+    steps: Sides,
+    keys: Sequence[str],
+    *,
+    value: str,
+    calls: str | None,
+    limits: Limits = LIMITS,
+) -> pl.DataFrame:
+    """As `differences`, of times that are known of the whole recording only: its steps share them.
+
+    Args:
+        rows: Times by `rank` and keys.
+    """
+    spread = [_spread(of_rows, of_steps, keys, value, calls) for of_rows, of_steps in zip(rows, steps, strict=True)]
+    found = differences(Sides(*spread), steps, keys, value=value, calls=calls, limits=limits)
+    keeps = pl.col("verdict").is_in(["same", "added", "removed"])
+    return found.with_columns(
+        probability_ratio=pl.lit(None, pl.Float64),
+        verdict=pl.when(keeps).then("verdict").otherwise(pl.lit("untested")),
+    )
+
+
+def _spread(
+    rows: pl.DataFrame, steps: pl.DataFrame, keys: Sequence[str], value: str, calls: str | None
+) -> pl.DataFrame:
+    """Each row once for each step of its rank, with its share."""
+    counts = steps.select("rank", "step").with_columns(count=pl.len().over("rank"))
+    every = rows.select("rank", *keys, *{value, *([calls] if calls else [])}).join(counts, on="rank")
+    return every.with_columns(pl.col(name) / pl.col("count") for name in (value, calls) if name).drop("count")

@@ -9,6 +9,7 @@ from stepscope.analysis.job.kernel_patterns import PATTERNS, patterns_of
 from stepscope.analysis.job.rank_kernels import compared
 from stepscope.analysis.methods.work_classes import CLASSES
 from stepscope.analysis.operators.kernel_steps import COPIES
+from stepscope.analysis.step.activity import COMMUNICATION_CALL
 from stepscope.compare.differences import KEPT, MEASURED, differences
 from stepscope.compare.noise import LIMITS, Limits
 from stepscope.compare.registry import Sides, comparison
@@ -81,7 +82,7 @@ def _launched(paths: Sides | None) -> Sides | None:
         return None
     null = pl.lit(None, pl.String)
     found = [
-        side.filter(pl.col("device_ns") > 0).select(
+        side.filter((pl.col("device_ns") > 0) & ~pl.col("name").str.contains(COMMUNICATION_CALL)).select(
             *("rank", "step", "name", "count"), total_ns="device_ns", work=null, core=null, input_shapes=null
         )
         for side in paths

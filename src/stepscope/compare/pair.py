@@ -11,13 +11,27 @@ import polars as pl
 
 from stepscope.advice import finding
 from stepscope.advice.finding import Per
-from stepscope.compare.registry import SIDE_QUESTIONS, Comparison, Sides, find_comparison
+from stepscope.compare.registry import SIDE_QUESTIONS, WITH_OPTIONS, Comparison, Sides, find_comparison
 from stepscope.compare.typical import slow_and_typical
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.run import Rank, Run
 from stepscope.run.opening import Paths, open_run
 from stepscope.selection import Choice
 from stepscope.tables.issues import Issue
+
+
+class OneSide(Unavailable):
+    """What a side, or both, cannot answer.
+
+    Args:
+        side: `base` or `new`; empty if neither can.
+        reason: Why.
+    """
+
+    def __init__(self, side: str, reason: Unavailable) -> None:
+        self.side = side
+        self.reason: str = reason.reason if isinstance(reason, OneSide) else str(reason).rstrip(".")
+        super().__init__(f"{side}: {self.reason}" if side else self.reason, table=reason.table)
 
 
 class Pair:
@@ -160,16 +174,17 @@ class Pair:
             Unavailable: If one has no answer; the reason names it.
         """
         answers: list[pl.DataFrame] = []
-        missing: list[tuple[int, str]] = []
-        for side, chosen in zip((self.base, self.new), self._chosen, strict=True):
+        missing: list[OneSide] = []
+        for place, side, chosen in zip(("base", "new"), (self.base, self.new), self._chosen, strict=True):
             try:
-                question: Any = SIDE_QUESTIONS.get(name, name)
-                answers.append(side.analyse(question, **({"with_first": chosen} if name == "side_steps" else {})))
+                question, options = WITH_OPTIONS.get(name, (SIDE_QUESTIONS.get(name, name), {}))
+                more = {"with_first": chosen} if name == "side_steps" else options
+                answers.append(side.analyse(question, **more))
             except Unavailable as reason:
-                missing.append((len(missing) + len(answers), str(reason).rstrip(".")))
+                missing.append(OneSide(place, reason))
         if missing:
-            (place, why), both = missing[0], len({text for _, text in missing}) == 1 and len(missing) == 2
-            raise Unavailable(why if both else f"{('base', 'new')[place]}: {why}")
+            both = len(missing) == 2 and missing[0].reason == missing[1].reason
+            raise OneSide("", missing[0]) if both else missing[0]
         return Sides(*answers)
 
 

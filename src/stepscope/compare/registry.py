@@ -39,6 +39,12 @@ SIDE_QUESTIONS: dict[str, Callable[..., Any]] = {}
 """Questions about one side that only comparisons ask, by name."""
 
 
+WITH_OPTIONS: dict[str, tuple[str, Mapping[str, Any]]] = {
+    "side_calls": ("rank_calls", {"by_step": True, "with_first": True}),
+}
+"""Answers of analyses with other options than the default ones, by the name that comparisons have for them."""
+
+
 def side_question(function: F) -> F:
     """Register a function of tables and analyses that is asked about each side."""
     SIDE_QUESTIONS[function.__name__] = function
@@ -66,7 +72,7 @@ class Comparison:
         Raises:
             StepscopeError: If one is neither.
         """
-        known = {*ANALYSES, *SIDE_QUESTIONS, *COMPARISONS}
+        known = {*ANALYSES, *SIDE_QUESTIONS, *WITH_OPTIONS, *COMPARISONS}
         return parameters_of(self.name, self.function, known)
 
     @property

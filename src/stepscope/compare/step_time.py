@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -50,8 +50,10 @@ def time_differences(
     Returns:
         One row per part, the step first, the parts of each part behind it, largest difference first.
     """
-    tops = Sides(*(_tops(side) for side in side_steps))
-    given = [(None, None) if each is None else each for each in (kernel_steps, exposed_calls, idle)]
+    known = [name for name in PARTS if all(side[name].count() for side in side_steps)]
+    tops = Sides(*(_tops(side, known) for side in side_steps))
+    calls = exposed_calls if exposed_calls is not None and all(map(_is_split, exposed_calls)) else None
+    given = [(None, None) if each is None else each for each in (kernel_steps, calls, idle)]
     inner = Sides(*(pl.concat(_inner(*of_side)) for of_side in zip(side_steps, *given, strict=True)))
     whole = Sides(*(side.select("rank", "step", part=pl.lit(STEP), total_ns="step_ns") for side in side_steps))
     step = differences(whole, side_steps, ["part"], calls=None, limits=limits)
@@ -70,11 +72,17 @@ def time_differences(
     return pl.concat([part.with_columns(pl.col("level").cast(pl.Int32)).select(order) for part in shown])
 
 
-def _tops(steps: pl.DataFrame) -> pl.DataFrame:
-    """The parts of each step, and what is left of it."""
-    known = pl.sum_horizontal(pl.col(name).fill_null(0) for name in PARTS)
-    rest = steps.select("rank", "step", part=pl.lit(REST), total_ns=pl.col("step_ns") - known)
-    parts = [steps.select("rank", "step", part=pl.lit(NAMES[name]), total_ns=name) for name in PARTS]
+def _is_split(calls: pl.DataFrame) -> bool:
+    """Whether waiting is known of most exposed communication."""
+    wait, transmit, unsplit = (int(calls[name].sum()) for name in ("wait_ns", "transmit_ns", "unsplit_ns"))
+    return unsplit <= wait + transmit
+
+
+def _tops(steps: pl.DataFrame, known: Sequence[str]) -> pl.DataFrame:
+    """The parts of each step that both sides know, and what is left of it."""
+    told = pl.sum_horizontal([pl.lit(0, pl.Int64), *(pl.col(name).fill_null(0) for name in known)])
+    rest = steps.select("rank", "step", part=pl.lit(REST), total_ns=pl.col("step_ns") - told)
+    parts = [steps.select("rank", "step", part=pl.lit(NAMES[name]), total_ns=name) for name in known]
     return pl.concat([*parts, rest]).filter(pl.col("total_ns").fill_null(0) != 0)
 
 

@@ -19,7 +19,7 @@ from stepscope.errors import Unavailable
 from stepscope.pages.base import BASE_CHOOSING, STAGE, Page, Section
 from stepscope.pages.choosing import Choosing, ranks_of
 from stepscope.pages.listing import Listing, Part, listed
-from stepscope.pages.reasons import explain
+from stepscope.pages.reasons import explain, explain_pair
 from stepscope.pages.shown_table import columns_of, filled
 from stepscope.present import listed as in_words
 from stepscope.run import Run
@@ -172,7 +172,7 @@ def _answer(run: Subject, section: Section, values: Mapping[str, Any]) -> pl.Dat
     try:
         found: pl.DataFrame = run.analyse(section.question, **taken(section, values))
     except Unavailable as reason:
-        return str(reason).rstrip(".") if isinstance(run, Pair) else explain(run, section.question, reason)
+        return explain_pair(reason) if isinstance(run, Pair) else explain(run, section.question, reason)
     return found
 
 

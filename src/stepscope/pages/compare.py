@@ -114,6 +114,8 @@ def _kernels(pair: Pair) -> Iterator[str]:
     for row in _rows(pair, "kernel_change"):
         if row["kind"] != "compute" or row["pattern"] == "none":
             continue
+        if row["pattern"] == "only" and _is_by_class(pair):
+            continue
         word = "slower" if row["difference_ns"] > 0 else "faster"
         names = listed(_short(row["names"][:NAMED])) or "all"
         by = "" if row["factor"] is None else _times(row["factor"])
@@ -129,6 +131,12 @@ def _kernels(pair: Pair) -> Iterator[str]:
         }
         if text := texts.get(row["pattern"]):
             yield text
+
+
+def _is_by_class(pair: Pair) -> bool:
+    """Whether kernels of both sides have no names in common."""
+    rows = _rows(pair, "kernel_differences")
+    return bool(rows) and rows[0]["compared_by"] == "class"
 
 
 def _short(names: list[str]) -> list[str]:
@@ -207,12 +215,35 @@ def _by(_: Pair, rows: pl.DataFrame) -> Iterator[str]:
         yield texts[by]
 
 
+def _measured(_: Pair, rows: pl.DataFrame) -> Iterator[str]:
+    if rows.height:
+        device = "the time of the kernels that each launched itself"
+        yield f"Compared is {device if rows['measured'][0] == 'device' else 'the own time of each on the host'}."
+
+
+def _changed(_: Pair, rows: pl.DataFrame) -> Derived:
+    """Rows without those that are the same."""
+    return Derived(rows.filter(rows["verdict"] != "same"))
+
+
+def _unchanged(rows: pl.DataFrame) -> Iterator[str]:
+    if (same := rows.filter(rows["verdict"] == "same").height) and same == rows.height:
+        yield f"Memory: all {same} figures are the same."
+
+
+ROWS = 12
+"""Rows of a table: there are many tables."""
+
 PAGE = Page(
     "compare",
     "Compare two runs, or two ranks or parts of one: what got slower, by how much, and whether that is noise.",
     [
         Section(
-            "time_differences", "Time of {a_step} by part", hidden=("of", "level"), derived=_indented, notes=_tested
+            "time_differences",
+            "Time of {a_step} by part",
+            hidden=("of", "level"),
+            derived=_indented,
+            notes=_tested,
         ),
         Section(
             "kernel_differences",
@@ -220,7 +251,30 @@ PAGE = Page(
             takes={"by": "by"},
             hidden=("compared_by", "probability_ratio"),
             notes=_by,
+            rows=ROWS,
         ),
+        Section(
+            "operator_differences",
+            "Operators in {a_step}",
+            hidden=("measured", "probability_ratio", "of_step_ratio"),
+            notes=_measured,
+            rows=ROWS,
+        ),
+        Section("module_differences", "Modules in {a_step}", hidden=("probability_ratio",), rows=ROWS),
+        Section(
+            "api_differences",
+            "Calls on the host in {a_step}",
+            hidden=("probability_ratio", "share_ratio"),
+            rows=ROWS,
+        ),
+        Section(
+            "communication_differences",
+            "Communication in {a_step}",
+            hidden=("probability_ratio", "share_ratio"),
+            rows=ROWS,
+        ),
+        Section("memory_differences", "Memory", derived=_changed, sentences=_unchanged, rows=ROWS),
+        Section("operator_type_differences", "Operators by type, whole recording", unless="kernel_differences"),
         Section("rank_differences", "Ranks", hidden=("probability_ratio", "share_ratio", "of_step_ratio")),
         Section("setting_differences", "What else differs"),
         Section("compared_sides", "Compared"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analysis.registry import find_analysis
+from stepscope.compare import OneSide
 from stepscope.errors import Unavailable
 from stepscope.present import listed
 from stepscope.run.supplements import described
@@ -85,6 +86,15 @@ def explain(run: Run, question: str, reason: Unavailable) -> str:
     if table is None:
         return _distinct_reasons(reason).rstrip(".")
     return "; ".join([f"the recording has no {_noun(table)}", *(why for why in _why(run, table) if why != _UNKNOWN)])
+
+
+def explain_pair(reason: Unavailable) -> str:
+    """Why a pair cannot answer a question: a side lacks a table, or the reason that a comparison gives."""
+    side = reason.side if isinstance(reason, OneSide) else ""
+    text = str(reason).rstrip(".")
+    if reason.table:
+        text = f"{side}: " * bool(side) + f"the recording has no {_noun(reason.table)}"
+    return text
 
 
 def _distinct_reasons(reason: Unavailable) -> str:

@@ -47,19 +47,21 @@ def _parts(answered: Answered) -> Iterator[tuple[str, str]]:
         yield "summary", f"**{escaped(first, 2000)}**"
     if more:
         yield "summary", "\n".join(f"- {escaped(sentence, 2000)}" for sentence in more)
+    shown = 0
     for section in shown_sections(answered):
         for table in section.tables:
-            yield table.heading, _folded(table)
+            yield table.heading, _folded(table, is_open=not shown)
+            shown += 1
         for sentence in section.sentences:
             yield "note", f"<sub>{escaped(sentence, 2000)}</sub>"
     for key, reason in answered.unavailable.items():
         yield key, escaped(f"No {key.replace('_', ' ')}: {reason}.", 2000)
 
 
-def _folded(table: ShownTable) -> str:
+def _folded(table: ShownTable, *, is_open: bool) -> str:
     """A table below a heading that opens it."""
     heading = in_html(table.heading)
-    return f"<details open><summary>{heading}</summary>\n\n{_table(table)}\n\n</details>"
+    return f"<details{' open' * is_open}><summary>{heading}</summary>\n\n{_table(table)}\n\n</details>"
 
 
 def _table(table: ShownTable) -> str:

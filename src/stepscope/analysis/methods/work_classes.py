@@ -6,8 +6,9 @@ import polars as pl
 
 CLASSES = ("attention", "convolution", "matmul", "vector", "other")
 """Fused attention; convolutions; matrix products; everything else that computes, element by element or in reductions;
-what an Ascend device leaves to its own processors (AI CPU)."""
+what an Ascend device leaves to its own processors (AI CPU), and whole passes of which the kernels are not recorded."""
 
+_WHOLE_PASS = r"^(forward|backward)-compute$|^optimizer$"
 _ATTENTION = r"(?i)flash|fmha|attention|(^|_)attn_|_sdpa|sdpa_|scaled_dot_product"
 _CONVOLUTION = (
     r"(?i)conv(olution|olve|transpose|depthwise|_|[123]d|bn|$|\d|[:<(\s]|-op|backprop|v\d|grad)|scudnn|winograd|wgrad"
@@ -30,7 +31,7 @@ def work_class(names: pl.Expr, core: pl.Expr) -> pl.Expr:
     """
     names = names.str.replace_all("(?i)fbgemm", "")  # a library whose kernels are of all kinds
     return (
-        pl.when(core.str.contains("(?i)ai_?cpu").fill_null(value=False))
+        pl.when(core.str.contains("(?i)ai_?cpu").fill_null(value=False) | names.str.contains(_WHOLE_PASS))
         .then(pl.lit("other"))
         .when(names.str.contains(_ATTENTION))
         .then(pl.lit("attention"))

@@ -24,7 +24,7 @@ COLUMNS = columns(
     meaning("name", "Name of the operator."),
     meaning("count", "Number of calls in the step."),
     meaning("total_ns", "Their time on the host in the step."),
-    "self_ns",
+    meaning("self_ns", "Part of it outside of other operators."),
     Column("device_ns", "int64", "Time of the kernels that they launched directly; null without device work."),
     nulls="device_ns",
 )
@@ -51,7 +51,7 @@ def _of_rank(
     mine = pl.col("rank") == rank
     rows = (
         operators.filter(mine & pl.col("step").is_not_null())
-        .select("slice", "name", "step", "duration_ns", "self_ns", "external_id", "forward_thread")
+        .select("slice", "name", "step", "duration_ns", "external_id", "forward_thread")
         .collect(engine="streaming")
     )
     parents = (
@@ -62,6 +62,11 @@ def _of_rank(
     )
     device = launched_directly(KERNELS.or_empty(kernels).filter(mine)).collect(engine="streaming")
     rows = rows.join(parents.join(rows.select(parent="slice"), on="parent", how="semi"), on="slice", how="left")
+    inside = rows.filter(pl.col("parent").is_not_null()).group_by(slice="parent")
+    inner = inside.agg(inner_ns=pl.col("duration_ns").sum())
+    rows = rows.join(inner, on="slice", how="left").with_columns(
+        self_ns=(pl.col("duration_ns") - pl.col("inner_ns").fill_null(0)).clip(0)
+    )
     firsts = rows.filter(pl.col("external_id").is_not_null()).sort("slice").unique("external_id", keep="first")
     launched = firsts.select("slice", "external_id").join(device.drop("rank"), on="external_id")
     rows = rows.join(launched.select("slice", "device_ns"), on="slice", how="left")
@@ -69,7 +74,7 @@ def _of_rank(
     sums = placed.group_by("place", "step").agg(
         count=pl.len().cast(pl.Int64),
         total_ns=pl.col("duration_ns").sum(),
-        self_ns=pl.coalesce("self_ns", "duration_ns").sum(),
+        self_ns=pl.col("self_ns").sum(),
         device_ns=pl.col("device_ns").sum() if device.height else pl.lit(None, pl.Int64),
     )
     return sums.join(paths, on="place").with_columns(rank=pl.lit(rank, pl.Int32))
