@@ -47,10 +47,10 @@ RULE_OPTIONS[VERDICT] = {LIMITS: VerdictLimits()}
 
 
 def limit_sets() -> dict[str, Any]:
-    """Limits by rule or analysis."""
+    """Limits by rule or analysis; and of the verdict and of comparisons, if their modules are loaded."""
     plugins.install()
     known = {name: one.parameters.options for name, one in ANALYSES.items()}
-    known |= {name: RULE_OPTIONS[name] for name in (VERDICT, *RULES)}
+    known |= RULE_OPTIONS
     return {name: options[LIMITS] for name, options in known.items() if is_dataclass(options.get(LIMITS))}
 
 

@@ -11,6 +11,7 @@ from stepscope.advice.limit_sets import limits_in
 from stepscope.analysis.methods.step_points import NamedPoints
 from stepscope.cli.notes import note
 from stepscope.cli.progress import ProgressBar
+from stepscope.compare import Pair as _Pair  # noqa: F401 - registers the limits of comparisons
 from stepscope.pages.layout import sentences, with_layout
 from stepscope.run import Run, engine_of, open_run
 from stepscope.selection import Choice, Selection, parse_selection

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stepscope.analysis.parameters import RULE_OPTIONS
 from stepscope.limits import limit
 
 EXACT = 24
@@ -38,6 +39,11 @@ class Limits:
 
 
 LIMITS = Limits()
+
+NAME = "compare"
+"""What the limits are called in a file of limits, and in `Run.with_limits`."""
+
+RULE_OPTIONS[NAME] = {"limits": LIMITS}
 
 
 def probability(base: Sequence[float], new: Sequence[float]) -> float:

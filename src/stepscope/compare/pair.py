@@ -11,6 +11,7 @@ import polars as pl
 
 from stepscope.advice import finding
 from stepscope.advice.finding import Per
+from stepscope.compare.noise import NAME
 from stepscope.compare.registry import SIDE_QUESTIONS, WITH_OPTIONS, Comparison, Sides, find_comparison
 from stepscope.compare.typical import slow_and_typical
 from stepscope.errors import StepscopeError, Unavailable
@@ -142,9 +143,12 @@ class Pair:
         return self._answer(find_comparison(question), options)
 
     def _answer(self, asked: Comparison, options: Mapping[str, Any]) -> pl.DataFrame:
-        unknown = [name for name in options if name not in asked.parameters.options]
+        unknown = [name for name in options if name not in asked.options]
         if unknown:
             raise StepscopeError(f"{asked.name} has no option {unknown[0]!r}")
+        limits = self.new.limits.get(NAME)
+        if limits is not None and "limits" in asked.options:
+            options = {"limits": limits, **options}
         key = (asked.name, tuple(sorted(options.items())))
         if key not in self._answers:
             try:

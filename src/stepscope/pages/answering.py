@@ -15,7 +15,7 @@ from polars import selectors
 from stepscope.advice import finding
 from stepscope.advice.finding import Per
 from stepscope.compare import Pair
-from stepscope.errors import Unavailable
+from stepscope.errors import StepscopeError, Unavailable
 from stepscope.pages.base import BASE_CHOOSING, STAGE, Page, Section
 from stepscope.pages.choosing import Choosing, ranks_of
 from stepscope.pages.listing import Listing, Part, listed
@@ -104,6 +104,8 @@ def answer(run: Subject, page: Page, request: Request | None = None) -> Answered
     """
     request = request or Request()
     sections = _asked(page, request)
+    if isinstance(run, Pair) != (page.scope == "pair"):
+        raise StepscopeError(f"page {page.name} is about {'two sides' if page.scope == 'pair' else 'one run'}")
     if isinstance(run, Pair):
         return _of_pair(run, page, request, sections)
     chosen = request.ranks

@@ -159,7 +159,7 @@ def _own_rank(pair: Pair, step: Row) -> Iterator[str]:
         rank = next(row["rank"] for row in rows if row["own_difference_ns"] == own[-1])
         yield (
             f"Of the ranks, {rank} takes most longer itself ({_signed(own[-1])} without communication); "
-            f"most others do not ({_signed(own[len(own) // 2])})."
+            f"most others do not ({_signed(own[len(own) // 2])}). Look at it alone with --ranks {rank}."
         )
 
 
@@ -177,8 +177,13 @@ def _sides(pair: Pair) -> Iterator[str]:
     if len(rows) != 2:
         return
     of_base, of_new = (row["ranks"] for row in rows)
-    if of_base != of_new and not pair.notes:
+    if of_base.isdecimal() and of_new.isdecimal() and (of_base != of_new or pair.is_one_run) and not pair.notes:
+        yield f"Rank {of_new} is compared with rank {of_base}" + (" of the base." if not pair.is_one_run else ".")
+    elif of_base != of_new and not pair.notes:
         yield f"Compared are the means over ranks {of_base} of the base and {of_new} of the new side."
+    of_base, of_new = (row["counted_steps"] for row in rows)
+    if of_base != of_new:
+        yield f"Compared are steps {of_base} of the base and {of_new} of the new side."
     for row in rows:
         if row["left_out_steps"]:
             yield f"Of the {row['side']}, step {row['left_out_steps']} does not count: a first step, far longer."
