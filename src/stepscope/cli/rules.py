@@ -38,6 +38,7 @@ def list_(
     """List all rules with their limits, the units, and where the limits come from."""
     from stepscope.advice.limit_sets import limits_in, rule_table
     from stepscope.cli.output import Output, print_frame
+    from stepscope.compare import Pair as _Pair  # noqa: F401 - registers the limits of comparisons
     from stepscope.present import plural
 
     if toml and form != "table":
