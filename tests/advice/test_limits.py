@@ -38,6 +38,13 @@ def test_every_rule_is_listed_and_every_limit_has_a_unit_and_a_source() -> None:
     assert not table["says"].drop_nulls().str.contains("\n").any()
 
 
+def test_what_a_rule_does_is_a_whole_sentence() -> None:
+    said = rule_table()["says"].drop_nulls().unique().to_list()
+
+    assert [text for text in said if not text.endswith((".", ":"))] == []
+    assert [text for text in said if "\n" in text] == []
+
+
 def test_a_limit_of_an_analysis_changes_the_rule_behind_it() -> None:
     run = queue(2)
 

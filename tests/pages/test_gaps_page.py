@@ -30,6 +30,13 @@ def test_the_longest_gaps_of_all_ranks_come_first(tables: list[ShownTable]) -> N
     assert rows["host"][0].startswith("data loader: ")
 
 
+def test_columns_mean_what_the_answer_declares(tables: list[ShownTable]) -> None:
+    meanings = {column.name: column.doc for column in tables[0].columns}
+
+    assert meanings["cause"] == "Cause of most of the idle time."
+    assert [name for name, doc in meanings.items() if not doc] == ["host"]
+
+
 def test_gaps_at_one_place_of_several_ranks_are_one_row(tables: list[ShownTable]) -> None:
     rows = tables[1].rows
 

@@ -79,6 +79,18 @@ def test_the_words_of_a_chinese_report_are_chinese() -> None:
     assert found.problems[0].priority == "高优先级"
 
 
+def test_a_chinese_report_has_no_english_sentences_and_coded_values() -> None:
+    found = report_of(slow_run(), "zh")
+    notes = [note for module in found.modules for part in module.parts for note in part.notes]
+    (slow,) = [item for item in found.items if item.question == "slow_ranks"]
+    shown = slow.tables[0].rows
+
+    assert notes
+    assert all("一" <= note[0] <= "鿿" for note in notes)
+    assert (shown["kind"].to_list(), shown["pattern"].to_list()) == (["计算"], ["始终"])
+    assert slow.rows["kind"].to_list() == ["computing"]  # as JSON has it
+
+
 def test_the_split_of_the_average_step_adds_up() -> None:
     shares = report_of(slow_run()).facts.shares
 

@@ -90,7 +90,7 @@ def rule_table(limits: Mapping[str, Any] | None = None) -> pl.DataFrame:
     sets = {**limit_sets(), **(limits or {})}
     rows: list[dict[str, Any]] = []
     for name, rule in sorted(RULES.items()):
-        says = (inspect.getdoc(rule.function) or "").split("\n")[0]
+        says = " ".join((inspect.getdoc(rule.function) or "").split("\n\n")[0].split())
         needs = parameters_of(name, rule.function, ANALYSES).needs
         owners = [owner for owner in (name, *(other for other in needs if needs[other])) if owner in sets]
         described_limits = [{"limits_of": owner, **one} for owner in owners for one in described(sets[owner])]

@@ -20,6 +20,7 @@ from stepscope.errors import StepscopeError, Unavailable, close_matches
 from stepscope.figures.style import Theme, template
 from stepscope.figures.words import title_of, word
 from stepscope.pages.answering import per_of
+from stepscope.pages.coded_values import in_words
 from stepscope.pages.reasons import explain
 from stepscope.pages.shown_table import ShownTable
 from stepscope.present import Language
@@ -222,7 +223,7 @@ def _table(rows: Rows, title: Text, language: Language, per: Per) -> ShownTable:
         for name in texts
     )
     heading = fill(rows.heading or title, {}, language, per)
-    return ShownTable(heading, columns, frame)
+    return ShownTable(heading, columns, in_words(frame, columns, language))
 
 
 def column(name: str, title: str = "", doc: str = "", dtype: Any = "string", values: Sequence[str] = ()) -> Column:

@@ -23,7 +23,7 @@ COLOURED = 0.25
 
 _COLUMNS = (
     column("ranks", "ranks", "Rank, or ranks that share a row."),
-    column("steps", "{steps}", "Step, or steps that share a column."),
+    column("steps", "{step}", "Step, or steps that share a column."),
     column("clear_ns", "excess", "Own work above that of comparable ranks, beyond noise.", "int64"),
     column("clear_ratio", "excess %", "The same over what is typical.", "float64"),
     column(

@@ -8,7 +8,6 @@ of the page. Where it cannot (scripting is off, an old browser), the tables stay
 from __future__ import annotations
 
 import base64
-import gzip
 import html
 import json
 from functools import cache
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from isal import igzip
 
 from stepscope.errors import StepscopeError
 from stepscope.figures.base import INSTALL, Drawn, Spec
@@ -137,6 +137,7 @@ _STYLE = (
     "opacity:.8;font-size:.92em}.ss-table table{border-collapse:collapse;font-size:.9em;margin:.5em 0}.ss-table th,"
     ".ss-table td{padding:.2em .7em;text-align:left;border-bottom:1px solid rgba(128,128,128,.35);"
     "overflow-wrap:anywhere}"
+    ".ss-figure .modebar{opacity:0}.ss-figure:hover .modebar,.ss-figure:focus-within .modebar{opacity:1}"
     ".ss-table .ss-n{text-align:right;font-variant-numeric:tabular-nums}.ss-table summary{cursor:pointer}"
     "@media print{.ss-table:not([open]){display:none}.ss-figure{break-inside:avoid}.modebar{display:none!important}}"
 )
@@ -144,9 +145,9 @@ _STYLE = (
 
 @cache
 def _packed() -> str:
-    """Plotly's script, with gzip and in base64."""
+    """Plotly's script, with gzip and in base64; a level that takes ten times as long makes it a tenth smaller."""
     spec = find_spec("plotly")
     if spec is None or not spec.submodule_search_locations:
         raise StepscopeError(INSTALL)
     script = Path(spec.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
-    return base64.b64encode(gzip.compress(script.read_bytes(), 9, mtime=0)).decode("ascii")
+    return base64.b64encode(igzip.compress(script.read_bytes(), 3, mtime=0)).decode("ascii")

@@ -91,6 +91,7 @@ def template(theme: Theme = "light", *, clear: bool = False) -> dict[str, Any]:
         "yaxis": axis,
         "title": {"font": {"size": 17}, "x": 0.01, "xanchor": "left"},
         "margin": {"l": 60, "r": 24, "t": 48, "b": 48},
+        "modebar": {"bgcolor": _PAPER[theme], "color": _LINE[theme], "activecolor": _INK[theme]},
         "hoverlabel": {
             "align": "left",
             "bgcolor": _PAPER[theme],

@@ -11,6 +11,7 @@ from stepscope.advice.finding import Per
 from stepscope.analysis.parameters import CHOSEN
 from stepscope.pages.answering import Answered, notes_of, per_of
 from stepscope.pages.base import Derived, Section, View
+from stepscope.pages.coded_values import in_words
 from stepscope.pages.listing import Part, listed, paged
 from stepscope.pages.relative_times import since_start
 from stepscope.pages.short_names import readable
@@ -131,6 +132,7 @@ class _Showing:
         if not self.whole_names:
             rows = readable(rows)
         columns = columns_of(self.of.question, rows, self.per, own, self.language)
+        rows = in_words(rows, columns, self.language)
         more = derived.more + (since if any(column.moment for column in columns) else "")
         heading = filled(view.heading, self.per) + source_of(part.rows, view.by)
         if self.answered.page.scope != "rank":

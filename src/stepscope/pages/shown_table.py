@@ -103,11 +103,13 @@ def columns_of(
     """
     asked = ANALYSES.get(question) or COMPARISONS.get(question)
     declared = {column.name: column for column in asked.columns} if asked else {}
-    declared |= {column.name: column for column in own}
+    owned = {column.name: column for column in own}
     found = []
     for name in rows.columns:
-        column = declared.get(name) or SHARED.get(name) or Column(name, "string", "")
-        doc = column.doc if language == "en" else filled(said(column.doc, language), per, language)
+        known = declared.get(name) or SHARED.get(name) or Column(name, "string", "")
+        column = owned.get(name, known)
+        meaning = column.doc or known.doc
+        doc = meaning if language == "en" else filled(said(meaning, language), per, language)
         found.append(replace(column, title=titled(column, per, language), doc=doc))
     return found
 

@@ -15,6 +15,14 @@ def said(text: str, language: Language) -> str:
     return text if language == "en" else chinese().get(text, text)
 
 
+def sentence(text: str, language: Language) -> str:
+    """A sentence about an answer, or why there is none, in a language; one of an unknown form stays English."""
+    if language == "en":
+        return text
+    known = import_module("stepscope.pages.chinese.sentences").in_chinese(text)
+    return chinese().get(text) or known or text
+
+
 @functools.cache
 def chinese() -> Mapping[str, str]:
     """The Chinese texts by the English ones; loaded when the first one is asked for."""

@@ -14,7 +14,7 @@ from stepscope.figures import FIGURES, Drawn
 from stepscope.pages.answering import answer, opening_of
 from stepscope.pages.compare import PAGE as COMPARE
 from stepscope.pages.reasons import missing_data
-from stepscope.pages.words import said
+from stepscope.pages.words import sentence
 from stepscope.present import Language
 from stepscope.report.facts import Facts, about_run
 from stepscope.report.items import Absent, Asked, Item, Items
@@ -179,7 +179,8 @@ def _compared(items: Items, bench: Run | None) -> Compared:
         if bench is not None:
             raise
         return Compared(items=[Absent(items.heading(COMPARE.sections[0]), str(reason).rstrip("."))])
-    return Compared(opening_of(answered), items.of(answered))
+    said = [sentence(text, items.language) for text in opening_of(answered)]
+    return Compared(said, items.of(answered))
 
 
 def _missing(asked: Sequence[Asked], language: Language) -> Iterator[str]:
@@ -190,7 +191,7 @@ def _missing(asked: Sequence[Asked], language: Language) -> Iterator[str]:
             reasons.setdefault(one.reason, []).append(one.heading)
     for reason, headings in reasons.items():
         listed = "、".join(headings) if language == "zh" else ", ".join(headings)
-        yield f"{listed}：{said(reason, language)}。" if language == "zh" else f"{listed}: {reason}."
+        yield f"{listed}：{sentence(reason, language)}。" if language == "zh" else f"{listed}: {reason}."
 
 
 def part_of(finding: Finding) -> str:

@@ -19,7 +19,7 @@ from stepscope.pages.listing import Listing
 from stepscope.pages.reasons import explain
 from stepscope.pages.showing import shown_sections
 from stepscope.pages.shown_table import ShownTable, columns_of, filled
-from stepscope.pages.words import said
+from stepscope.pages.words import said, sentence
 from stepscope.report.facts import Fact
 from stepscope.report.report_words import WORDS
 from stepscope.selection import describe_numbers
@@ -153,7 +153,9 @@ class Items:
         answered = Answered(of_all, request, subject or self.run, [(section, rows)])
         shown = list(shown_sections(answered, language=self.language))
         tables = [table for one in shown for table in one.tables if table.rows.height]
-        notes = list(dict.fromkeys(sentence for one in shown for sentence in one.sentences))
+        notes = [
+            sentence(text, self.language) for text in dict.fromkeys(text for one in shown for text in one.sentences)
+        ]
         columns = columns_of(section.question, rows, self._per, language=self.language)
         key = section.question.replace("_", "-")
         return Item(key, self.heading(section), section.question, tables, notes, rows, columns)

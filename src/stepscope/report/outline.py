@@ -64,7 +64,7 @@ OVERALL = ModuleOutline(
                 "Record steps and operators: call the profiler's step() after each training step.",
                 "请记录训练步和算子：每个训练步之后调用 profiler 的 step()。",
             ),
-            figures=("job-time", "time-by-rank"),
+            figures=("job-time", "savings", "time-by-rank"),
         ),
         PartOutline(
             "slow-ranks",

@@ -11,6 +11,7 @@ import polars as pl
 from stepscope import present
 from stepscope.advice.messages import fill
 from stepscope.errors import StepscopeError
+from stepscope.pages.coded_values import in_words
 from stepscope.report.cells import LONGEST_TEXT, Figure, figure_of, plain_texts
 from stepscope.report.report_words import CONFIDENCE_SHORT, WORDS
 from stepscope.report.targets import MARK
@@ -172,7 +173,7 @@ class _Workbook:
 
     def _item(self, sheet: Any, item: Item) -> None:
         figures = [figure_of(column, item, self._found.facts.start_ns) for column in item.columns]
-        rows = item.rows.head(MOST_ROWS - 1)
+        rows = in_words(item.rows.head(MOST_ROWS - 1), item.columns, self._found.language)
         columns = [(figure, self._format(figure.number_format)) for figure in figures]
         values = [_values(rows[figure.name], figure) for figure in figures]
         widths = [_width(figure, found) for figure, found in zip(figures, values, strict=True)]

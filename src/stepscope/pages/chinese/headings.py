@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 HEADINGS = {
+    "Operators in {a_step}": "{a_step}的算子",
+    "Modules in {a_step}": "{a_step}的模块",
+    "Calls on the host in {a_step}": "{a_step}的主机调用",
+    "Communication in {a_step}": "{a_step}的通信",
+    "Memory": "内存",
+    "Operators by type, whole recording": "按类型统计的算子（整段记录）",
+    "Garbage collections": "垃圾回收",
+    "Host patterns": "主机多余时间的构成",
+    "Kernel patterns": "变慢的 kernel 的共同点",
+    "Rank kernels": "各 rank 的 kernel 类别",
+    "Rank host calls": "各 rank 的主机调用",
+    "Launch waits": "下发之后的等待",
     "Ai cpu operators": "AI CPU 算子",
     "Compared": "比较的两侧",
     "Environment variables": "环境变量",

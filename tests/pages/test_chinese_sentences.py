@@ -1,0 +1,68 @@
+"""Sentences about answers and coded values in Chinese: figures stay, words do not."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+import pytest
+
+from stepscope.pages.chinese.sentences import SENTENCES
+from stepscope.pages.coded_values import in_words
+from stepscope.pages.words import sentence
+from stepscope.tables.base import Column
+
+SPOKEN = {
+    "The step takes the same time: 28.46 ms and 28.40 ms.": "每步耗时相同：28.46 ms 与 28.40 ms。",
+    "The step is 1.52 times slower: 117.67 ms instead of 77.43 ms (+40.23 ms). This is beyond noise (6 and 6 steps): "
+    "chance gives such a difference in 0.2% of cases.": (
+        "每步变慢（1.52 倍）：117.67 ms，原为 77.43 ms（+40.23 ms）。这超出了噪声（6 步与 6 步）："
+        "偶然出现这样差异的概率为 0.2%。"
+    ),
+    "The iteration is 9.6% faster: 104.14 ms instead of 114.14 ms (-10.00 ms). Too few steps to tell whether this is "
+    "noise (3 and 3).": (
+        "每步变快（9.6%）：104.14 ms，原为 114.14 ms（-10.00 ms）。步数太少，无法判断是否为噪声（3 步与 3 步）。"
+    ),
+    "By part: exposed communication -7.10 ms (waiting for others -4.44 ms, transmission -2.66 ms); free +7.02 ms.": (
+        "按组成部分：未掩盖的通信 -7.10 ms (等待其他 rank -4.44 ms, 传输 -2.66 ms); 空闲 +7.02 ms。"
+    ),
+    "Calls of equal shapes are 1.40 times slower in a<b, c> and d.": "形状相同的调用变慢（1.40 倍）：a<b, c>、d。",
+    "58 of 1392 pieces of device work (4%) take less time than their launch.": (
+        "1392 个设备任务中有 58 个（4%）的耗时比主机下发它还短。"
+    ),
+    "base: the recording has no steps": "基准侧：记录中没有步",
+}
+
+
+@pytest.mark.parametrize("english", SPOKEN)
+def test_a_sentence_keeps_its_figures_and_names(english: str) -> None:
+    assert sentence(english, "zh") == SPOKEN[english]
+    assert sentence(english, "en") == english
+
+
+def test_a_sentence_of_an_unknown_form_stays_english() -> None:
+    assert sentence("Nothing like this.", "zh") == "Nothing like this."
+
+
+def test_the_forms_take_only_groups_that_they_have() -> None:
+    for form, chinese in SENTENCES:
+        used = [int(a or b) for a, b in re.findall(r"\\(\d)|\{(\d)\}", chinese)]
+
+        assert max(used, default=0) <= re.compile(form).groups, form
+
+
+def test_words_of_coded_columns_are_chinese_and_names_of_operators_stay() -> None:
+    rows = pl.DataFrame(
+        {"kind": ["dispatch", "mine", None], "name": ["dispatch"] * 3, "part": ["- data_loading", "step", "free"]},
+    ).with_columns(differs=pl.Series([True, False, None]), unit=pl.Series(["vector", "link", "matrix"]))
+    columns = [Column(name, "string", "") for name in ("kind", "name", "part", "differs")]
+    columns.append(Column("unit", "string", "", values=("matrix", "vector", "link")))
+
+    found = in_words(rows, columns, "zh").to_dict(as_series=False)
+
+    assert found["kind"] == ["下发", "mine", None]
+    assert found["name"] == ["dispatch"] * 3
+    assert found["part"] == ["- 等待数据", "步", "空闲"]
+    assert found["differs"] == ["是", "否", None]
+    assert found["unit"] == ["向量", "链路", "矩阵"]
+    assert in_words(rows, columns, "en") is rows
