@@ -18,6 +18,7 @@ from stepscope.run import Run
 from stepscope.tables import LINKS, RANKS
 from tests.cli.calling import EXAMPLE, document, printed
 
+SINGLE = [page for page in PAGES if page.scope != "pair"]
 CHOOSING = [(page, option) for page in PAGES for option in page.options if option.columns]
 JOB_WIDE = [name for name, analysis in ANALYSES.items() if analysis.scope == "job" and analysis.whole_job]
 RANK_COLUMNS = ("rank", "rank_a", "rank_b", "source", "destination")
@@ -68,7 +69,7 @@ def test_an_option_chooses_rows_of_every_table_or_says_of_which_not(made_up: Run
     assert bool(answered.notes) == bool(others)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+@pytest.mark.parametrize("page", SINGLE, ids=[page.name for page in SINGLE])
 @pytest.mark.parametrize("choice", [{"search": "Txt1"}, {"where": "{text} = 'Txt1'"}, {"where": "{number} > 5"}])
 def test_rows_that_are_not_there_are_an_error_on_every_page(made_up: Run, page: Page, choice: dict[str, str]) -> None:
     for section in page.sections:

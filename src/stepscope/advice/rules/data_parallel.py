@@ -77,7 +77,7 @@ MESSAGES = {
     ),
     "every_backward": Message(
         summary=Text(
-            "Gradients are summed after each of {micro_batches:number .0f} micro-batches, but the optimizer steps "
+            "Gradients are summed after each of {micro_batches:number .0f} micro-batches, but the optimizer updates "
             "once: "
             "{needless:percent} of the sums are needless.",
             "每 {micro_batches:number .0f} 个微批次优化器只更新一次，但每个微批次后都对梯度求和：{needless:percent} 的"

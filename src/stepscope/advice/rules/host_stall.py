@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -125,8 +125,8 @@ def host_stall(
         calls=pl.lit(1, pl.Int64), total_ns="duration_ns", idle_ns="duration_ns", longest_ns="duration_ns"
     )
     found = stopped(calls, breakdown, pl.col("idle_ns") >= limits.idle_ratio * pl.col("step_ns"))
-    if found is None or platform_of(ranks).device == CPU:
-        return
+    if found is None or platform_of(ranks).device == CPU or per_of(breakdown) == "recording":
+        return  # without steps, start-up cannot be told from a stall
     first = breakdown.group_by("rank").agg(first=pl.col("step").min(), steps=pl.len())
     later = (pl.col("step") > pl.col("first")) | (pl.col("steps") == 1)
     rows = calls.filter(pl.col("rank").is_in(list(found.ranks))).join(first, on="rank").filter(later)
@@ -139,12 +139,13 @@ def host_stall(
     causes = (
         rows.group_by("cause").agg(pl.col("duration_ns").sum()).sort("duration_ns", "cause", descending=[True, False])
     )
-    yield Finding(
+    steps = sorted(set(own["step"]))
+    finding = Finding(
         rule="host-stall",
         message="every" if often else "some",
         parameters={
             "total_ns": int(own["duration_ns"].sum()),
-            "when": None if often else {"period": None, "steps": sorted(set(own["step"])), "of": found.steps},
+            "when": None if often else {"period": None, "steps": steps, "of": found.steps},
             "ratio": ratio,
             "count": own.height,
             "longest_ns": worst["duration_ns"],
@@ -159,8 +160,9 @@ def host_stall(
             "total_ns": int(own["duration_ns"].sum()),
             "stalls": own.height,
             "longest_ns": worst["duration_ns"],
-            "steps": sorted(set(own["step"])),
+            "steps": steps,
         },
         confidence="possible",
         span_ns=(worst["start_ns"], worst["start_ns"] + worst["duration_ns"]),
     ).on(found.ranks)
+    yield replace(finding, where={**finding.where, "steps": steps})
