@@ -85,7 +85,7 @@ MESSAGES = {
         ),
         cause=Text(
             "{reduced} of {forwards} forward passes are followed by an all-reduce, with "
-            "{optimizer_steps:count step|steps} "
+            "{optimizer_steps:count update|updates} "
             "of the optimizer.",
             "{forwards} 次前向中有 {reduced} 次之后有 all-reduce，优化器只更新 {optimizer_steps} 次。",
         ),

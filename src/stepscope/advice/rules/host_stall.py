@@ -125,8 +125,10 @@ def host_stall(
         calls=pl.lit(1, pl.Int64), total_ns="duration_ns", idle_ns="duration_ns", longest_ns="duration_ns"
     )
     found = stopped(calls, breakdown, pl.col("idle_ns") >= limits.idle_ratio * pl.col("step_ns"))
-    if found is None or platform_of(ranks).device == CPU or per_of(breakdown) == "recording":
-        return  # without steps, start-up cannot be told from a stall
+    if found is None or platform_of(ranks).device == CPU:
+        return
+    if found.steps == 1 and per_of(breakdown) == "recording":  # start-up cannot be told from a stall
+        return
     first = breakdown.group_by("rank").agg(first=pl.col("step").min(), steps=pl.len())
     later = (pl.col("step") > pl.col("first")) | (pl.col("steps") == 1)
     rows = calls.filter(pl.col("rank").is_in(list(found.ranks))).join(first, on="rank").filter(later)
