@@ -11,6 +11,7 @@ from stepscope.analysis.communication.data_parallelism import COLUMNS as PARALLE
 from stepscope.analysis.communication.data_parallelism import DDP, THREADS
 from stepscope.analysis.communication.retransmissions import COLUMNS as AGAIN
 from stepscope.analysis.communication.retransmissions import SIGNS
+from stepscope.analysis.communication.sharded_gathers import COLUMNS as GATHERS
 from stepscope.analysis.communication.transfer_sizes import COLUMNS as SIZES
 from stepscope.analysis.communication.transmission import COLUMNS as SENT
 from stepscope.analysis.communication.unaligned_transfers import COLUMNS as UNALIGNED
@@ -20,6 +21,7 @@ from stepscope.tables.base import schema_of
 
 def steps() -> pl.DataFrame:
     row = {"rank": 0, "step": 1, "window": "device", "window_ns": 10**9, "communication_not_overlapped_ns": 10**9}
+    row |= {"computing_ns": 10**9, "overlapped_ns": 0}
     return pl.DataFrame([row])
 
 
@@ -75,8 +77,17 @@ def parallel() -> pl.DataFrame:
     """A rank with threads that communicates on the host, and one that sums gradients after each micro-batch."""
     row = {"backend": "gloo", "forwards": 8, "optimizer_steps": 2, "reduced": 8, "device_calls": 0, "host_calls": 9}
     row |= {"host_ns": 10**8, "all_reduces": 8, "mean_bytes": None, "copies": 9, "copies_ns": 10**8}
+    row |= {"searches": 9, "searches_ns": 10**8}
     rows = [{**row, "rank": rank, "wrapper": wrapper} for rank, wrapper in enumerate((THREADS, DDP))]
     return pl.DataFrame(rows, schema=schema_of(PARALLEL))
+
+
+def gathers(module: str | None, size: int) -> pl.DataFrame:
+    """All-gathers of FSDP that are late in both passes, of two ranks."""
+    row = {"module": module, "calls": 12, "ahead": 1, "gathered_bytes": size, "sent_ns": 2 * 10**8, "unsplit_ns": 0}
+    row |= {"transmit_ns": 2 * 10**8, "late_ns": 10**8}
+    rows = [{**row, "rank": rank, "phase": phase} for rank in (0, 1) for phase in ("forward", "backward")]
+    return pl.DataFrame(rows, schema=schema_of(GATHERS))
 
 
 def communication_examples() -> dict[str, list[dict[str, Any]]]:
@@ -84,6 +95,7 @@ def communication_examples() -> dict[str, list[dict[str, Any]]]:
     ports = COUNTERS.frame(rank=[0, 1], time_ns=[0, 0], name=["roce_0_rx_errors"] * 2, value=[3.0, 4.0]).lazy()
     exposed = pl.DataFrame({"rank": [0], "collective": [0], "transmit_ns": [10**8]})
     names = pl.DataFrame({"rank": [0], "collective": [0], "name": ["_call__690_0_1"]})
+    roomy = pl.DataFrame({"rank": [0, 1], "device": [0, 0], "used_ratio": [0.3, 0.4], "capacity_bytes": [10**11] * 2})
     return {
         "retransmission": [{"retransmissions": again(), "breakdown": steps(), "counters": ports}],
         "bandwidth-contention": [
@@ -104,7 +116,10 @@ def communication_examples() -> dict[str, list[dict[str, Any]]]:
                 "data_parallelism": parallel(),
                 "breakdown": steps(),
                 "exposed_calls": exposed.with_columns(operation=pl.lit("all_reduce")),
+                "sharded_gathers": gathers(module, size),
+                "memory_peak": memory,
             }
+            for module, size, memory in (("layers.0", 10**8, None), (None, 10**4, None), (None, 10**8, roomy))
         ],
         "small-packets": [
             {"breakdown": steps(), "transfer_sizes": sizes(), "transmission": transmission}

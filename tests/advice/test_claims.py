@@ -279,8 +279,8 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
             "tensor-cores",
             "long-step",
         ),
-        *("host-queue", "data-queue", "data-loader", "iteration-interval"),
-        *("block-dim", "operator-bound", "operator-efficiency"),
+        *("host-queue", "data-queue", "data-loader", "exposed-communication", "iteration-interval"),
+        *("block-dim", "data-parallel", "operator-bound", "operator-efficiency"),
     ]
     assert all(claim.time in claim.yields for claim in claims.values() if claim.yields)
     first = {
@@ -295,6 +295,7 @@ def test_each_claim_yields_to_its_own_kind_of_time_or_to_none() -> None:
         "memory-copies",
         "slowed-steps",
         "retransmission",
+        "exposed-communication",
         "long-step",
     }
     assert {name for name, claim in claims.items() if not claim.yields} == first

@@ -58,6 +58,8 @@ NAMES = {
         "GPU",
         "NPU",
         "all-reduce",
+        "all-gather",
+        "FullyShardedDataParallel",
     ),
     *("nn.DataParallel", "DataParallel", "DistributedDataParallel"),
     *(

@@ -19,6 +19,7 @@ from tests.analysis.device.cores import cube, on_ai_cpu, tables_of_cores, vector
 from tests.analysis.device.launched import Range, Work, tables_of
 from tests.analysis.inputs import batches, events, pipeline, samples, steps, usage_of
 from tests.analysis.on_gpu import on_gpu
+from tests.analysis.sharded import rank_of as sharded
 from tests.pipelines import Pipeline
 
 TOGETHER = sorted(name for name, analysis in ANALYSES.items() if analysis.together)
@@ -296,6 +297,7 @@ RUNS = {
     "launching": Run.from_frames({rank: launching(rank) for rank in range(3)}),
     "cpu": Run.from_frames({rank: on_cpu(rank) for rank in range(4)}),
     "gpus": Run.from_frames({rank: on_gpu(rank) for rank in range(3)}),
+    "sharded": Run.from_frames({rank: sharded(modules=2 + rank, used=10**10) for rank in range(3)}),
     "links": Run.from_frames({rank: with_links(rank) for rank in range(3)}),
     "without calls": Run.from_frames({0: on_device(0, 1.0), 1: without_calls(1), 2: on_device(2, 1.5)}),
 }

@@ -24,6 +24,7 @@ from stepscope.analysis.communication.rank_bandwidths import rank_bandwidths as 
 from stepscope.analysis.communication.rank_communication import rank_calls as rank_calls
 from stepscope.analysis.communication.rank_communication import rank_communication as rank_communication
 from stepscope.analysis.communication.retransmissions import retransmissions as retransmissions
+from stepscope.analysis.communication.sharded_gathers import sharded_gathers as sharded_gathers
 from stepscope.analysis.communication.slow_groups import slow_groups as slow_groups
 from stepscope.analysis.communication.slow_links import slow_links as slow_links
 from stepscope.analysis.communication.step_reduces import step_reduce_statistics as step_reduce_statistics

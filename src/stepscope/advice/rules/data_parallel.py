@@ -9,20 +9,26 @@ import polars as pl
 
 from stepscope.advice.finding import CPU, CUDA, NPU, PYTORCH, ROCM, Finding, per_of, place, platform_of
 from stepscope.advice.messages import Choices, Message, Text
-from stepscope.advice.registry import rule
+from stepscope.advice.registry import Claim, Turn, rule
+from stepscope.advice.sharding import MESSAGES as SHARDED
+from stepscope.advice.sharding import Limits as ShardingLimits
+from stepscope.advice.sharding import sharded
 from stepscope.analysis.communication.data_parallelism import DDP, THREADS
 from stepscope.analysis.methods.statistics import median
 from stepscope.limits import limit
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(ShardingLimits):
     """When the settings of data parallelism are worth a finding."""
 
     micro_batches: float = limit(1.8, "forward passes to a step of the optimizer", "chosen by us: it accumulates")
     reduced_ratio: float = limit(0.9, "of the forward passes", "chosen by us: gradients are summed after nearly all")
     host_ratio: float = limit(0.01, "of the step, in calls on the host", "chosen by us: below it nothing is gained")
     copies_ratio: float = limit(0.01, "of the step, copying gradients", "chosen by us: below it nothing is gained")
+    searches_ratio: float = limit(
+        0.01, "of the step, searching unused parameters", "chosen by us: below it nothing is gained"
+    )
 
 
 _NCCL: Choices = {
@@ -112,6 +118,23 @@ MESSAGES = {
             "在 DistributedDataParallel 中设置 `gradient_as_bucket_view=True`，还可节省梯度所占内存。",
         ),
     ),
+    "searches": Message(
+        summary=Text(
+            "Searching for unused parameters takes the host {searches_ns:ms} {per:each} ({ratio:percent}).",
+            "查找未使用的参数，{per:each}占用主机 {searches_ns:ms}（{ratio:percent}）。",
+        ),
+        cause=Text(
+            "With `find_unused_parameters=True`, DDP follows the graph of each forward pass, {searches} times in all.",
+            "由于 `find_unused_parameters=True`，DDP 在每次前向后遍历计算图，共 {searches} 次。",
+        ),
+        action=Text(
+            "If each step uses all parameters, leave `find_unused_parameters` out of DistributedDataParallel; if each "
+            "leaves out the same ones, set `static_graph=True` instead.",
+            "若每步都使用全部参数，从 DistributedDataParallel 中去掉 `find_unused_parameters`；若每步未使用的参数相同，"
+            "改为设置 `static_graph=True`。",
+        ),
+    ),
+    **SHARDED,
 }
 
 
@@ -119,21 +142,26 @@ MESSAGES = {
     "data-parallel",
     MESSAGES,
     whole_job=True,
+    claim=Claim(Turn.OPERATORS, "communication", yields=("communication",)),
     dimension="communication",
     computed=Text(
         "Counts what PyTorch marks: forward passes of DataParallel and DistributedDataParallel, steps of the "
         "optimizer, "
         "and sums of gradients between two forward passes. The saving of needless sums is their share of the "
-        "all-reduce time that no computing covers, on the median rank; of the other settings it is unknown.",
+        "all-reduce time that no computing covers, on the median rank; of FSDP, at most the time of late, small or "
+        "repeated all-gathers that no computing covers (`sharded_gathers`); of the other settings it is unknown.",
         "统计 PyTorch 的标记：DataParallel 与 DistributedDataParallel 的前向、优化器更新以及两次前向之间的梯度求和。"
-        "多余求和的节省为其在未被计算掩盖的 all-reduce 时间中所占比例（中位 rank）；其他设置的节省未知。",
+        "多余求和的节省为其在未被计算掩盖的 all-reduce 时间中所占比例（中位 rank）；FSDP 的节省上限为未提前、过小或"
+        "重复的 all-gather 中未被计算掩盖的时间（`sharded_gathers`）；其他设置的节省未知。",
     ),
-    shows=("data_parallelism",),
+    shows=("data_parallelism", "sharded_gathers"),
 )
 def data_parallel(
     data_parallelism: pl.DataFrame,
     breakdown: pl.DataFrame,
     exposed_calls: pl.DataFrame | None = None,
+    sharded_gathers: pl.DataFrame | None = None,
+    memory_peak: pl.DataFrame | None = None,
     ranks: pl.LazyFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
@@ -187,6 +215,23 @@ def data_parallel(
             confidence="certain",
             most="low",
         )
+    searches_ns = float(ddp["searches_ns"].median() or 0) / steps  # type: ignore[arg-type]
+    if searches_ns >= limits.searches_ratio * step_ns:
+        yield Finding(
+            rule="data-parallel",
+            message="searches",
+            parameters={
+                "searches_ns": searches_ns,
+                "ratio": searches_ns / step_ns,
+                "searches": int(ddp["searches"].sum()),
+            },
+            per=per,
+            where={"ranks": ddp["rank"].to_list()},
+            evidence={"searches_ns": round(searches_ns)},
+            confidence="certain",
+            most="low",
+        )
+    yield from sharded(sharded_gathers, memory_peak, breakdown, limits)
 
 
 def _needless_sums(

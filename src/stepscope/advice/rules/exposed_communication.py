@@ -9,7 +9,7 @@ import polars as pl
 
 from stepscope.advice.finding import CPU, Finding, per_of, platform_of
 from stepscope.advice.messages import Message, Text
-from stepscope.advice.registry import rule
+from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.bandwidth_contention import contended_ns
 from stepscope.analysis.communication.late_ranks import MOST, late_ranks, lateness
 from stepscope.analysis.methods.statistics import median
@@ -119,6 +119,7 @@ MESSAGES = {
     "exposed-communication",
     MESSAGES,
     whole_job=True,
+    claim=Claim(Turn.STEP_START, "communication"),  # before savings of settings, which yield to it
     dimension="communication",
     computed=Text(
         "Takes the median step's transmission that no computing covers, without the time in which ranks "

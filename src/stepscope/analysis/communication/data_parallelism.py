@@ -19,6 +19,7 @@ _MARKS = {
     "is_threads": r"^DataParallel\.forward$|nn/parallel/data_parallel\.py\(\d+\): forward$",
     "is_optimizer": r"^Optimizer\.step#",
     "is_reduce": r"^c10d::allreduce_$",
+    "is_search": r"^torch\.distributed\.ddp\.reducer::search_unused_parameters$",
     "is_copy": r"^torch\.distributed\.ddp\.reducer::copy_bucket_to_grad$",
 }
 """What PyTorch marks, by name."""
@@ -37,6 +38,8 @@ COLUMNS = columns(
     Column("mean_bytes", "int64", "Mean size of these; null if not recorded.", title="mean size"),
     Column("copies", "int64", "Gradients copied out of buckets, which `gradient_as_bucket_view` avoids."),
     Column("copies_ns", "int64", "Time of the host for these copies.", title="time of copies"),
+    Column("searches", "int64", "Searches for unused parameters, which `find_unused_parameters` asks for."),
+    Column("searches_ns", "int64", "Time of the host for these searches.", title="time of searches"),
     nulls="wrapper backend mean_bytes",
 )
 
@@ -63,6 +66,8 @@ def data_parallelism(
         threads=pl.col("is_threads").sum().cast(pl.Int64),
         copies=pl.col("is_copy").sum().cast(pl.Int64),
         copies_ns=pl.col("duration_ns").filter("is_copy").sum(),
+        searches=pl.col("is_search").sum().cast(pl.Int64),
+        searches_ns=pl.col("duration_ns").filter("is_search").sum(),
     )
     calls = (
         COLLECTIVES.or_empty(collectives)
@@ -92,7 +97,7 @@ def data_parallelism(
         .join(_reduced(marks), on="rank", how="left")
         .join(backends, on="rank", how="left")
         .with_columns(wrapper=wrapper, forwards=pl.when(pl.col("ddp") > 0).then("ddp").otherwise("threads"))
-        .with_columns(pl.col(*zero, "copies_ns").fill_null(0))
+        .with_columns(pl.col(*zero, "copies_ns", "searches", "searches_ns").fill_null(0))
         .select(names(COLUMNS))
         .sort("rank")
     )

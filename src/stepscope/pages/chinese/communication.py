@@ -3,6 +3,39 @@
 from __future__ import annotations
 
 MEANINGS = {
+    "All-reduce calls.": "all-reduce 调用次数。",
+    "Communication backend, e.g. `nccl`, `gloo`; null if not recorded.": "通信后端，如 `nccl`、`gloo`；未记录则为空。",
+    "Communication calls on devices.": "设备上的通信调用次数。",
+    "Communication calls on the host.": "主机上的通信调用次数。",
+    "Forward passes after which gradients are summed before the next one.": "下一次前向之前对梯度求和的前向次数。",
+    "Forward passes of the wrapper.": "包装模块的前向次数。",
+    "Gradients copied out of buckets, which `gradient_as_bucket_view` avoids.": (
+        "从分桶中拷出的梯度，`gradient_as_bucket_view` 可避免。"
+    ),
+    "Mean size of these; null if not recorded.": "其平均大小；未记录则为空。",
+    "Steps of the optimizer; of several, of the one with most.": "优化器更新次数；有多个优化器时取最多者。",
+    "Time of the host for these copies.": "主机用于这些拷贝的时间。",
+    "Time of the latter, one after the other.": "后者依次相加的时间。",
+    "What keeps the copies of the model alike; null if none is marked.": "使模型各副本保持一致的方式；没有标记则为空。",
+    "All-gathers in steps.": "步内的 all-gather 次数。",
+    "Mean size of what all ranks together give; null if not recorded.": "所有 rank 提供数据总和的平均大小；未记录则为空。",
+    "Module whose parameters are gathered; null if not recorded (all modules together).": (
+        "被收集参数的模块；未记录则为空（所有模块合计）。"
+    ),
+    "Of these, launched for a later module (prefetched).": "其中为后续模块提前下发（预取）的次数。",
+    "Pass in which they are needed.": "需要这些参数的阶段：前向或反向。",
+    "Searches for unused parameters, which `find_unused_parameters` asks for.": (
+        "`find_unused_parameters` 要求的未使用参数查找次数。"
+    ),
+    "Time of the host for these searches.": "主机用于这些查找的时间。",
+    "Time that no computing covers of calls whose waiting is unknown.": "等待时间未知的调用中未被计算掩盖的时间。",
+    "Transmission that no computing covers; unknown calls count nothing.": "未被计算掩盖的传输时间；未知的调用不计。",
+    "Transmission, covered by computing or not; unknown calls count nothing.": (
+        "传输时间，无论是否被计算掩盖；未知的调用不计。"
+    ),
+    "`transmit_ns` of calls that are neither prefetched nor the first of their pass in a step.": (
+        "既未预取、也不是该步该阶段第一次的调用的 `transmit_ns`。"
+    ),
     "A rank's payload, as recorded, over the median of all ranks' transmissions; algorithm bandwidth is in "
     "`bus_bandwidth`.": "一个 rank 的载荷（按记录）除以所有 rank 传输时间的中位数；算法带宽见 `bus_bandwidth`。",
     "Algorithm bandwidth times the factor of the operation: what each link carries.": (

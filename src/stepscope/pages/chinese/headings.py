@@ -86,6 +86,7 @@ REASONS = {
     "no collective was seen on all ranks of its group: open the recordings of all ranks together": (
         "没有任何集合通信在其通信组的所有 rank 上都有记录：请一起打开所有 rank 的记录"
     ),
+    "no all-gather is launched inside of marks of FSDP": "没有在 FSDP 的标记内下发的 all-gather",
     "no copies or fills of memory were recorded on a device": "没有记录设备上的内存拷贝或填充",
     "no hardware counters of kernels were recorded: record with aic_metrics (Ascend) or with CUPTI's range profiler "
     "(profiler_metrics of PyTorch)": (
