@@ -70,7 +70,7 @@ def test_of_two_steps_the_one_in_which_only_one_rank_stops_is_the_long_one() -> 
 
     assert run.analyse("outlier_steps").is_empty()
     assert run.analyse("single_stalls").select("step", "rank", "kind").rows() == [(2, 1, "data_loading")]
-    assert (finding.where, finding.severity) == ({"rank": 1}, "medium")
+    assert (finding.where, finding.severity) == ({"rank": 1, "steps": [2]}, "medium")
     assert finding.saving_ns == pytest.approx(75 * MS, rel=0.05)
     assert "so few steps, chance cannot be ruled out" in worded(finding).cause
 

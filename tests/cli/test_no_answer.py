@@ -22,11 +22,14 @@ SAYING = ("layout", "what-if", "critical-path", "heat-map", "pipeline", "slowdow
 """Pages that say it in their own words."""
 
 
+SINGLE = [page for page in PAGES if page.scope != "pair"]
+
+
 def _empty() -> Run:
     return Run.from_frames({rank: {"ranks": RANKS.frame(start_ns=[0])} for rank in range(2)})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+@pytest.mark.parametrize("page", SINGLE, ids=[page.name for page in SINGLE])
 @pytest.mark.parametrize("form", ["table", "json", "csv"])
 def test_a_page_of_an_empty_run_says_what_to_do(page: Page, form: str, capfd) -> None:
     try:
@@ -39,7 +42,7 @@ def test_a_page_of_an_empty_run_says_what_to_do(page: Page, form: str, capfd) ->
         return
 
     with pytest.raises(StepscopeError) as told:
-        page_commands._print(answered, form, wide=False)  # type: ignore[arg-type]
+        page_commands.print_answered(answered, form, wide=False)  # type: ignore[arg-type]
 
     assert REMEDY.search(str(told.value)), told.value
     assert capfd.readouterr().out == ""

@@ -63,7 +63,7 @@ MESSAGES = {
                 ),
                 (None, None): Text(".", "。"),
             },
-            Text(" Record later steps to see training alone.", "记录更靠后的步即可只看训练本身。"),
+            Text(" Begin to record later to see training alone.", "更晚开始记录即可只看训练本身。"),
         ),
     ),
     "again": Message(
