@@ -114,4 +114,6 @@ def environments(device: str | None, framework: str | None) -> list[dict[str, An
     }
     quiet = pl.DataFrame({**calls, "count": [1, 10]})
     blocking = [row for row in rows if "BLOCKING" in row["name"]]
-    return [needy, {"api_totals": quiet, "environment_variables": rows_of(VARIABLES, *blocking)}]
+    few = {"environment_variables": rows_of(VARIABLES, *blocking)}
+    busy = {"api_totals": pl.DataFrame(calls), "breakdown": pl.DataFrame([{**step, "free_ns": 4}])}
+    return [needy, {**few, "api_totals": quiet}, {**few, **busy}]

@@ -93,6 +93,12 @@ def test_a_host_that_waits_for_each_operator_is_at_least_medium(waits: int, seve
     assert not _told({"ASCEND_LAUNCH_BLOCKING": "0"}, api_totals=_calls(waits))
 
 
+def test_waits_that_leave_devices_busy_are_low() -> None:
+    (finding,) = _told({"ASCEND_LAUNCH_BLOCKING": "1"}, api_totals=_calls(90), breakdown=_idle(0.05)).values()
+
+    assert (finding.severity, finding.message) == ("low", "blocking_busy")
+
+
 def test_variables_of_other_devices_do_not_count() -> None:
     variables = {"HCCL_ALGO": "ring", "NCCL_DEBUG": "INFO", "CUDA_LAUNCH_BLOCKING": "1", "OMP_NUM_THREADS": "1"}
 

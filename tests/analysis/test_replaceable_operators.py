@@ -5,9 +5,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from stepscope.advice.rules.replaceable_operator import replaceable_operator
 from stepscope.analysis.operators.replaceable_operators import replaceable_operators, written
 from stepscope.errors import Unavailable
-from stepscope.tables import OPERATORS, SLICES
+from stepscope.tables import OPERATORS, RANKS, SLICES
 
 
 def ran(words: str, thread: str = "1") -> pl.DataFrame:
@@ -103,3 +104,24 @@ def test_an_optimizer_whose_fused_operator_runs_is_none(name: str, is_slow: bool
 
 def test_a_sequence_in_words() -> None:
     assert written(["norm", "norm", "stack"]) == "norm (x2), stack"
+
+
+@pytest.mark.parametrize(
+    ("device", "adam", "adagrad"),
+    [
+        ("cuda", "Adam(fused=True)", "Adagrad(foreach=True)"),
+        ("cpu", "Adam(fused=True)", "Adagrad(fused=True)"),
+        ("npu", "torch_npu.optim.NpuFusedAdam", None),
+    ],
+)
+def test_optimizers_are_fused_as_their_device_allows(device: str, adam: str, adagrad: str | None) -> None:
+    row = {"rank": 0, "sequence": "x", "count": 1, "operators": 9, "host_ns": 500, "place": None}
+    rows = pl.DataFrame(
+        [{**row, "pattern": f"optimizer {name}"} for name in ("Adam", "Adagrad")], infer_schema_length=9
+    )
+    ranks = RANKS.frame(rank=[0], framework=["pytorch"], device_kind=[device]).lazy()
+    (finding,) = replaceable_operator(
+        rows.with_columns(pl.col("place").cast(pl.String)), pl.DataFrame({"rank": [0]}), ranks
+    )
+
+    assert sorted(finding.parameters["functions"]) == sorted(filter(None, (adam, adagrad)))

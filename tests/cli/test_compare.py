@@ -45,6 +45,21 @@ def test_a_slower_run_is_shown_and_fails_a_check(tmp_path: Path, capsys: pytest.
     assert "percentage" in printed(capsys, "compare", base, new, "--fail-if-slower=-1", code=2)
 
 
+def test_settings_that_one_side_did_not_record_are_not_other_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, new, third = (trace(tmp_path, f"{name}.json", 1.0) for name in ("base", "new", "third"))
+    for path, size in ((new, 4), (third, 8)):
+        path.write_text(
+            json.dumps({**json.loads(path.read_text()), "distributedInfo": {"rank": 0, "world_size": size}})
+        )
+
+    assert "Not the same work" not in printed(capsys, "compare", base, new)
+    assert "Not the same work, so compare with care: ranks of the job: 4 and 8." in printed(
+        capsys, "compare", new, third
+    )
+
+
 def test_a_run_with_itself_is_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     found = document(capsys, "compare", EXAMPLE, EXAMPLE)
 

@@ -122,6 +122,13 @@ def test_a_first_step_that_starts_things_up_is_named_and_left_out_of_the_shares(
     )
 
 
+@pytest.mark.parametrize(("ms", "steps", "starts_up"), [(9000, [0], False), (900, [0], True), (9000, [1], True)])
+def test_a_first_step_that_a_finding_fills_does_not_start_things_up(ms: int, steps: list[int], starts_up: bool) -> None:
+    filled = replace(idle(5), span_ns=(7, 7 + ms * 10**6), where={"steps": steps})
+
+    assert ("starts things up" in told(LONG, SHORT, SHORT, findings=[filled])) == starts_up
+
+
 def test_shares_are_those_of_the_table_of_ranks() -> None:
     stalled = breakdown(*[(30, 0, 2), (30, 0, 2), (30, 0, 2), (30, 0, 62)] * 10)
 

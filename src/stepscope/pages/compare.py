@@ -164,10 +164,10 @@ def _own_rank(pair: Pair, step: Row) -> Iterator[str]:
 
 
 def _settings(pair: Pair) -> Iterator[str]:
-    """Settings that make times hard to compare."""
+    """Settings that make times hard to compare. One that a side did not record may be the same."""
     rows = [row for row in _rows(pair, "setting_differences") if row["matters"] == "work"]
-    if rows:
-        what = "; ".join(f"{row['setting']}: {row['base'] or 'unknown'} and {row['new'] or 'unknown'}" for row in rows)
+    if known := [row for row in rows if row["base"] and row["new"]]:
+        what = "; ".join(f"{row['setting']}: {row['base']} and {row['new']}" for row in known)
         yield f"Not the same work, so compare with care: {what}."
 
 

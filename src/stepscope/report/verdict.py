@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -68,7 +68,7 @@ def sentences(answers: Answers) -> Iterator[Line]:
         replayed, every = answers.replayed_steps
         yield Sentence("some_replayed" if replayed else "none_replayed", {"replayed": replayed, "steps": every})
     if (others := _not_named(unusual, answers.findings)).height:
-        yield _long(others, per_of(breakdown))
+        yield _long(others, per_of(breakdown), answers.findings)
     if answers.counted is not None:
         yield answers.counted
     if answers.narrow_step_ns is not None:
@@ -192,11 +192,17 @@ def _not_named(steps: pl.DataFrame, findings: list[Finding]) -> pl.DataFrame:
     return steps.filter(pl.col("is_first") | ~pl.col("step").is_in(near))
 
 
-def _long(steps: pl.DataFrame, per: Per) -> Line:
+def _is_explained(step: Mapping[str, Any], findings: list[Finding]) -> bool:
+    """Whether something that a finding names takes most of a step, so that its length needs no other reason."""
+    spans = [one.span_ns for one in findings if one.span_ns and list(one.where.get("steps") or ()) == [step["step"]]]
+    return any(2 * (end - start) >= step["window_ns"] for start, end in spans)
+
+
+def _long(steps: pl.DataFrame, per: Per, findings: list[Finding]) -> Line:
     """The steps that are far longer than the others, e.g. `Step 21 takes 1.52 s, 98 times the median step (69%...).`"""
     named = [
         Sentence(
-            "long_first_step" if row["is_first"] else "long_step",
+            "long_first_step" if row["is_first"] and not _is_explained(row, findings) else "long_step",
             {
                 **{name: row[name] for name in ("step", "window_ns", "share_ratio")},
                 "factor": row["window_ns"] / row["median_ns"] if row["median_ns"] else None,

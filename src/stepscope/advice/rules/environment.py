@@ -96,9 +96,10 @@ def _blocking(value: str | None, evidence: Evidence, limits: Limits) -> Answer |
     if value is None or value.lower() in ("0", "false"):
         return None
     waits = evidence.waits_per_launch
-    if waits is not None and waits < limits.blocking_ratio and (evidence.idle_ratio or 0.0) < limits.idle_ratio:
+    is_busy = evidence.idle_ratio is not None and evidence.idle_ratio < limits.idle_ratio
+    if waits is not None and waits < limits.blocking_ratio and (is_busy or evidence.idle_ratio is None):
         return "blocking_unseen", None, "low", "possible"
-    return "blocking", None, "medium", "certain"
+    return ("blocking_busy", None, "low", "certain") if is_busy else ("blocking", None, "medium", "certain")
 
 
 def _is(message: str, *values: str) -> Judge:
@@ -178,7 +179,7 @@ def _finding(name: str, value: str | None, answer: Answer, ranks: list[int], evi
         parameters["dynamic"] = facts["dynamic_operators"] = evidence.dynamic
     if message == "enhance":
         parameters["exposed_ratio"] = facts["exposed_ratio"] = evidence.exposed_ratio
-    if message in ("blocking", "blocking_unseen"):
+    if message.startswith("blocking"):
         parameters["waits"] = facts["waits_per_launch"] = evidence.waits_per_launch
     return Finding(
         rule="environment",

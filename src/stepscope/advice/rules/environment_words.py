@@ -26,8 +26,8 @@ def _message(cause: Text, summary: Text = _SET, after: Text = _ALL) -> Message:
 
 
 OF_DEVICES = (
-    *("blocking", "blocking_unseen", "log_level", "unneeded", "operator_cache", "shape_cache", "enhance", "allocator"),
-    *("serialized", "library_log", "transport_off"),
+    *("blocking", "blocking_busy", "blocking_unseen", "log_level", "unneeded", "operator_cache", "shape_cache"),
+    *("enhance", "allocator", "serialized", "library_log", "transport_off"),
 )
 """Messages about variables that matter to jobs on accelerators only."""
 
@@ -38,6 +38,16 @@ MESSAGES = {
             "device is idle in between[; the recording has {waits:number .1f} waits for the device per launch].",
             "设置后，主机要等每个算子结束才下发下一个，设备在其间空闲[；记录中每次下发有 {waits:number .1f} "
             "次等待设备]。",
+        ),
+        after=Text("; set it only to find an error.", "；只在定位错误时设置。"),
+    ),
+    "blocking_busy": _message(
+        Text(
+            "With it the host waits for every operator to end before it gives the device the next one[; the recording "
+            "has {waits:number .1f} waits for the device per launch]. The device of the median rank is hardly idle, "
+            "though.",
+            "设置后，主机要等每个算子结束才下发下一个[；记录中每次下发有 {waits:number .1f} 次等待设备]。"
+            "但中位 rank 的设备几乎没有空闲。",
         ),
         after=Text("; set it only to find an error.", "；只在定位错误时设置。"),
     ),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.advice.finding import MINDSPORE, NPU, Finding, platform_of
+from stepscope.advice.finding import CPU, MINDSPORE, NPU, Finding, platform_of
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import rule
 from stepscope.limits import limit
@@ -59,15 +59,15 @@ ELSEWHERE = {
 OPTIMIZERS = ("Adadelta", "Adam", "AdamP", "AdamW", "BertAdam", "Lamb", "RMSprop", "RMSpropTF", "SGD")
 """Optimizers of which torch_npu.optim has fused ones."""
 
-FUSED = ("Adagrad", "Adam", "AdamW", "SGD")
-"""Optimizers of PyTorch that take `fused=True`."""
+FUSED = ("Adam", "AdamW", "SGD")
+"""Optimizers of PyTorch that take `fused=True` on any device. Adagrad takes it on CPUs only."""
 
 MESSAGES = {
     "fuse": Message(
         summary=Text(
-            "{ranks:Ranks} {ranks:one runs|run} {count:number .0f} sequences of operators {per:each} that fused "
-            "operators could replace[, on rank {worst_rank}]: {operators:number .0f} operators, {host_ns:ms} on the "
-            "host.",
+            "{ranks:Ranks} {ranks:one runs|run} sequences of operators that fused operators could replace, "
+            "{count:number .0f} {per:each}[ on rank {worst_rank}]: {operators:number .0f} operators, {host_ns:ms} on "
+            "the host.",
             "{ranks:ranks} {per:each}有 {count:number .0f} 个算子序列可用融合算子代替[（rank {worst_rank}）]："
             "共 {operators:number .0f} 个算子，占主机 {host_ns:ms}。",
         ),
@@ -148,4 +148,6 @@ def _function(pattern: str, device: str | None) -> str | None:
     name = pattern.removeprefix(OPTIMIZER)
     if device == NPU:
         return f"torch_npu.optim.NpuFused{name}" if name in OPTIMIZERS else None
-    return f"{name}(fused=True)" if name in FUSED else None
+    if name in FUSED or (name == "Adagrad" and device == CPU):
+        return f"{name}(fused=True)"
+    return f"{name}(foreach=True)" if name == "Adagrad" else None
