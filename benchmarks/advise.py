@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 RULES: dict[str, tuple[str, ...]] = {
-    "slow_compute": ("slow-rank",),
-    "slow_dispatch": ("slow-rank",),
+    "slow_compute": ("slow-rank:computing",),
+    "slow_dispatch": ("slow-rank:dispatch",),
     "slow_link": ("slow-link",),
     "freq": ("low-clock",),
     "aicpu": ("ai-cpu",),
@@ -42,16 +42,16 @@ RULES: dict[str, tuple[str, ...]] = {
     "cgc": ("host-stall",),
     "compile": ("compile-time",),
     "syncbn": ("sync-batch-norm",),
-    "affinity": ("fused-calls",),
+    "affinity": ("replaceable-operators",),
     "mem": ("memory-calls",),
-    "dataloader": ("data-loader",),
+    "dataloader": ("data-loader", "slow-rank:data_loading", "idle-time:data_loading"),
     "smallpkt": ("small-packets",),
     "contention": ("bandwidth-contention",),
     "retrans": ("retransmission",),
     "env": ("environment",),
     "align": ("byte-alignment",),
 }
-"""Rules that name a fault by its cause."""
+"""Rules that name a fault by its cause; of rules about several kinds of time, with the kind."""
 
 CLUSTER_ONLY = ("slow_compute", "slow_dispatch", "slow_link")
 """Faults of which a rank alone shows nothing, as it has nobody to be compared with."""
@@ -203,15 +203,22 @@ def _score(job: Job, view: str, findings: Iterable[Finding], rank: int | None) -
     for fault in job.faults:
         ranks = job.ranks(fault) if rank is None else None
         named = any(
-            finding.rule in RULES[fault] and (ranks is None or not finding.ranks or ranks & {*finding.ranks})
+            _names(finding, RULES[fault]) and (ranks is None or not finding.ranks or ranks & {*finding.ranks})
             for finding in given
         )
         (score.found if named else score.missed).append(fault)
     right = {rule for fault in job.faults for rule in RULES[fault]}
-    about = {rule for rules in RULES.values() for rule in rules} - {"slow-rank"}
+    about = {rule for rules in RULES.values() for rule in rules if ":" not in rule}
     score.false = sorted({finding.rule for finding in given if finding.rule in about - right and _is_told(finding)})
     score.severe = sorted({finding.rule for finding in given if finding.severity != "low"})
     return score
+
+
+def _names(finding: Finding, rules: Iterable[str]) -> bool:
+    """Whether a finding is one of some rules, and about their kind of time."""
+    kinds = {finding.evidence.get(name) for name in ("kind", "cause")}
+    parts = (rule.partition(":") for rule in rules)
+    return any(finding.rule == rule and (not kind or kind in kinds) for rule, _, kind in parts)
 
 
 def _is_told(finding: Finding) -> bool:
