@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from stepscope.advice import advise, worded
+from stepscope.advice import Finding, advise, worded
+from stepscope.advice.advise import ranked
 from stepscope.advice.rules.slow_rank import slow_rank
 from stepscope.report.answers import answers
 from stepscope.report.verdict import verdict
@@ -20,6 +21,13 @@ def test_the_dearest_finding_comes_first_and_names_the_rank() -> None:
     assert findings[0].where == {"rank": 6}
     assert findings[0].severity == "high"
     assert [f.saving_ns for f in findings] == sorted((f.saving_ns for f in findings), reverse=True)
+
+
+def test_a_small_saving_stands_below_a_graver_problem_of_unknown_saving() -> None:
+    small = Finding("cpu-busy", "busy", saving_ns=MS, saving_ratio=0.01)
+    grave = Finding("memory-leak", "leak", least="medium")
+
+    assert ranked([small, grave]) == [grave, small]
 
 
 def test_of_two_ranks_the_slow_one_is_compared_with_the_other() -> None:

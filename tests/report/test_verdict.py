@@ -229,6 +229,10 @@ COUNTED = Sentence("whole_recording", per="recording")
         ([idle(5)], {"parts": (51, 0, 49), "tables": UNKNOWN_CAUSE}, ["found", "average"]),
         ([idle(5)], {"parts": (50, 0, 50), "tables": KNOWN_CAUSE}, ["found", "average"]),
         ([], {"parts": IDLE, "tables": UNKNOWN_CAUSE}, ["much_idle", "average", "not_recorded"]),
+        # what is neither grave nor known to cost anything is a remark
+        ([busy()], {}, ["nothing", "average"]),
+        ([replace(busy(), least="medium")], {}, ["found", "average"]),
+        ([busy(), idle(1)], {}, ["found", "average"]),
         # what times are of stands before them
         ([], {"counted": COUNTED}, ["nothing", "whole_recording", "average"]),
         ([idle(5)], {"counted": COUNTED}, ["found", "whole_recording", "average"]),

@@ -1,8 +1,8 @@
-"""Run every rule and rank the findings by saving."""
+"""Run every rule and rank the findings by severity and saving."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def advise(run: Run, *, strict: bool = False) -> list[Finding]:
-    """All findings about a run: urgent ones, then by saving and severity; no saving is claimed twice (`claims`).
+    """All findings about a run: urgent ones, then by severity and saving; no saving is claimed twice (`claims`).
 
     What follows from another finding comes directly after it (`joined`).
 
@@ -43,8 +43,7 @@ def advise(run: Run, *, strict: bool = False) -> list[Finding]:
                 with _failures_of(rule, run, strict=strict):
                     if run.whole is run or chosen.intersection(finding.ranks or chosen):
                         findings.append(completed(finding, rule, ranks, per))
-    ordered = sorted(_replayed(claimed_once(findings), run), key=_place)
-    return joined(ordered, [rank.rank for rank in run.whole.ranks])
+    return joined(ranked(_replayed(claimed_once(findings), run)), [rank.rank for rank in run.whole.ranks])
 
 
 def _replayed(findings: list[Finding], run: Run) -> list[Finding]:
@@ -105,13 +104,21 @@ def completed(finding: Finding, rule: Rule, ranks: pl.LazyFrame | None, per: Per
     return finding
 
 
+def ranked(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings in the order in which they deserve attention: urgent ones, then by severity and saving.
+
+    A small saving does not stand above a problem whose saving is unknown. Of one rule's, those about a single rank come
+    first.
+    """
+    return sorted(findings, key=_place)
+
+
 def _place(finding: Finding) -> tuple[bool, int, int, str, bool, list[int], str]:
-    """Sort key of a rule's findings: those about a single rank first, others in the rule's order."""
     severity, ranks = SEVERITIES.index(finding.severity), finding.ranks
     return (
         not RULES[finding.rule].urgent,
-        -finding.saving_ns,
         severity,
+        -finding.saving_ns,
         finding.rule,
         len(ranks) > 1,
         ranks,

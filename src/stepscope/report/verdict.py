@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.advice import RULES
-from stepscope.advice.finding import per_of
+from stepscope.advice.finding import SEVERITIES, per_of
 from stepscope.advice.joint import named
 from stepscope.advice.limit_sets import VERDICT, VerdictLimits
 from stepscope.advice.messages import Text
@@ -59,8 +59,9 @@ def sentences(answers: Answers) -> Iterator[Line]:
     lengths = steps if answers.step_lengths is None else answers.step_lengths
     unusual = long_steps(lengths, answers.outer_steps, limits)
     averages = time_by_rank(breakdown, answers.outer_steps, limits)
-    yield from _found(answers.findings)
-    if not answers.findings:
+    standing_out = [finding for finding in answers.findings if _stands_out(finding)]
+    yield from _found(standing_out)
+    if not standing_out:
         yield from _nothing(answers, averages, unusual)
     if answers.not_compared:
         yield Sentence("not_compared", {"ranks": answers.not_compared})
@@ -79,6 +80,11 @@ def sentences(answers: Answers) -> Iterator[Line]:
         yield some_steps(steps, time_by_rank(steps, answers.outer_steps, limits), averages)
     yield from _unknown(answers, averages)
     yield from _of_how_many(answers, steps)
+
+
+def _stands_out(finding: Finding) -> bool:
+    """Whether a finding is more than a remark: it stops the job, it is not of low severity, or it costs something."""
+    return RULES[finding.rule].urgent or finding.severity != "low" or finding.saving_ns > 0
 
 
 def _found(findings: list[Finding]) -> Iterator[Line]:
@@ -225,7 +231,7 @@ def _without_steps(answers: Answers) -> Iterator[Line]:
         return
     findings = sorted(
         answers.findings,
-        key=lambda finding: (not RULES[finding.rule].urgent, -finding.saving_ns, finding.severity != "medium"),
+        key=lambda finding: (not RULES[finding.rule].urgent, SEVERITIES.index(finding.severity), -finding.saving_ns),
     )
     for finding in findings[:WITHOUT_STEPS]:
         yield Sentence("found", finding=finding)
