@@ -9,9 +9,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-pytest.importorskip("openpyxl")
-pytest.importorskip("xlsxwriter")
-
 from stepscope.report import xlsx
 from stepscope.report.contents import Contents
 from tests.report.reports import HOSTILE, hostile_run, report_of, slow_run
