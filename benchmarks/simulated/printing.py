@@ -91,15 +91,21 @@ def _cells(scores: Sequence[Score]) -> list[str]:
     ]
 
 
+OF_HOSTS = ("idle-time", "host-stall")
+"""Rules about devices that wait for their hosts."""
+
+
 def _percent(share: float) -> str:
     return f"{share:.1%}" if abs(share) < 1 else f"{share:.0%}"
 
 
 def is_high(score: Score) -> bool:
-    """Whether a finding is of high severity; that all devices wait for their hosts is true where hosts bound a job."""
+    """Whether a finding is of high severity; that all devices wait for their hosts, or that these stop, is true where
+    hosts bound a job."""
     is_true = score.job.startswith("host-bound") or score.family.startswith("replay")
     high = [claim for claim in score.claims if claim["severity"] == "high"]
-    return any(not (is_true and claim["rule"] == "idle-time" and not claim["ranks"]) for claim in high)
+    of_all = [claim for claim in high if claim["rule"] in OF_HOSTS and len(claim["ranks"]) in (0, score.ranks)]
+    return bool(high) and not (is_true and len(of_all) == len(high))
 
 
 def _is_material(score: Score) -> bool:

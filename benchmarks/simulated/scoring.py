@@ -207,7 +207,9 @@ def _overlaps(claim: Claim, fault: Fault) -> bool:
         return False
     if UNEVEN in (fault.kind, *claim.kinds) and not _kind_fits(claim, fault):
         return False
-    return bool(set(claim.ranks) & set(fault.ranks)) and (claim.accuses or _kind_fits(claim, fault))
+    if not claim.accuses:  # what is said of others as well was so before the fault
+        return bool(claim.ranks) and set(claim.ranks) <= set(fault.ranks) and _kind_fits(claim, fault)
+    return bool(set(claim.ranks) & set(fault.ranks))
 
 
 def _each_alone(claims: Sequence[Claim], fault: Fault) -> list[Claim]:

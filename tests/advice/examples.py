@@ -152,10 +152,10 @@ def stopped(name: str, analysis: str) -> dict[str, Any]:
     return {analysis: stopping_calls(name), "breakdown": steps}
 
 
-def host_stalls(steps: Iterable[int]) -> pl.DataFrame:
+def host_stalls(steps: Iterable[int], *, collections: bool = False) -> pl.DataFrame:
     """A stop of the host in each of some steps."""
     row = {"rank": 0, "start_ns": 9, "duration_ns": 900, "cause": "dispatch", "gap_ns": 950}
-    return pl.DataFrame([{**row, "step": step, "function": "train.py(3): run", "collections": False} for step in steps])
+    return pl.DataFrame([{**row, "step": step, "function": "train.py(3): run", "collections": collections} for step in steps])
 
 
 def replaceable_operators() -> pl.DataFrame:
@@ -421,7 +421,8 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         "replaceable-operators": [{"replaceable_operators": replaceable_operators(), "breakdown": steps}],
         "sync-batch-norm": [stopped("SyncBatchNorm", "sync_batch_norms")],
         "host-stall": [
-            {**stopped("", "unused"), "host_stalls": host_stalls(steps)} for steps in ((3,), (1, 2, 3, 4, 5, 6, 7, 8))
+            {**stopped("", "unused"), "host_stalls": stalls}
+            for stalls in (host_stalls([3]), host_stalls(range(1, 9)), host_stalls([3], collections=True))
         ],
         "launch-wait": [
             {

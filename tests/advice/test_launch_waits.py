@@ -185,6 +185,27 @@ def test_a_host_that_works_or_collects_garbage_does_not_stop_unseen(category: st
     assert found(tables, "host-stall") == []
 
 
+def test_where_collections_were_recorded_a_stop_is_something_else() -> None:
+    tables = launching(stall=(3, 60))
+    collection = (
+        tables["slices"]
+        .head(1)
+        .with_columns(
+            slice=pl.lit(9999, pl.Int64),
+            name=pl.lit("GC"),
+            category=pl.lit("gc"),
+            correlation=pl.lit(None, pl.Int64),
+        )
+    )
+    tables["slices"] = pl.concat([collection, tables["slices"]])
+
+    finding = told(tables, "host-stall")
+
+    assert finding.message == "collected"
+    assert "this is none" in worded(finding).cause
+    assert "gc.disable" not in worded(finding).action
+
+
 def test_short_gaps_and_hosts_that_were_not_recorded_are_none() -> None:
     assert found(launching(stall=(3, 8)), "host-stall") == []
     bare = launching(stall=(3, 60))

@@ -53,6 +53,12 @@ def test_steps_that_only_wait_for_a_late_rank_are_no_outliers_of_their_own() -> 
     assert "tep 6" not in verdict(answers(run))
 
 
+def test_a_rank_that_is_late_in_every_step_and_once_far_later_is_named_for_that_step() -> None:
+    run = job(3, 4, data_ns={1: 60 * MS}, once_ns={("data", 4, 1): 120 * MS})
+
+    assert outliers(run) == [(3, 1, "data_loading", 1)]  # it was called a long communication of the others
+
+
 def test_all_ranks_that_are_late_are_counted() -> None:
     run = job(3, 10, once_ns={("compute", 5, rank): LONG for rank in range(3)})
 

@@ -91,6 +91,25 @@ MESSAGES = {
         ),
         basis=_BASIS,
     ),
+    "collected": Message(
+        _SUMMARY,
+        Text(
+            "{count:count stop|stops}, the longest of {longest_ns:ms}[, in `{function}`]. Python's garbage collection "
+            "was recorded, and this is none. What is left: Python code that the recorder does not see (logging, "
+            "evaluation, a lock), swapping, or processors that other processes took.",
+            "共 {count} 次停顿，最长 {longest_ns:ms}[，位于 `{function}`]。记录了 Python 垃圾回收，而这些停顿不是回收。"
+            "其余可能：记录器看不到的 Python 代码（日志、评估、锁）、换页，或处理器被其他进程占用。",
+        ),
+        framed(
+            Text("To see what runs, ", "要查看其间运行的是什么，"),
+            _LOOK,
+            Text(
+                ", and check swapping and other processes on that host.",
+                "，并检查该主机的换页情况和其他进程。",
+            ),
+        ),
+        basis=_BASIS,
+    ),
 }
 
 WAITS = re.compile(r"(?i)sleep|acquire|\bwait|\bread\b|recv|select|poll|\bitem\b|synchronize")
@@ -103,10 +122,10 @@ WAITS = re.compile(r"(?i)sleep|acquire|\bwait|\bread\b|recv|select|poll|\bitem\b
     claim=Claim(Turn.KNOWN_CALLS, time_in="cause"),
     dimension="schedule",
     computed=Text(
-        "Looks for uninterrupted idle time of a device in which no thread that launches work has a recorded call, on "
-        "ranks without recorded garbage collections, and leaves out the first step. The saving is this time on the "
-        "rank that loses most in each step, at most what a replay of the job without it saves.",
-        "在没有记录垃圾回收的 rank 上，查找设备连续空闲、且下发线程没有任何被记录的调用的时间，不计首步。"
+        "Looks for uninterrupted idle time of a device in which no thread that launches work has a recorded call, and "
+        "leaves out the first step. Where garbage collections were recorded, it is none of them. The saving is this "
+        "time on the rank that loses most in each step, at most what a replay of the job without it saves.",
+        "查找设备连续空闲、且下发线程没有任何被记录的调用的时间，不计首步。若记录了垃圾回收，则这些时间不是回收。"
         "节省为每步中损失最多的 rank 的这段时间，且不超过去掉它后重放任务所得的节省。",
     ),
     shows=("host_stalls",),
@@ -118,9 +137,10 @@ def host_stall(
     ranks: pl.LazyFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
-    """Report long stops of devices whose hosts do nothing that was recorded, as if they collected garbage."""
+    """Report long stops of devices whose hosts do nothing that was recorded, as if they collected garbage, or did
+    something else where that was recorded."""
     waits = pl.col("function").fill_null("").str.contains(WAITS.pattern)
-    stalls = host_stalls.filter(~pl.col("collections") & ~waits)
+    stalls = host_stalls.filter(~waits)
     calls = stalls.with_columns(
         calls=pl.lit(1, pl.Int64), total_ns="duration_ns", idle_ns="duration_ns", longest_ns="duration_ns"
     )
@@ -144,7 +164,7 @@ def host_stall(
     steps = sorted(set(own["step"]))
     finding = Finding(
         rule="host-stall",
-        message="every" if often else "some",
+        message="collected" if own["collections"].any() else "every" if often else "some",
         parameters={
             "total_ns": int(own["duration_ns"].sum()),
             "when": None if often else {"period": None, "steps": steps, "of": found.steps},

@@ -99,17 +99,18 @@ def outlier_steps(
     Returns:
         One row per step, in order.
     """
-    long = measured(step_lengths, outer_steps, limits).filter("is_long")
+    every = measured(step_lengths, outer_steps, limits).with_columns(
+        excess_ns=(pl.col("window_ns") - pl.col("median_ns")).cast(pl.Int64)
+    )
     if all_steps is not None:
         resumed = pauses(all_steps)["step"].unique().sort()
-        long = long.with_columns(is_first=pl.col("is_first") | pl.col("step").is_in(resumed.implode()))
-    if long.is_empty():
+        every = every.with_columns(is_first=pl.col("is_first") | pl.col("step").is_in(resumed.implode()))
+    if not every["is_long"].any():
         return pl.DataFrame(schema=schema_of(COLUMNS))
-    excess = _excess(breakdown, idle, long)
+    excess = _excess(breakdown, idle, every)
     is_wait = pl.col("kind") == "communication"
     own = excess.filter(~is_wait).group_by("rank", "step").agg(own_ns=pl.col("kind_ns").clip(lower_bound=0).sum())
-    rows = long.join(own, on=["rank", "step"], how="left").with_columns(pl.col("own_ns").fill_null(0))
-    rows = rows.with_columns(excess_ns=(pl.col("window_ns") - pl.col("median_ns")).cast(pl.Int64))
+    rows = _with_late(every.join(own, on=["rank", "step"], how="left").with_columns(pl.col("own_ns").fill_null(0)))
     worst = rows.sort("step", -pl.col("own_ns"), -pl.col("excess_ns"), "rank").unique(
         "step", keep="first", maintain_order=True
     )
@@ -134,6 +135,17 @@ def outlier_steps(
     is_blind = (pl.col("kind") == "communication") & pl.col("step").is_in(blind)
     told = _without_waits(known).with_columns(kind=pl.when(is_blind).then(pl.lit(UNKNOWN)).otherwise("kind"))
     return told.select(names(COLUMNS)).sort("step")
+
+
+def _with_late(rows: pl.DataFrame) -> pl.DataFrame:
+    """The long steps, and those that make the others wait in them, though they are not that much longer than their
+    rank's own: a rank that is late in every step has a long median."""
+    own, excess = pl.col("own_ns"), pl.col("excess_ns")
+    waiting = rows.filter(pl.col("is_long") & (own < MAIN * excess)).group_by("step").agg(waited_ns=excess.max())
+    before = waiting.select(pl.col("step") - 1, "waited_ns")
+    waited = pl.concat([waiting, before]).group_by("step").agg(pl.col("waited_ns").max())
+    is_late = pl.min_horizontal(own, excess) >= MAIN * pl.col("waited_ns")
+    return rows.join(waited, on="step", how="left").filter(pl.col("is_long") | is_late.fill_null(value=False))
 
 
 def _unrecorded(step_lengths: pl.DataFrame, all_steps: pl.DataFrame) -> list[int]:
