@@ -155,7 +155,8 @@ def stopped(name: str, analysis: str) -> dict[str, Any]:
 def host_stalls(steps: Iterable[int], *, collections: bool = False) -> pl.DataFrame:
     """A stop of the host in each of some steps."""
     row = {"rank": 0, "start_ns": 9, "duration_ns": 900, "cause": "dispatch", "gap_ns": 950}
-    return pl.DataFrame([{**row, "step": step, "function": "train.py(3): run", "collections": collections} for step in steps])
+    told = {"function": "train.py(3): run", "collections": collections}
+    return pl.DataFrame([{**row, "step": step, **told} for step in steps])
 
 
 def replaceable_operators() -> pl.DataFrame:
