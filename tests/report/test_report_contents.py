@@ -30,7 +30,10 @@ def test_a_slow_rank_is_a_problem_with_all_its_words() -> None:
     problem = found.problems[0]
     assert (problem.number, problem.finding.rule, problem.category) == (1, "slow-rank", "Overall")
     assert problem.words.summary.startswith("Rank 2 computes slowly")
-    assert [(fact.name, fact.text) for fact in problem.places] == [("Ranks", "2")]
+    assert [(fact.name, fact.text) for fact in problem.places] == [
+        ("Ranks", "2"),
+        ("When it costs most", "0 us to 130.00 ms after the start of the recording"),
+    ]
     assert part(found, "slow-ranks").problems == [problem]
 
 

@@ -17,6 +17,7 @@ from stepscope.advice.joined import joined
 from stepscope.advice.joint import has_slow_ranks, with_joint
 from stepscope.advice.messages import Message, Words, words_of, written
 from stepscope.advice.registry import RULES, Rule
+from stepscope.advice.spans import with_span
 from stepscope.errors import Cancelled, StepscopeError, Unavailable
 from stepscope.plugins import FAILURES
 from stepscope.present import LANGUAGES, Language
@@ -36,14 +37,22 @@ def advise(run: Run, *, strict: bool = False) -> list[Finding]:
     findings: list[Finding] = []
     chosen = {rank.rank for rank in run.ranks}
     ranks, per = run.table("ranks") if run.has("ranks") else None, run.analyse(per_of)
+    breakdown = _known(run.whole, "breakdown")
     for name, rule in RULES.items():
         changed = {"limits": run.limits[name]} if name in run.limits else {}
         with _failures_of(rule, run, strict=strict):
             for finding in (run.whole if rule.whole_job else run).analyse(rule.function, **changed):
                 with _failures_of(rule, run, strict=strict):
                     if run.whole is run or chosen.intersection(finding.ranks or chosen):
-                        findings.append(completed(finding, rule, ranks, per))
+                        findings.append(with_span(completed(finding, rule, ranks, per), rule, breakdown))
     return joined(ranked(_replayed(claimed_once(findings), run)), [rank.rank for rank in run.whole.ranks])
+
+
+def _known(run: Run, question: str) -> pl.DataFrame | None:
+    try:
+        return run.analyse(question)
+    except Unavailable:
+        return None
 
 
 def _replayed(findings: list[Finding], run: Run) -> list[Finding]:

@@ -95,7 +95,7 @@ class Finding:
         code: Lines of the user's code that cause it, as the recording states them (`train.py(12): step`), the one that
             costs most first; empty if no stacks were recorded.
         span_ns: Start and end of its worst occurrence, ns as its worst rank recorded it, for a timeline; None if it has
-            no place.
+            no place. If a rule names none, `advise` sets the longest of its steps.
         explained_by: The findings that it follows from, the main one first; set by `advise`.
         effects: The findings that follow from it; set by `advise`.
     """

@@ -171,7 +171,7 @@ def _show_findings(out: Output, found: Answers, language: Language, prices: Pric
             continue
         number += 1
         if number <= last:
-            _show_whole(out, number, finding, language, prices)
+            _show_whole(out, number, finding, language, prices, found.start_ns)
             continue
         if number == SHOWN + 1:
             out.say("")
@@ -180,11 +180,13 @@ def _show_findings(out: Output, found: Answers, language: Language, prices: Pric
         out.say(f"{number}. {summary} {saving} [{finding.rule}]", indent=3)
 
 
-def _show_whole(out: Output, number: int, finding: Finding, language: Language, prices: Prices | None) -> None:
-    """A finding with its cause, action and place."""
+def _show_whole(
+    out: Output, number: int, finding: Finding, language: Language, prices: Prices | None, start_ns: int | None
+) -> None:
+    """A finding with its cause, action, place and moment."""
     from stepscope.cli.notes import WIDTH
     from stepscope.present import SEVERITY_COLOURS
-    from stepscope.report.findings import finding_lines, place_line
+    from stepscope.report.findings import finding_lines, place_line, when_line
 
     summary, cause, action, saving = finding_lines(finding, language, prices)
     out.say("")
@@ -194,6 +196,8 @@ def _show_whole(out: Output, number: int, finding: Finding, language: Language, 
     room = None if out.room is None else min(out.room, WIDTH, PLACE_WIDTH) - 3
     if place := place_line(finding, language, room):
         out.say(f"   {place}", "dim", indent=8)
+    if when := when_line(finding, start_ns, language):
+        out.say(f"   {when}", "dim", indent=9)
     out.say(f"   {saving} [{finding.rule}]", SEVERITY_COLOURS[finding.severity], indent=3)
 
 

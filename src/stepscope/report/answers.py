@@ -46,6 +46,7 @@ class Answers:
         is_dump: Whether the run consists of dumps of a flight recorder, which answer only why it hangs.
         not_compared: Recorded ranks that cannot be compared with the others, as their recordings are incomplete.
         replayed_steps: In how many steps slow ranks and links were looked for, and how many there are; None if in all.
+        start_ns: When the recording starts; None if unknown.
     """
 
     tables: dict[str, pl.DataFrame]
@@ -64,6 +65,7 @@ class Answers:
     not_compared: list[int] = field(default_factory=list)
     is_dump: bool = False
     replayed_steps: tuple[int, int] | None = None
+    start_ns: int | None = None
 
     def limits_of(self, name: str, default: T) -> T:
         """The limits of a rule or analysis."""
@@ -99,6 +101,7 @@ def answers(run: Run, *, strict: bool = False) -> Answers:
         _not_compared(run),
         run.has("recorded_calls") and not answered.tables,
         replayed_steps(run) if len(run.whole.ranks) > 1 else None,
+        min((rank.facts["start_ns"] for rank in run.ranks if rank.facts.get("start_ns") is not None), default=None),
     )
 
 

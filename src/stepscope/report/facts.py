@@ -53,9 +53,7 @@ class Facts:
 
 def about_run(run: Run, answers: Answers, language: Language) -> Facts:
     """The facts of a run."""
-    starts = [rank.facts["start_ns"] for rank in run.ranks if rank.facts.get("start_ns") is not None]
-    facts, split = list(_facts(run, answers, language)), list(_shares(answers, language))
-    return Facts(facts, split, min(starts, default=None))
+    return Facts(list(_facts(run, answers, language)), list(_shares(answers, language)), answers.start_ns)
 
 
 def _facts(run: Run, answers: Answers, language: Language) -> Iterator[Fact]:

@@ -13,6 +13,7 @@ from stepscope.advice import Language, worded
 from stepscope.advice.daily import daily, daily_words
 from stepscope.advice.formatters import FORMATTERS
 from stepscope.advice.messages import Text, fill
+from stepscope.present import duration
 
 if TYPE_CHECKING:
     from stepscope.advice import Finding
@@ -35,6 +36,10 @@ PLACE = Text(
     "位置：{code}[（另有 {more} 处）][；算子：{operators:list}]",
 )
 OPERATORS = Text("At: operators {operators:list}", "位置：算子 {operators:list}")
+WHEN = Text("When: {range}", "时间：{range}")
+RANGE = Text("{start} to {end} after the start of the recording", "记录开始后 {start} 至 {end}")
+SLACK_NS = 1_000_000_000
+"""What begins this long before the recording does is on another clock: more than clocks of hosts differ by."""
 NAMED = 3
 """Operators that are named."""
 
@@ -97,6 +102,20 @@ def place_line(finding: Finding, language: Language = "en", room: int | None = N
         return whole
     bare = fill(PLACE, {"code": "", **known}, language)
     return fill(PLACE, {"code": shortened_code(first, room - len(bare)), **known}, language)
+
+
+def time_range(finding: Finding, start_ns: int | None, language: Language = "en") -> str:
+    """When a finding costs most, counted from the start of the recording; empty if it has no place in time."""
+    if finding.span_ns is None or start_ns is None or finding.span_ns[0] < start_ns - SLACK_NS:
+        return ""
+    start, end = (duration(moment - start_ns) for moment in finding.span_ns)
+    return fill(RANGE, {"start": start, "end": end}, language)
+
+
+def when_line(finding: Finding, start_ns: int | None, language: Language = "en") -> str:
+    """The line that says when a finding costs most; empty if it has no place in time."""
+    told = time_range(finding, start_ns, language)
+    return fill(WHEN, {"range": told}, language) if told else ""
 
 
 def shortened_code(code: str, room: int) -> str:

@@ -21,6 +21,7 @@ from stepscope.pages.showing import shown_sections
 from stepscope.pages.shown_table import ShownTable, columns_of, filled
 from stepscope.pages.words import said, sentence
 from stepscope.report.facts import Fact
+from stepscope.report.findings import time_range
 from stepscope.report.report_words import WORDS
 from stepscope.selection import describe_numbers
 
@@ -129,6 +130,8 @@ class Items:
             if isinstance(values, list) and values:
                 numbers = name == "steps" and all(isinstance(value, int) for value in values)
                 yield self._fact(name, describe_numbers(values) if numbers else ", ".join(map(_plain, values)))
+        if told := time_range(finding, self._answers.start_ns, self.language):
+            yield self._fact("time_range", told)
 
     def _fact(self, name: str, text: str) -> Fact:
         return Fact(WORDS[name].of(self.language), text)

@@ -53,6 +53,7 @@ WORDS: Mapping[str, Text] = {
     "steps": Text("Steps", "步"),
     "operators": Text("Operators", "算子"),
     "links": Text("Links", "链路"),
+    "time_range": Text("When it costs most", "开销最大的时段"),
     "all_ranks": Text("all", "全部"),
     "category": Text("Category", "类别"),
     "priority": Text("Priority", "优先级"),
