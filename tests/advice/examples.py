@@ -159,6 +159,16 @@ def host_stalls(steps: Iterable[int], *, collections: bool = False) -> pl.DataFr
     return pl.DataFrame([{**row, "step": step, **told} for step in steps])
 
 
+def fusible_operators() -> pl.DataFrame:
+    """Two sequences, of which one was launched by known operators."""
+    one = {"rank": 0, "count": 90, "span_ns": 900, "busy_ns": 300, "gaps_ns": 600, "bound": "host", "share_ratio": 0.1}
+    rows = [
+        {"sequence": "Mul, Add, Cast", "operators": "mul, add, to", "place": "train.py(3): norm", "first_start_ns": 5},
+        {"sequence": "Sub, Exp, Cast", "operators": None, "place": None, "first_start_ns": 6},
+    ]
+    return pl.DataFrame([{**one, **row} for row in rows])
+
+
 def replaceable_operators() -> pl.DataFrame:
     """Attention of single operators, and an optimizer."""
     row = {"rank": 0, "sequence": "matmul, softmax, matmul", "count": 9, "operators": 27, "host_ns": 500}
@@ -420,6 +430,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             for stalled in (0, 2000)
         ],
         "replaceable-operators": [{"replaceable_operators": replaceable_operators(), "breakdown": steps}],
+        "fusible-operators": [{**stopped("", "unused"), "fusible_operators": fusible_operators()}],
         "sync-batch-norm": [stopped("SyncBatchNorm", "sync_batch_norms")],
         "host-stall": [
             {**stopped("", "unused"), "host_stalls": stalls}

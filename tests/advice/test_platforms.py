@@ -46,6 +46,7 @@ NOT_EVERYWHERE: dict[str, Callable[[Platform], bool]] = {
     "memory-copies": lambda p: p.device != "cpu",
     "replaceable-operators": lambda p: p.framework == "pytorch",
     "host-stall": lambda p: p.device != "cpu",
+    "fusible-operators": lambda p: p.device != "cpu",
     "sync-batch-norm": lambda p: p.device != "cpu",
     "launch-wait": lambda p: p.device != "cpu",
     "memory-calls": lambda p: p.device != "cpu",

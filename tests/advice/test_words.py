@@ -37,6 +37,7 @@ NAMES = {
         "GeneratorDataset",
         "CUDA",
         "gloo",
+        "torchair",
         "graph",
         "C",
         "msadvisor",

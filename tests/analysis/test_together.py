@@ -20,6 +20,7 @@ from tests.analysis.device.launched import Range, Work, tables_of
 from tests.analysis.inputs import batches, events, pipeline, samples, steps, usage_of
 from tests.analysis.on_gpu import on_gpu
 from tests.analysis.sharded import rank_of as sharded
+from tests.analysis.test_fusible_operators import recurring
 from tests.pipelines import Pipeline
 
 TOGETHER = sorted(name for name, analysis in ANALYSES.items() if analysis.together)
@@ -292,6 +293,7 @@ RUNS = {
     "device": Run.from_frames({rank: on_device(rank, 1 + rank) for rank in range(4)}),
     "types": Run.from_frames({rank: with_types(rank) for rank in range(3)}),
     "partly recorded": Run.from_frames({rank: partly_recorded(rank) for rank in range(3)}),
+    "recurring": Run.from_frames({rank: recurring(rank) for rank in range(3)}),
     "unfused": Run.from_frames({rank: unfused(rank) for rank in range(3)}),
     "stopping": Run.from_frames({rank: stopping(rank) for rank in range(3)}),
     "launching": Run.from_frames({rank: launching(rank) for rank in range(3)}),

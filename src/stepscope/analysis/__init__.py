@@ -156,6 +156,7 @@ from stepscope.analysis.operators.dynamic_shapes import dynamic_shape_types as d
 from stepscope.analysis.operators.dynamic_shapes import dynamic_shapes as dynamic_shapes
 from stepscope.analysis.operators.dynamic_shapes import shape_costs as shape_costs
 from stepscope.analysis.operators.dynamic_shapes import shape_executions as shape_executions
+from stepscope.analysis.operators.fusible_operators import fusible_operators as fusible_operators
 from stepscope.analysis.operators.kernel_statistics import kernel_shape_totals as kernel_shape_totals
 from stepscope.analysis.operators.kernel_statistics import kernel_statistics as kernel_statistics
 from stepscope.analysis.operators.kernel_statistics import kernel_type_statistics as kernel_type_statistics

@@ -19,6 +19,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     exposed_communication,
     fast_rank,
     flops_per_second,
+    fusible_operator,
     garbage_collection,
     graph_breaks,
     hang,

@@ -12,6 +12,7 @@ from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.batches import batches_by_rank
 from stepscope.analysis.methods.code_places import places
 from stepscope.analysis.methods.intervals import END
+from stepscope.analysis.methods.written_sequences import written
 from stepscope.analysis.registry import analysis
 from stepscope.errors import Unavailable
 from stepscope.tables import SLICES
@@ -164,19 +165,6 @@ def _in_text(rank: int, text: str, known: set[str], rows: pl.DataFrame) -> Itera
             part = rows.slice(first, count)
             start, end = int(part["start_ns"][0]), int((part["start_ns"] + part["duration_ns"])[-1])
             yield _Found(rank, int(part["slice"][0]), pattern, written(match[0].split()), count, start, end - start)
-
-
-def written(words: list[str]) -> str:
-    """A sequence in words.
-
-    Examples:
-        >>> written(["norm", "norm", "norm", "stack"])
-        'norm (x3), stack'
-    """
-    parts: list[tuple[str, int]] = []
-    for word in words:
-        parts = [*parts[:-1], (word, parts[-1][1] + 1)] if parts and parts[-1][0] == word else [*parts, (word, 1)]
-    return ", ".join(word if count == 1 else f"{word} (x{count})" for word, count in parts)
 
 
 def _optimizers(operators: pl.LazyFrame, slices: pl.LazyFrame) -> pl.DataFrame:
