@@ -1,12 +1,13 @@
 """Whether advice names what is wrong: Ascend jobs with one planted fault each, with several, and with none.
 
     benchmarks/advise.py --gen SCRIPT [--seeds 8] [--formats text,db] [--only FAULT,...] [--together 4]
-        [--peer COMMAND] [--json FILE] [--show]
+        [--peer COMMAND] [--jobs 2] [--json FILE] [--show]
 
 SCRIPT makes directories of Ascend profiles with known faults (`--faults`, `ground_truth.json`). Each job is judged as a
 cluster and, where one rank shows the fault, as this rank alone. A fault is found if a finding of one of its rules names
-a rank that has it, or all ranks. A finding of such a rule in a job without its fault is a false one. With `--peer`, the
-command of Ascend's own advisor judges the same directories, once for each fault.
+a rank that has it, or all ranks; it is placed if one names exactly the ranks that have it. A finding of such a rule in
+a job without its fault is a false one, unless it is a remark of low severity; these are counted apart. With `--peer`,
+the command of Ascend's own advisor judges the same directories, once for each fault.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +91,11 @@ PEER = {
 }
 """Words in the headings of the peer's problems, and the faults that they name."""
 
+PEER_CLEAN = "there is no slow rank issues"
+"""What the peer says of ranks where it has found nothing; of links it prints figures in any case."""
+
+CLUSTER, ONE_RANK = "cluster", "one rank"
+
 
 @dataclass(frozen=True)
 class Job:
@@ -107,13 +116,16 @@ class Job:
 
 @dataclass
 class Score:
-    """What was found in one job."""
+    """What was found in one job; of the faults of some ranks, `placed` are those of which a finding
+    names exactly these ranks, `scattered` the others that were found."""
 
     view: str
     faults: tuple[str, ...]
     form: str
     seed: int
     found: list[str] = field(default_factory=list)
+    placed: list[str] = field(default_factory=list)
+    scattered: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
     false: list[str] = field(default_factory=list)
     severe: list[str] = field(default_factory=list)
@@ -128,6 +140,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only these faults, and `none`")
     parser.add_argument("--together", type=int, default=4, help="jobs with several faults, in each format")
     parser.add_argument("--peer", help="command of the peer, e.g. venv/bin/msprof-analyze")
+    parser.add_argument("--jobs", type=int, default=1, help="jobs judged at a time")
     parser.add_argument("--json", type=Path, help="write the results here")
     parser.add_argument("--show", action="store_true", help="print each job that is not judged right")
     chosen = parser.parse_args()
@@ -135,20 +148,30 @@ def main() -> int:
     only = [name for name in chosen.only.split(",") if name]
     scores: list[Score] = []
     peers: list[Score] = []
-    for faults, seed, form in _cases(chosen.seeds, chosen.formats.split(","), only, chosen.together):
-        with tempfile.TemporaryDirectory() as folder:
-            job = _made(chosen.gen, faults, seed, form, Path(folder))
-            scores += _judged(job, Path(folder) / "cache")
-            if chosen.peer and seed == 1 and form == "text":
-                peers.append(_of_peer(job, chosen.peer, Path(folder) / "peer"))
-        if chosen.show:
-            for score in scores[-2:]:
-                if score.missed or score.false:
-                    print(vars(score), flush=True)
+    cases = _cases(chosen.seeds, chosen.formats.split(","), only, chosen.together)
+    with ProcessPoolExecutor(chosen.jobs) as pool:
+        for ours, theirs in pool.map(partial(_tried, chosen.gen, chosen.peer), cases):
+            scores += ours
+            peers += theirs
+            if chosen.show:
+                for score in ours:
+                    if score.missed or score.false:
+                        print(vars(score), flush=True)
     print(table(scores, peers))
     if chosen.json:
         chosen.json.write_text(json.dumps([vars(each) for each in (*scores, *peers)], indent=1))
     return 0
+
+
+def _tried(gen: Path, peer: str | None, case: tuple[tuple[str, ...], int, str]) -> tuple[list[Score], list[Score]]:
+    """What was found in a job of these faults, seed and format, and what the peer finds in one job of each kind."""
+    faults, seed, form = case
+    sys.path.insert(0, str(HERE.parent / "src"))
+    with tempfile.TemporaryDirectory() as folder:
+        job = _made(gen, faults, seed, form, Path(folder))
+        ours = _judged(job, Path(folder) / "cache")
+        theirs = list(_of_peer(job, peer, Path(folder) / "peer")) if peer and seed == 1 and form == "text" else []
+        return ours, theirs
 
 
 def _cases(
@@ -176,13 +199,20 @@ def _made(gen: Path, faults: Sequence[str], seed: int, form: str, folder: Path) 
 
 def _judged(job: Job, cache: Path) -> list[Score]:
     """The whole job, and a rank with its faults alone if these can be seen there."""
-    found = [_score(job, "cluster", _advice(job.path, cache), None)]
-    visible = [fault for fault in job.faults if fault not in CLUSTER_ONLY]
-    if len(job.faults) <= 1 and len(visible) == len(job.faults):
-        rank = min((job.ranks(visible[0]) if visible else None) or {0})
-        (alone,) = (path for path in job.path.iterdir() if _rank_of(path) == rank)
-        found.append(_score(job, "one rank", _advice(alone, cache), rank))
+    found = [_score(job, CLUSTER, _advice(job.path, cache), None)]
+    if (alone := _alone(job)) is not None:
+        rank, path = alone
+        found.append(_score(job, ONE_RANK, _advice(path, cache), rank))
     return found
+
+
+def _alone(job: Job) -> tuple[int, Path] | None:
+    """A rank with the job's only fault, and its directory; rank 0 of a healthy job. None if it would show nothing."""
+    if len(job.faults) > 1 or not {*job.faults}.isdisjoint(CLUSTER_ONLY):
+        return None
+    rank = min((job.ranks(job.faults[0]) if job.faults else None) or {0})
+    (path,) = (path for path in job.path.iterdir() if _rank_of(path) == rank)
+    return rank, path
 
 
 def _rank_of(path: Path) -> int | None:
@@ -208,11 +238,16 @@ def _score(job: Job, view: str, findings: Iterable[Finding], rank: int | None) -
         if (fault, job.form) in NOT_WRITTEN:
             continue
         ranks = job.ranks(fault) if rank is None else None
-        named = any(
-            _names(finding, RULES[fault]) and (ranks is None or not finding.ranks or ranks & {*finding.ranks})
+        named = [
+            finding
             for finding in given
-        )
+            if _names(finding, RULES[fault]) and (ranks is None or not finding.ranks or ranks & {*finding.ranks})
+        ]
         (score.found if named else score.missed).append(fault)
+        if ranks is not None and any({*finding.ranks} == ranks for finding in named):
+            score.placed.append(fault)
+        elif ranks is not None and named:
+            score.scattered.append(fault)
     right = {rule for fault in job.faults for rule in RULES[fault]}
     about = {rule for rules in RULES.values() for rule in rules if ":" not in rule}
     wrong = [finding for finding in given if finding.rule in about - right]
@@ -234,32 +269,49 @@ def _is_told(finding: Finding) -> bool:
     return finding.severity != "low"
 
 
-def _of_peer(job: Job, command: str, out: Path) -> Score:
-    done = subprocess.run(
-        [command, "advisor", "all", "-d", str(job.path), "-o", str(out), "-l", "en"],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=out.parent,
-    )
-    headings = [line.split("|")[2] for line in done.stdout.splitlines() if line.count("|") >= 3]
-    named = {
+def _of_peer(job: Job, command: str, out: Path) -> Iterator[Score]:
+    """What the peer finds in the same directories."""
+    alone = _alone(job)
+    views = [(CLUSTER, job.path), *([(ONE_RANK, alone[1])] if alone else [])]
+    for view, path in views:
+        named = _named_by_peer([command, "advisor", "all", "-d", str(path), "-o", str(out / view), "-l", "en"], out)
+        score = Score(f"peer, {view}", job.faults, job.form, job.seed)
+        score.found = [fault for fault in job.faults if fault in named]
+        score.missed = [fault for fault in job.faults if fault not in named]
+        score.false = sorted(named - {*job.faults})
+        yield score
+
+
+def _named_by_peer(command: Sequence[str], out: Path) -> set[str]:
+    out.mkdir(exist_ok=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=out)
+    problems: list[list[str]] = []
+    for line in done.stdout.splitlines():
+        cells = [cell.strip().lower() for cell in line.split("|")]
+        if len(cells) > 3 and cells[1]:
+            problems.append(cells[2:4])
+        elif len(cells) > 3 and problems:
+            problems[-1][1] += " " + cells[3]
+    if not problems:
+        raise SystemExit(f"the peer found nothing in {command[4]}: {done.stderr[-500:] or done.stdout[-500:]}")
+    return {
         fault
-        for heading in headings
+        for heading, text in problems
         for words, faults in PEER.items()
-        if words.lower() in heading.lower()
+        if words.lower() in heading and not _is_clean(text)
         for fault in faults
     }
-    score = Score("peer", job.faults, job.form, job.seed)
-    score.found = [fault for fault in job.faults if fault in named]
-    score.missed = [fault for fault in job.faults if fault not in named]
-    score.false = sorted(named - {*job.faults})
-    return score
+
+
+def _is_clean(text: str) -> bool:
+    """Whether the peer says under a heading that it found nothing."""
+    differences = [float(figure) for figure in re.findall(r"the difference is ([0-9.]+)gb/s", text)]
+    return PEER_CLEAN in text or (bool(differences) and max(differences) == 0)
 
 
 def table(scores: Sequence[Score], peers: Sequence[Score]) -> str:
     """A line for each fault: how often it was found, and how often its rules were wrong; then healthy jobs."""
-    views = ["cluster", "one rank", *(["peer"] if peers else [])]
+    views = [CLUSTER, ONE_RANK, *([f"peer, {CLUSTER}", f"peer, {ONE_RANK}"] if peers else [])]
     found: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for score in (*scores, *peers):
         for fault in score.found:
@@ -267,20 +319,22 @@ def table(scores: Sequence[Score], peers: Sequence[Score]) -> str:
         for fault in (*score.found, *score.missed):
             found[score.view, fault]["there"] += 1
         for fault, rules in RULES.items():
-            is_wrong = fault in score.false if score.view == "peer" else not {*rules}.isdisjoint(score.false)
+            is_wrong = fault in score.false if score.view.startswith("peer") else not {*rules}.isdisjoint(score.false)
             found[score.view, fault]["false"] += int(is_wrong)
-    lines = [f"{'fault':14}{'rules':24}" + "".join(f"{view + ': found':>18}{'false':>7}" for view in views)]
+    lines = [f"{'fault':14}{'rules':24}" + "".join(f"{view + ': found':>24}{'false':>7}" for view in views)]
     for fault, rules in RULES.items():
         cells = [found[view, fault] for view in views]
         if any(cell["there"] for cell in cells):
             shown = (f"{cell['found']}/{cell['there']}" if cell["there"] else "-" for cell in cells)
-            told = "".join(f"{text:>18}{cell['false']:>7}" for text, cell in zip(shown, cells, strict=True))
+            told = "".join(f"{text:>24}{cell['false']:>7}" for text, cell in zip(shown, cells, strict=True))
             lines.append(f"{fault:14}{', '.join(rules):24}{told}")
     every = [score for score in scores if score.faults]
     known = sum(len(score.found) for score in every)
     there = known + sum(len(score.missed) for score in every)
     wrong = sum(len(score.false) for score in scores)
     lines.append(f"recall {known / max(there, 1):.3f}, precision {known / max(known + wrong, 1):.3f}")
+    placed, scattered = (sum(len(getattr(score, name)) for score in every) for name in ("placed", "scattered"))
+    lines.append(f"faults of some ranks, found with exactly these ranks: {placed} of {placed + scattered}")
     healthy = [score for score in scores if not score.faults]
     severe = Counter(rule for score in healthy for rule in score.severe)
     remarks = Counter(rule for score in healthy for rule in score.remarks)

@@ -98,8 +98,10 @@ def at(rule: str, saving_ns: int, ranks: list[int], **evidence: Any) -> Finding:
     return Finding(rule, rule, {}, saving_ns, saving_ns / 1000, where={"ranks": ranks}, evidence=evidence)
 
 
-def replayed(kinds: dict[str, int], error_ratio: float = 0.0) -> pl.DataFrame:
-    return pl.DataFrame({"kind": list(kinds), "saving_ns": list(kinds.values())}).with_columns(error_ratio=error_ratio)
+def replayed(kinds: dict[str, int], error_ratio: float = 0.0, **alone: int) -> pl.DataFrame:
+    found = pl.DataFrame({"kind": list(kinds), "saving_ns": list(kinds.values())})
+    alone_ns = pl.Series([alone.get(kind, saving) for kind, saving in kinds.items()])
+    return found.with_columns(alone_ns=alone_ns, error_ratio=error_ratio)
 
 
 def test_findings_claim_no_more_than_the_job_saves_without_their_time() -> None:
@@ -111,13 +113,25 @@ def test_findings_claim_no_more_than_the_job_saves_without_their_time() -> None:
     assert (less.saving_ns, less.saving_low_ns, less.saving_high_ns) == (10, 10, 50)
     assert less.saving_ratio == pytest.approx(0.01)
     assert less.evidence == {"replayed_ns": 10}
-    assert (same, slow) == (given[1], given[2])
+    assert (same, slow) == (replace(given[1], replayed=True), given[2])
+
+
+def test_what_one_kind_of_time_leaves_of_its_share_another_claims_up_to_what_it_saves_alone() -> None:
+    given = [finding("checkpoint", 16), finding("compile-time", 34), finding("memory-copies", 9)]
+    shares = {"checkpoint": 28, "compile": 23, "memory": 2}
+
+    told = [within_replay(given, replayed(shares, compile=alone, memory=2)) for alone in (35, 30, 20)]
+    assert [[one.saving_ns for one in each] for each in told] == [[16, 34, 2], [16, 30, 2], [16, 23, 2]]
+
+    little = within_replay(given, replayed({**shares, "checkpoint": 20}, compile=35))
+    assert [one.saving_ns for one in little] == [16, 27, 2]  # together, no more than all three save
 
 
 def test_words_say_what_a_replay_showed() -> None:
     unknown = dict.fromkeys(("share_ratio", "kind", "rate"))
     given = Finding("memory-copies", "exposed", {"exposed_ns": 9, "step_ns": 90, "ratio": 0.1, **unknown}, 9, 0.1)
-    shown = [replace(given, saving_ns=left, saving_low_ns=0, evidence={"replayed_ns": left}) for left in (5, 0)]
+    known = {"saving_low_ns": 0, "replayed": True}
+    shown = [replace(given, **known, saving_ns=left, evidence={"replayed_ns": left}) for left in (5, 0)]
     shown = [replace(one, platform=Platform("pytorch", "cuda")) for one in shown]
 
     assert "at most what a replay of the job without this time saves" in worded(shown[0]).saving
@@ -138,6 +152,18 @@ def test_findings_about_one_kind_of_time_share_what_it_saves() -> None:
 
     found = within_replay(given, replayed({"data_loading": 40, "memory": 3}))
     assert [one.saving_ns for one in found] == [0, 30, 10, 3]
+
+
+def test_what_no_replay_shows_is_a_cost_and_no_saving() -> None:
+    shown = [plain_finding(one) for one in advise(job(gap_ns={3: 5 * MS}), strict=True) if one.saving_ns]
+    known = {"exposed_ns": 9, "step_ns": 90, "ratio": 0.1, **dict.fromkeys(("share_ratio", "kind", "rate"))}
+    given = Finding("memory-copies", "exposed", known, 9, 0.1)
+
+    assert shown and all(one["saving_ns"] and one["cost_ns"] is None for one in shown)
+    costs = plain_finding(given)
+    assert (costs["saving_ns"], costs["saving_ratio"], costs["cost_ns"], costs["cost_ratio"]) == (None, None, 9, 0.1)
+    assert (costs["severity"], costs["replayed"]) == ("high", False)
+    assert worded(given).saving == "Costs about 9 ns per step (10%); how much of that could be saved is unknown"
 
 
 def test_a_replay_that_is_far_off_cuts_nothing() -> None:

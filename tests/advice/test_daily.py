@@ -12,8 +12,8 @@ from stepscope.advice.daily import Daily, Prices, daily, daily_words, prices_of
 from stepscope.errors import StepscopeError
 
 
-def finding(saving_ns: int = 50, ratio: float = 0.05, **more: Any) -> Finding:
-    return Finding("slow-rank", "computing", {}, saving_ns, ratio, **more)
+def finding(saving_ns: int = 50, ratio: float = 0.05, *, replayed: bool = True, **more: Any) -> Finding:
+    return Finding("slow-rank", "computing", {}, saving_ns, ratio, replayed=replayed, **more)
 
 
 def test_the_share_of_the_steps_is_that_of_all_devices_for_a_day() -> None:
@@ -35,6 +35,7 @@ def test_without_a_price_there_is_no_money() -> None:
     [
         finding(0, 0.0),
         finding(0, 0.0, saving_high_ns=100),
+        finding(replayed=False),
         finding(per="recording"),
         finding(per="batch"),
         finding(where={"steps": [3]}),

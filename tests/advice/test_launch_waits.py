@@ -98,7 +98,7 @@ def test_a_host_that_waits_after_each_launch_claims_the_idle_time_alone() -> Non
 
     finding = next(one for one in findings if one.rule == "launch-wait")
     idle = 100 * MS - EACH * 1500 * US
-    assert finding.saving_ns == pytest.approx(idle, rel=0.01)  # less than the waits
+    assert finding.saving_ns == pytest.approx(idle, rel=0.02)  # less than the waits
     assert (finding.severity, finding.message, finding.confidence) == ("high", "waits", "likely")
     assert sum(one.saving_ratio for one in findings) <= 0.45
 

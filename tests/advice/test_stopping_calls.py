@@ -66,8 +66,9 @@ def only(tables: Tables) -> Finding:
 def test_operators_compiled_as_they_are_launched() -> None:
     finding = only(stopping("AscendCL@aclopCompileAndExecute"))
 
-    assert (finding.rule, finding.message, finding.saving_ns) == ("compile-time", "launch", 25 * MS)
-    assert finding.saving_ratio == pytest.approx(0.25)
+    assert (finding.rule, finding.message) == ("compile-time", "launch")
+    assert finding.saving_ns == pytest.approx(25 * MS, rel=0.01)
+    assert finding.saving_ratio == pytest.approx(0.25, rel=0.01)
     assert "jit_compile=False" in worded(finding).action
     assert finding.code == ("train.py(12): step",)
 
@@ -89,7 +90,8 @@ def test_few_operators_that_are_compiled_are_none() -> None:
 def test_memory_of_the_driver_in_every_step(device: str, name: str, setting: str) -> None:
     finding = only(stopping(name, each=10, device=device))
 
-    assert (finding.rule, finding.message, finding.saving_ns) == ("memory-calls", "unknown", 10 * MS)
+    assert (finding.rule, finding.message) == ("memory-calls", "unknown")
+    assert finding.saving_ns == pytest.approx(10 * MS, rel=0.01)
     assert setting in worded(finding).action
     assert finding.span_ns is not None and finding.span_ns[1] - finding.span_ns[0] == MS
 
@@ -123,7 +125,8 @@ def test_calls_of_the_first_step_are_start_up() -> None:
 def test_garbage_collection_is_told_once() -> None:
     finding = only(stopping("GC", "gc", each=2, length=10 * MS))
 
-    assert (finding.rule, finding.saving_ns, finding.confidence) == ("garbage-collection", 20 * MS, "certain")
+    assert (finding.rule, finding.confidence) == ("garbage-collection", "certain")
+    assert finding.saving_ns == pytest.approx(20 * MS, rel=0.01)
     assert "gc.freeze()" in worded(finding).action
 
 

@@ -102,7 +102,7 @@ def test_what_small_calls_take_longer_than_large_ones_is_saved_as_far_as_it_is_a
 
     assert finding.message == "latency"
     assert finding.saving_ns == 39 * (60_000 - 10_000)  # 1 MB takes 10 us at 100 GB/s; computing covers the first call
-    assert finding.saving_low_ns == 0
+    assert (finding.saving_low_ns, finding.replayed) == (0, True)
     assert of_rule(latent(15_000), "small-packets") == []
 
 
@@ -122,6 +122,16 @@ def test_calls_beside_matrix_products_are_compared_with_calls_alone() -> None:
     assert (row["is_slower"], row["excess_ns"]) == (True, 6 * MS)
     (finding,) = of_rule(contending(2 * MS), "bandwidth-contention")
     assert (finding.message, finding.severity, finding.confidence) == ("slower", "low", "possible")
+
+
+def test_a_replay_says_what_shorter_calls_save() -> None:
+    (contended,) = Run.from_frames(contending(2 * MS)).analyse("call_savings").filter(item="contended").to_dicts()
+    (sent,) = (
+        Run.from_frames(resent(5 * GIGA, rdma_ns=5 * GIGA)).analyse("call_savings").filter(item="retransmitted")
+    ).to_dicts()
+
+    assert contended["saving_ns"] == 6 * 10  # computing covers the rest
+    assert (sent["saving_ns"], sent["error_ratio"]) == (5 * GIGA - MS, 0.0)
 
 
 @pytest.mark.parametrize(("rate", "count"), [(22.0, 0), (11.0, 1)])
@@ -194,7 +204,7 @@ def test_seconds_over_rdma_are_packets_sent_again() -> None:
     (finding,) = of_rule(resent(5 * GIGA, rdma_ns=5 * GIGA), "retransmission")
 
     assert (finding.message, finding.severity, finding.where["steps"]) == ("long_rdma", "high", [1])
-    assert finding.saving_ns == 5 * GIGA - MS
+    assert (finding.saving_ns, finding.replayed) == (5 * GIGA - MS, True)
     assert finding.span_ns == (30 * MS, 30 * MS + 5 * GIGA)
     assert of_rule(resent(3 * GIGA, rdma_ns=3 * GIGA), "retransmission") == []
     assert of_rule(resent(5 * GIGA, rdma_ns=MS), "retransmission") == []  # something else took the time

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import polars as pl
 
 from stepscope.advice.finding import Finding
 from stepscope.advice.registry import RULES, Claim, Turn
+from stepscope.advice.replayed import at_most
 from stepscope.analysis.methods.saving_range import TRUSTED_RATIO
 
 REPLAYED = {
@@ -94,34 +95,38 @@ def within_replay(findings: Iterable[Finding], savings: pl.DataFrame) -> list[Fi
         findings: The findings, claimed once.
         savings: The analysis of that name, of the kinds of these findings.
     """
-    trusted = savings.filter(pl.col("error_ratio").abs() <= TRUSTED_RATIO)
-    left = dict(trusted.select("kind", "saving_ns").iter_rows())
     given = list(findings)
     found = list(given)
+    claimed: dict[str, int] = {}
+    for finding in given:
+        if (kind := replayed_kind(finding)) is not None:
+            claimed[kind] = claimed.get(kind, 0) + finding.saving_ns
+    left = _limits(claimed, savings.filter(pl.col("error_ratio").abs() <= TRUSTED_RATIO))
     for place in sorted(range(len(given)), key=lambda place: -given[place].saving_ns):
         kind = replayed_kind(given[place])
         if kind in left:
-            found[place] = _at_most(given[place], left[kind])
+            found[place] = at_most(given[place], left[kind])
             left[kind] -= found[place].saving_ns
     return found
+
+
+def _limits(claimed: Mapping[str, int], savings: pl.DataFrame) -> dict[str, int]:
+    """How much of each kind of time can be claimed: its share of what all save together; and of what other kinds leave
+    of theirs, up to what it saves alone, the kind that claims most beyond its share first."""
+    rows = {row["kind"]: row for row in savings.iter_rows(named=True)}
+    limits = {kind: int(row["saving_ns"]) for kind, row in rows.items()}
+    spare = sum(max(limit - claimed.get(kind, 0), 0) for kind, limit in limits.items())
+    for kind in sorted(limits, key=lambda kind: (limits[kind] - claimed.get(kind, 0), kind)):
+        more = min(claimed.get(kind, 0), rows[kind]["alone_ns"]) - limits[kind]
+        taken = min(max(more, 0), spare)
+        limits[kind] += taken
+        spare -= taken
+    return limits
 
 
 def replayed_kind(finding: Finding) -> str | None:
     """The kind of time in `savings` that a finding's saving is about, unless that is of slow ranks or not per step."""
     claim = _claim(finding)
-    if claim is None or claim.turn == Turn.SEEN_LATE or finding.per not in ("step", "iteration"):
+    if claim is None or claim.turn == Turn.SEEN_LATE or finding.per == "batch":
         return None
     return REPLAYED.get(claim.time_of(finding)) if finding.saving_ns else None
-
-
-def _at_most(finding: Finding, limit_ns: int) -> Finding:
-    """The finding with a saving of at most this."""
-    if finding.saving_ns <= limit_ns:
-        return finding
-    return replace(
-        finding,
-        saving_ns=limit_ns,
-        saving_ratio=finding.saving_ratio * limit_ns / finding.saving_ns,
-        saving_low_ns=min(finding.saving_low_ns, limit_ns),
-        evidence={**finding.evidence, "replayed_ns": limit_ns},
-    )

@@ -104,7 +104,7 @@ def daily(finding: Finding, prices: Prices | None) -> Daily | None:
     None without prices, if its saving is unknown or nothing, or if it is no share of the steps: of a whole recording,
     of batches, or of what happened in a single step. As no time is claimed by two findings, neither is an hour here.
     """
-    if prices is None or finding.saving_ns <= 0 or finding.per not in ("step", "iteration"):
+    if prices is None or finding.saving_ns <= 0 or not finding.replayed or finding.per not in ("step", "iteration"):
         return None
     if len(finding.where.get("steps") or ()) == 1:
         return None

@@ -80,8 +80,11 @@ class Finding:
         rule: Name of the rule that found it.
         message: Key of its message in the rule's catalogue, e.g. `data_loading`.
         parameters: Values for the message's texts; None if unknown.
-        saving_ns: Estimated time by which each step of the job would be shorter; see `per`.
+        saving_ns: Estimated time by which each step of the job would be shorter; see `per`. If it is not `replayed`,
+            what the problem costs, of which an unknown part can be saved.
         saving_ratio: The same as a share of the median step, 0 to 1.
+        replayed: Whether a replay of the job shows the saving, or that it is not more than this; set by `advise` where
+            it replays the job without a claim's kind of time.
         saving_low_ns: Lower bound of the saving. Default: `saving_ns`.
         saving_high_ns: Upper bound of the saving. Default: `saving_ns`. The message states the basis of both.
         per: Unit of `saving_ns`: step; iteration or recording if no steps are marked; batch if only batches were
@@ -107,6 +110,7 @@ class Finding:
     saving_ratio: float = 0.0
     saving_low_ns: int = -1
     saving_high_ns: int = -1
+    replayed: bool = False
     per: Per = "step"
     where: dict[str, Any] = field(default_factory=dict)
     evidence: dict[str, Any] = field(default_factory=dict)
@@ -127,7 +131,7 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """Severity by its saving."""
+        """Severity by its saving, or by what it costs if the saving is unknown."""
         ratio = self.saving_ratio
         found: Severity = "high" if ratio >= HIGH_RATIO else "medium" if ratio >= MEDIUM_RATIO else self.least
         return max(found, self.most, key=SEVERITIES.index)

@@ -106,6 +106,12 @@ SAVES = Text(
     "{per:each}约可节省 {saving_ns:duration}（{saving_ratio:percent}）[{on_average}]"
     "[；介于 {low_ns:duration} 与 {high_ns:duration} 之间：{basis}]",
 )
+COSTS = Text(
+    "Costs about {saving_ns:duration} {per:each}[{on_average}] ({saving_ratio:percent}); how much of that could be "
+    "saved is unknown",
+    "{per:each}约耗费 {saving_ns:duration}（{saving_ratio:percent}）[{on_average}]；其中可节省多少未知",
+)
+"""Without a replay of the job, which alone shows what other work takes meanwhile."""
 WHILE_SLOW = Text("down to what it saves while slow ranks stay as slow", "下限为慢 rank 未改善时所得的节省")
 LAST = Text("up to what it saves once the others are mended", "上限为其他问题解决之后所得的节省")
 TOGETHER = Text(
@@ -205,7 +211,7 @@ def _basis(finding: Finding, message: Message, language: Language) -> str:
 
 
 def _saving(finding: Finding, basis: str, language: Language) -> str:
-    """The saving, or why none is given."""
+    """The saving, or what the problem costs, or why neither is given."""
     if finding.saving_ns <= 0:
         claimants = finding.evidence.get("claimed_by")
         if "replayed_ns" in finding.evidence and not claimants:
@@ -223,6 +229,8 @@ def _saving(finding: Finding, basis: str, language: Language) -> str:
         "high_ns": finding.saving_high_ns,
         "basis": basis,
     }
+    if not finding.replayed:
+        return fill(COSTS, parameters, language, finding.per)
     together = {name: value for name, value in finding.evidence.items() if name.startswith("together_")}
     joint = fill(TOGETHER, together, language, finding.per) if together else ""
     return fill(SAVES, parameters, language, finding.per) + joint

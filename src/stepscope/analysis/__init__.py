@@ -192,6 +192,7 @@ from stepscope.analysis.registry import Analysis as Analysis
 from stepscope.analysis.registry import analysis as analysis
 from stepscope.analysis.registry import check_registered
 from stepscope.analysis.replay.alike_ranks import alike_ranks as alike_ranks
+from stepscope.analysis.replay.call_savings import call_savings as call_savings
 from stepscope.analysis.replay.critical_path import critical_path as critical_path
 from stepscope.analysis.replay.critical_path import slack as slack
 from stepscope.analysis.replay.dependencies import dependencies as dependencies

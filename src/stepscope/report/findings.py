@@ -51,6 +51,8 @@ COLUMNS = {
     **dict.fromkeys(("saving_ns", "saving_low_ns", "saving_high_ns"), pl.Int64()),
     "saving_basis": pl.String(),
     "saving_ratio": pl.Float64(),
+    "cost_ns": pl.Int64(),
+    "cost_ratio": pl.Float64(),
     "per": pl.String(),
     "where": pl.String(),
 }
@@ -150,13 +152,16 @@ def plain_finding(finding: Finding, language: Language = "en", prices: Prices | 
     """A finding with its words, and with the severity that its saving, or what else it threatens, gives it.
 
     `daily` is what it saves in a day, None without prices or if that is unknown.
-    A saving of 0 is unknown, thus None, unless other findings claim it, or a replay shows that nothing is saved.
+    A saving of 0 is unknown, thus None, unless other findings claim it, or a replay shows that nothing is saved. So is
+    one that no replay shows: that time is what the problem costs (`cost_ns`, `cost_ratio`; else None).
     """
     words = worded(finding, language)
     plain = {**asdict(finding), "severity": finding.severity, **{name: getattr(words, name) for name in WORDS}}
     del plain["least"], plain["most"]  # they are in the severity
     saved = daily(finding, prices)
     plain["daily"] = None if saved is None else asdict(saved)
-    if finding.saving_ns <= 0 and not {"claimed_by", "replayed_ns"} & {*finding.evidence}:
+    costs = finding.saving_ns > 0 and not finding.replayed
+    plain["cost_ns"], plain["cost_ratio"] = (finding.saving_ns, finding.saving_ratio) if costs else (None, None)
+    if costs or (finding.saving_ns <= 0 and not {"claimed_by", "replayed_ns"} & {*finding.evidence}):
         plain.update(dict.fromkeys(SAVINGS))
     return plain

@@ -150,7 +150,7 @@ def _operators(
     worst = rows.filter(pl.col("rank") == total.ranks[0])
     code = tuple(worst.sort(-pl.col("total_ns"), "name")["code"].drop_nulls().unique(maintain_order=True))
     types = worst["rare_types"].explode().drop_nulls().unique().sort().to_list()
-    saving_ns, saving_ratio = saving_of("ai_cpu", savings, exposed)
+    saving = saving_of("ai_cpu", savings, exposed)
     late = computes_late(exposed.ranks, slow_ranks)
     names = operator_names(worst, "total_ns")
     yield Finding(
@@ -163,9 +163,8 @@ def _operators(
             "types": types or None,
             "code": code[0] if code else None,
         },
-        saving_ns=saving_ns,
-        saving_ratio=saving_ratio,
-        saving_low_ns=saving_ns // 2,
+        **saving.claimed(),
+        saving_low_ns=saving.time_ns // 2,
         where={"operators": names},
         evidence={"total_ns": total.cost_ns, "exposed_ns": exposed.cost_ns, "calls": int(worst["count"].sum())},
         per=total.per,

@@ -11,8 +11,10 @@ import polars as pl
 from stepscope.advice.finding import CUDA, NPU, PYTORCH, ROCM, Finding, per_of, platform_of
 from stepscope.advice.messages import Choices, Message, Text
 from stepscope.advice.registry import rule
+from stepscope.advice.replayed import within_item
 from stepscope.analysis.methods.statistics import median
 from stepscope.analysis.rank_lists import listed, listed_ranks
+from stepscope.analysis.replay.call_savings import CONTENDED
 from stepscope.limits import limit
 
 
@@ -120,9 +122,9 @@ MESSAGES = {
     computed=Text(
         "Calls that transmit while a rank multiplies matrices are compared with calls of the same operation, size and "
         "members that do not; on an NPU also with 80 % of the 18 GB/s of SDMA. The saving is what they take longer, as "
-        "far as computing awaits it.",
+        "far as computing awaits it, at most what a replay of the job without it saves.",
         "将矩阵乘同时进行的通信与操作、大小、成员相同但没有矩阵乘同时进行的通信比较；在 NPU 上还与 SDMA 18 GB/s 的 80% "
-        "比较。节省为其多用且计算在等待的时间。",
+        "比较。节省为其多用且计算在等待的时间，且不超过去掉它后重放任务所得。",
     ),
     shows=("contended_calls",),
 )
@@ -130,6 +132,7 @@ def bandwidth_contention(
     contended_calls: pl.DataFrame,
     breakdown: pl.DataFrame,
     ranks: pl.LazyFrame | None = None,
+    call_savings: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report communication beside matrix products that is slower than alone, or below what SDMA reaches; as low and
@@ -140,7 +143,8 @@ def bandwidth_contention(
         saving = contended_ns(slower)
         worst = slower.row(0, named=True)
         more = {"factor": worst["slowdown_factor"], **{name: worst[name] for name in ("transmit_ns", "alone_ns")}}
-        yield _finding("slower", slower, breakdown, more, saving_ns=saving, saving_ratio=saving / step_ns)
+        found = _finding("slower", slower, breakdown, more, saving_ns=saving, saving_ratio=saving / step_ns)
+        yield within_item(found, CONTENDED, call_savings)
         return
     is_large = pl.col("sdma_bytes") >= limits.least_bytes
     below = contended_calls.filter(

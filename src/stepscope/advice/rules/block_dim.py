@@ -77,7 +77,7 @@ def block_dim(
     worst = rows.filter(pl.col("rank") == cost.ranks[0]).sort(-pl.col("idle_ns"), "name")
     names, first = operator_names(worst, "idle_ns"), worst.row(0, named=True)
     total = cost_of(worst.select("rank", cost_ns="total_ns"), (), breakdown)
-    saving_ns, saving_ratio = saving_of("blocks", operator_savings, cost)
+    saving = saving_of("blocks", operator_savings, cost)
     mixed = first["core"] == "MIX_AIC" and (first["block_dim"] or 0) % first["cores"] == 0
     idle_ratio = int(worst["idle_ns"].sum()) / max(int(worst["total_ns"].sum()), 1)
     yield Finding(
@@ -91,8 +91,7 @@ def block_dim(
             "idle_ratio": idle_ratio,
             "others": len(names) - NAMED if len(names) > NAMED else None,
         },
-        saving_ns=saving_ns,
-        saving_ratio=saving_ratio,
+        **saving.claimed(),
         saving_low_ns=0,
         where={"operators": names},
         evidence={"idle_ns": cost.cost_ns, "total_ns": total.cost_ns, "idle_ratio": idle_ratio},

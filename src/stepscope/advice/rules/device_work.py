@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -72,9 +73,24 @@ def cost_of(found: pl.DataFrame, every: Sequence[int], breakdown: pl.DataFrame |
     )
 
 
-def saving_of(item: str, savings: pl.DataFrame | None, cost: Cost) -> tuple[int, float]:
-    """What mending something saves, in time and as a share of the step: by replay, else what it costs the rank that it
-    costs least.
+class Saving(NamedTuple):
+    """What mending something saves: time, the share of the step, and whether a replay shows it."""
+
+    time_ns: int
+    ratio: float
+    replayed: bool
+
+    def claimed(self) -> dict[str, Any]:
+        """The saving as arguments of `Finding`."""
+        return {"saving_ns": self.time_ns, "saving_ratio": self.ratio, "replayed": self.replayed}
+
+
+NONE = Saving(0, 0.0, replayed=False)
+"""An unknown saving."""
+
+
+def saving_of(item: str, savings: pl.DataFrame | None, cost: Cost) -> Saving:
+    """What mending something saves, by replay; else what it costs the rank that it costs least.
 
     Args:
         item: An item of `operator_savings`.
@@ -84,8 +100,8 @@ def saving_of(item: str, savings: pl.DataFrame | None, cost: Cost) -> tuple[int,
     if savings is not None and cost.per != "recording":
         trusted = (pl.col("item") == item) & (pl.col("error_ratio").abs() <= TRUSTED_RATIO)
         for row in savings.filter(trusted).iter_rows(named=True):
-            return row["saving_ns"], row["saving_ratio"]
-    return cost.saving_ns, cost.saving_ratio
+            return Saving(row["saving_ns"], row["saving_ratio"], replayed=True)
+    return Saving(cost.saving_ns, cost.saving_ratio, replayed=False)
 
 
 def computes_late(ranks: Sequence[int], slow_ranks: pl.DataFrame | None) -> bool:

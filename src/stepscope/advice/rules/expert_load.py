@@ -218,6 +218,7 @@ def expert_load(
         saving_ratio=saving / step_ns if step_ns else 0.0,
         saving_low_ns=0,
         saving_high_ns=round(max(replayed, saving) * _if_others_idle(row)),
+        replayed=cost is not None,
         per=per,
         where=place([row["max_rank"]]),
         evidence=evidence,
@@ -254,6 +255,7 @@ def _moving(
         saving_ratio=saving / cost["step_ns"] if cost and cost["step_ns"] else 0.0,
         saving_low_ns=0,
         saving_high_ns=replayed,
+        replayed=True,
         per=per,
         evidence={**evidence, "call_imbalance_ratio": ratio},
     )

@@ -10,10 +10,12 @@ import polars as pl
 from stepscope.advice.finding import CPU, Finding, per_of, platform_of
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
+from stepscope.advice.replayed import item_ns
 from stepscope.advice.rules.bandwidth_contention import contended_ns
 from stepscope.analysis.communication.late_ranks import MOST, late_ranks, lateness
 from stepscope.analysis.methods.statistics import median
 from stepscope.analysis.rank_lists import accused, listed_ranks
+from stepscope.analysis.replay.call_savings import SLOW
 from stepscope.limits import limit
 
 
@@ -125,9 +127,11 @@ MESSAGES = {
         "Takes the median step's transmission that no computing covers, without the time in which ranks "
         "wait for each other, from `exposed_ratio` of the step on. The saving is only what calls take "
         "longer than the best of their kind in the recording, as far as computing awaits it, less what "
-        "slow links and groups claim and what calls beside matrix products take longer.",
+        "slow links and groups claim and what calls beside matrix products take longer; and at most what a replay "
+        "of the job without it saves.",
         "取中位步中没有被计算掩盖的传输（不含 rank 之间的相互等待），达到一步的 `exposed_ratio` 时报告。"
-        "节省只计各次调用比记录中同类最好水平多出、且计算要等待的部分，并扣除慢链路、慢通信组已计入的部分以及同时进行矩阵乘所多用的时间。",
+        "节省只计各次调用比记录中同类最好水平多出、且计算要等待的部分，并扣除慢链路、慢通信组已计入的部分以及同时进行矩阵乘所多用的时间；"
+        "且不超过去掉它后重放任务所得。",
     ),
     shows=("transmission", "waits"),
 )
@@ -142,6 +146,7 @@ def exposed_communication(
     pipeline_places: pl.DataFrame | None = None,
     slow_ranks: pl.DataFrame | None = None,
     contended_calls: pl.DataFrame | None = None,
+    call_savings: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report transmission that is not hidden by computing, without the time that ranks wait for each other.
@@ -174,6 +179,8 @@ def exposed_communication(
     claimed = _claimed_ns(slow_links, slow_groups) + contended_ns(contended_calls)
     excess = min(max(excess - claimed, 0.0), exposed)
     on_one_host = _on_one_host(ranks)
+    limit_ns = item_ns(SLOW, call_savings)
+    excess = excess if limit_ns is None else min(excess, limit_ns)
     saving = round(excess) if excess >= limits.excess_ratio * step_ns and not on_one_host else 0
     yield Finding(
         rule="exposed-communication",
@@ -183,6 +190,7 @@ def exposed_communication(
         saving_ratio=saving / step_ns,
         saving_low_ns=0,
         saving_high_ns=max(round(exposed), saving),
+        replayed=limit_ns is not None,
         per=per,
         evidence={**evidence, "late_ranks": late},
         most="medium",  # a noisy network has better calls, too

@@ -166,6 +166,7 @@ def long_step(
             saving_ratio=saved_ns / recorded,
             saving_low_ns=saved(per, low_ns / steps, steps),
             saving_high_ns=saved(per, high_ns / steps, steps),
+            replayed=len(replayed) == rows.height,
             per=per,
             where={**({} if everyone else {"rank": worst["rank"]}), "steps": rows["step"].to_list()},
             confidence=_CONFIDENCE.get(kind, "likely"),

@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.advice.finding import Finding
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
-from stepscope.advice.rules.device_work import NAMED, computes_late, cost_of, operator_names, saving_of
+from stepscope.advice.rules.device_work import NAMED, NONE, computes_late, cost_of, operator_names, saving_of
 from stepscope.analysis.rank_lists import accused
 from stepscope.limits import limit
 
@@ -159,7 +159,7 @@ def _throttled(
     slow = sorted(set(worst["step"]))
     recorded = None if breakdown is None else breakdown.filter(pl.col("rank") == cost.ranks[0])["step"].n_unique()
     names = operator_names(worst.with_columns(lost_ns=lost), "lost_ns" if cost.cost_ns else "total_ns")
-    saving_ns, saving_ratio = saving_of("clock", savings, cost) if stated else (0, 0.0)
+    saving = saving_of("clock", savings, cost) if stated else NONE
     late = stated and computes_late(cost.ranks, slow_ranks)
     lowest = round(float(worst.select(pl.col("min_mhz").min()).item()))
     yield Finding(
@@ -174,8 +174,7 @@ def _throttled(
             "names": names[:NAMED] if cost.cost_ns else None,
             "lost_ns": cost.cost_ns or None,
         },
-        saving_ns=saving_ns,
-        saving_ratio=saving_ratio,
+        **saving.claimed(),
         where={"steps": slow, "operators": names},
         evidence={"mean_mhz": mean, "nominal_mhz": nominal, "lowest_mhz": lowest, "lost_ns": cost.cost_ns},
         per=cost.per,

@@ -89,7 +89,7 @@ def operator_bound(
     worst = rows.filter(pl.col("rank") == cost.ranks[0]).sort(-pl.col("space_ns"), "name")
     names, first = operator_names(worst, "space_ns"), worst.row(0, named=True)
     total = cost_of(worst.select("rank", cost_ns="total_ns"), (), breakdown)
-    saving_ns, saving_ratio = saving_of("bound", operator_savings, cost)
+    saving = saving_of("bound", operator_savings, cost)
     yield Finding(
         rule="operator-bound",
         message="no_bound",
@@ -100,8 +100,7 @@ def operator_bound(
             "busiest": first["busiest_ratio"],
             "mean_ns": first["mean_ns"],
         },
-        saving_ns=saving_ns,
-        saving_ratio=saving_ratio,
+        **saving.claimed(),
         saving_low_ns=0,
         where={"operators": names},
         evidence={"space_ns": cost.cost_ns, "total_ns": total.cost_ns, "busiest_ratio": first["busiest_ratio"]},

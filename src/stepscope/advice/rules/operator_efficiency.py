@@ -138,7 +138,7 @@ def operator_efficiency(
         worst = rows.filter(pl.col("rank") == space.ranks[0]).sort(-pl.col("space_ns").fill_null(0), "name")
         names = operator_names(worst, "total_ns")
         total = cost_of(worst.select("rank", cost_ns="total_ns"), (), breakdown)
-        saving_ns, saving_ratio = saving_of(unit, operator_savings, space)
+        saving = saving_of(unit, operator_savings, space)
         pipes = ["mac_ratio", "vec_ratio", "mte2_ratio", "mte3_ratio", "fixpipe_ratio"]
         busiest = worst.filter(pl.col("counted") > 0).select(pl.max_horizontal(pipes)).to_series()
         unaligned = sorted({size for one in worst.filter(odd)["unaligned"].to_list() for size in one})
@@ -155,8 +155,7 @@ def operator_efficiency(
             rule="operator-efficiency",
             message=unit,
             parameters=parameters,
-            saving_ns=saving_ns,
-            saving_ratio=saving_ratio,
+            **saving.claimed(),
             saving_low_ns=0,
             where={"operators": names},
             evidence={"space_ns": space.cost_ns, "total_ns": total.cost_ns, "unaligned": unaligned},

@@ -9,7 +9,9 @@ import polars as pl
 from stepscope.advice.finding import CUDA, NPU, Finding, per_of, saved
 from stepscope.advice.messages import Choices, Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
+from stepscope.advice.replayed import at_most, item_ns
 from stepscope.analysis.communication.retransmissions import LONG, LONG_RDMA, RETRIED
+from stepscope.analysis.replay.call_savings import RETRANSMITTED
 
 _MOST_NAMED = 3
 _SHOWN = ("transmit_ns", "typical_ns", "rdma_bytes_per_s")
@@ -101,20 +103,23 @@ _CONFIDENCE = {RETRIED: "certain", LONG_RDMA: "likely", LONG: "possible"}
         "Calls whose transmission between hosts takes at least 4 s on all ranks and twice as long as usual, or that "
         "the "
         "recording marks as retried. The saving is what they take longer than usual, on the rank that loses most, as "
-        "far as no computing covers it, spread over all steps.",
+        "far as no computing covers it, spread over all steps; at most what a replay of the job without it saves.",
         "主机间传输在所有 rank 上都不少于 4 秒且达到通常的两倍，或被记录标为重试的通信。"
-        "节省为其超出通常耗时且未被计算掩盖的部分（取损失最多的 rank），平均到所有步。",
+        "节省为其超出通常耗时且未被计算掩盖的部分（取损失最多的 rank），平均到所有步，且不超过去掉它后重放任务所得。",
     ),
     shows=("retransmissions",),
     explains=("long-step", "slow-link", "slow-group", "exposed-communication"),
 )
 def retransmission(
-    retransmissions: pl.DataFrame, breakdown: pl.DataFrame | None = None, counters: pl.LazyFrame | None = None
+    retransmissions: pl.DataFrame,
+    breakdown: pl.DataFrame | None = None,
+    counters: pl.LazyFrame | None = None,
+    call_savings: pl.DataFrame | None = None,
 ) -> Iterator[Finding]:
     """Report calls that show that packets were sent again (`retransmissions`), once for each sign of it."""
     if retransmissions.is_empty():
         return
-    ports = _bad_ports(counters)
+    ports, left_ns = _bad_ports(counters), item_ns(RETRANSMITTED, call_savings)
     for sign in MESSAGES:
         rows = retransmissions.filter(pl.col("sign") == sign)
         if rows.is_empty():
@@ -124,7 +129,7 @@ def retransmission(
         saving, ratio, count = _saving(rows, breakdown)
         per = "recording" if breakdown is None else per_of(breakdown)
         names = calls["name"].unique(maintain_order=True).to_list()
-        yield Finding(
+        found = Finding(
             rule="retransmission",
             message=sign,
             parameters={
@@ -151,6 +156,10 @@ def retransmission(
             confidence=_CONFIDENCE[sign],  # type: ignore[arg-type]
             span_ns=(worst["start_ns"], worst["start_ns"] + worst["duration_ns"]),
         )
+        if left_ns is not None and found.saving_ns:
+            found = at_most(found, left_ns)
+            left_ns -= found.saving_ns
+        yield found
 
 
 def _saving(rows: pl.DataFrame, breakdown: pl.DataFrame | None) -> tuple[int, float, int]:

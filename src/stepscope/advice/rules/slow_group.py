@@ -126,6 +126,7 @@ def slow_group(
             saving_ns=saving,
             saving_ratio=saving / step_ns if step_ns else 0.0,
             **widened(saving, *((row["saving_low_ns"], row["saving_high_ns"]) if replayed else (0, row["cost_ns"]))),
+            replayed=replayed,
             per=per,
             where={
                 **{name: row[name] for name in ("group", "group_name")},

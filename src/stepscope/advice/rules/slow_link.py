@@ -231,6 +231,7 @@ def slow_link(
             saving_ns=saving,
             saving_ratio=saving / step_ns if step_ns else 0.0,
             **widened(saving, *((row["saving_low_ns"], row["saving_high_ns"]) if replayed else (0, row["cost_ns"]))),
+            replayed=replayed,
             per=per,
             where={"ranks": listed(row["ranks"]), **_links(row), **late_steps(row)},
             evidence={name: row[name] for name in slow_links.columns if name not in _NOT_EVIDENCE},

@@ -113,6 +113,7 @@ def slowed_steps(slowed_steps: pl.DataFrame, breakdown: pl.DataFrame, limits: Li
             saving_ns=row["cost_ns"],
             saving_ratio=row["cost_ratio"],
             **widened(row["cost_ns"], 0 if error else row["saving_low_ns"], row["saving_high_ns"]),
+            replayed=True,
             per=per,
             where={"steps": row["slow_steps"]},
             evidence={

@@ -11,8 +11,10 @@ import polars as pl
 from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, per_of, platform_of
 from stepscope.advice.messages import Choices, Message, Text
 from stepscope.advice.registry import rule
+from stepscope.advice.replayed import within_item
 from stepscope.analysis.methods.statistics import median
 from stepscope.analysis.rank_lists import listed, listed_ranks
+from stepscope.analysis.replay.call_savings import LATENCY
 from stepscope.limits import limit
 
 
@@ -96,10 +98,10 @@ MESSAGES = {
         "The share of calls that move less than 16 MB over SDMA or 1 MB over RDMA; and what small calls take longer "
         "than "
         "their bytes at the rate of calls of at least four times the size (same operation, as many members and hosts). "
-        "The saving is what computing awaits of that.",
+        "The saving is what computing awaits of that, at most what a replay of the job without it saves.",
         "SDMA 上小于 16 MB、RDMA 上小于 1 MB 的通信占比；以及小块通信比按至少四倍大小的通信（操作、成员数和主机数相"
         "同）的"
-        "速率多用的时间。节省为其中计算所等待的部分。",
+        "速率多用的时间。节省为其中计算所等待的部分，且不超过去掉它后重放任务所得。",
     ),
     shows=("transfer_sizes", "transmission"),
 )
@@ -108,6 +110,7 @@ def small_packets(
     transfer_sizes: pl.DataFrame | None = None,
     transmission: pl.DataFrame | None = None,
     ranks: pl.LazyFrame | None = None,
+    call_savings: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report small calls: those whose latency computing awaits, else those that are many by count."""
@@ -124,7 +127,7 @@ def small_packets(
     if slow is not None and exposed >= limits.exposed_ratio * step_ns:
         worst = slow.row(0, named=True)
         members = sorted({rank for text in slow["ranks"] for rank in listed(text)})
-        yield Finding(
+        found = Finding(
             rule="small-packets",
             message="latency",
             parameters={
@@ -146,6 +149,7 @@ def small_packets(
             most="medium",
             confidence="possible",
         )
+        yield within_item(found, LATENCY, call_savings)
     elif counted is not None:
         yield Finding(
             rule="small-packets",

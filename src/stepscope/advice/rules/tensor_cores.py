@@ -182,6 +182,7 @@ def tensor_cores(
             saving_ratio=(saving or 0) / step_ns if step_ns else 0.0,
             saving_low_ns=0,
             saving_high_ns=high,
+            replayed=True,
             per=per_of(breakdown),
             evidence={
                 "reason": reason,

@@ -52,7 +52,6 @@ COLUMNS = columns(
 
 @analysis("job", COLUMNS, whole_job=True)
 def savings(
-    several_ranks: pl.DataFrame,  # noqa: ARG001 - asked first: of one rank, the rest need not be computed
     work: pl.DataFrame,
     dependencies: pl.DataFrame,
     arrival: pl.DataFrame | None,
@@ -66,13 +65,14 @@ def savings(
     """Replay the job without any time of some kinds on all ranks: one row per kind, in the order of `kinds`.
 
     This is what is left to save once slow ranks (`slow_ranks`) are mended. Of several kinds, each gets the share that
-    it adds on average over all orders of taking them away (Shapley, 1953), so together they save `saving_ns`.
+    it adds on average over all orders of taking them away (Shapley, 1953), so together they save `saving_ns`. Of ranks
+    that were recorded without the others of their job, calls take as long as they did.
 
     Args:
         kinds: Kinds of time, separated by commas.
 
     Raises:
-        Unavailable: If there are fewer than two ranks, or no work lies in a step.
+        Unavailable: If no work lies in a step.
         StepscopeError: If there is no such kind of time.
     """
     asked = list(dict.fromkeys(kinds.split(",")))
