@@ -92,7 +92,7 @@ def test_all_findings_are_shown_those_beyond_the_third_in_a_line(capfd) -> None:
         "ratio": 0.1,
         **dict.fromkeys(("share_ratio", "kind", "rate")),
     }
-    findings = [Finding("memory-copies", "exposed", exposed, 10**6 * (9 - n), 0.1) for n in range(1, 6)]
+    findings = [Finding("memory-copies", "exposed", exposed, 10**6 * (9 - n), 0.1, replayed=True) for n in range(1, 6)]
 
     _show_findings(Output(), Answers({}, findings), "en")
 
@@ -321,7 +321,14 @@ def test_what_follows_from_a_finding_stands_below_it_with_the_reason(capfd: pyte
     exposed = {"exposed_ns": 5_000_000, "step_ns": 50_000_000, "ratio": 0.1, **unknown}
     code = ("/a/very/long/way/to/the/project/with/many/directories/in/it/training/train.py(12): step",)
     root = Finding(
-        "memory-copies", "exposed", exposed, 10**6, 0.1, code=code, where={"operators": ["aten::mm", "aten::add"]}
+        "memory-copies",
+        "exposed",
+        exposed,
+        10**6,
+        0.1,
+        replayed=True,
+        code=code,
+        where={"operators": ["aten::mm", "aten::add"]},
     )
     effect = Finding(
         "memory-copies", "exposed", exposed, 10**5, 0.01, explained_by=(Related("memory-copies", "exposed", (3,)),)
