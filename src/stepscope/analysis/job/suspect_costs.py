@@ -79,8 +79,8 @@ def suspect_costs(
     many ranks that are about as slow saves much, and mending any of them nothing. Steps in which a suspect was not
     recorded do not count.
 
-    If the ranks share no calls, a step is taken to be as long as the host or device that is busy longest; or as it was,
-    if it is unknown how long they compute.
+    If the ranks share no calls, or none that can be matched, a step is taken to be shorter by as much as the host or
+    device that is busy longest.
 
     Returns:
         One row per suspect, or several that count as one, most expensive first. There is none for ranks that cost too
@@ -111,8 +111,7 @@ def suspect_costs(
             slow = _transmission(players, suspected_links, suspected_groups, graph, arrival, links)
             costs = ReplayCosts(graph, *with_extra(compared, cells), _recorded(compared, cells), slow, extra_pieces)
         else:
-            known_long = (compared["kind"] == "computing").any()
-            costs = BusyCosts(_sides(compared, work), cells, None if known_long else _lengths(steps))
+            costs = BusyCosts(_sides(compared, work), cells, _lengths(steps))
     return _shared_out(costs, players, limits)
 
 

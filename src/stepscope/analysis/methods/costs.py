@@ -121,7 +121,8 @@ class BusyCosts:
         excess: `rank`, `step`, `kind`, `own_ns`, `excess_ns`, and `on_host`: whether it is work of the host of a rank
             that has a device, which work side by side.
         suspects: As for `ReplayCosts`.
-        lengths: `step` and `own_ns`, how long each step took at least. Default: as long as the longest rank is busy.
+        lengths: `step` and `own_ns`, how long each step took, of which savings are a share. Default: as long as the
+            longest rank is busy.
     """
 
     _PLACE = ("rank", "step", "on_host")
