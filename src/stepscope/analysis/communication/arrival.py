@@ -54,9 +54,9 @@ def arrival(
 
     Calls are matched by group and position in the group (see `call_positions`), sends and receives that name the other
     side by sender and receiver; times are put on one clock first (see `clocks`). A call is not matched if its members
-    disagree on the operation, do not overlap in time or (all-reduce) differ in size; nor are sends and receives unless
-    one of each has the same position: else it is unknown which belong together. Within a call, a rank waits from its own
-    arrival to the last one; the rest is transmission. If some members were not seen, any of them may be the
+    disagree on the operation, do not overlap in time or (all-reduce) differ in size; nor are sends and receives
+    unless one of each has the same position: else it is unknown which belong together. Within a call, a rank waits from
+    its own arrival to the last one; the rest is transmission. If some members were not seen, any of them may be the
     last, so waiting is unknown unless the source states it.
 
     Returns:
