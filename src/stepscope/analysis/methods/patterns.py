@@ -245,7 +245,8 @@ def _judged(one: _Rank, rest: Sequence[_Rank], tests: int, given: _Given, limits
     least = limits.loader_steps if given.kind == LOADER else limits.once_steps
     if longest >= least * given.step_ns and _is_alone(one, rest, longest, limits):
         return None if long.keys() <= given.starts else _Judged(one, long)
-    late = one.above(fmean(one.late.values()) / 2)
+    # what is marked has one cause, however little of it some steps have
+    late = one.late if given.kind in MARKED else one.above(fmean(one.late.values()) / 2)
     if len(late) > 1:
         # late by half or by three quarters of its mean: of stalls of all lengths, few are as long as a slow rank's
         levels = [share * fmean(late.values()) for share in LEVELS]
