@@ -98,6 +98,16 @@ def test_one_fast_rank_accuses_nobody() -> None:
     assert finding.saving_high_ns == row["if_alike_ns"] and finding.severity == "medium"
 
 
+def test_asking_about_one_job_leaves_the_answers_about_another_as_they_are() -> None:
+    jobs = [struck(DATA, range(8), 1.5, SOME), struck(DATA, range(3, 4), 1.5)]
+    alone = [[(one.rule, one.saving_ns) for one in advise(run_of(job))] for job in jobs]
+
+    runs = [run_of(job) for job in jobs]
+    for run, found in zip([*runs, *runs], [*alone, *alone], strict=True):
+        assert [(one.rule, one.saving_ns) for one in advise(run)] == found
+    assert alone[0] != alone[1]
+
+
 def test_a_healthy_job_has_no_fast_rank_and_no_slow_steps() -> None:
     run = run_of(Job("healthy", DATA))
     assert run.analyse("fast_ranks").is_empty() and run.analyse("slowed_steps").is_empty()
