@@ -98,6 +98,14 @@ def test_one_fast_rank_accuses_nobody() -> None:
     assert finding.saving_high_ns == row["if_alike_ns"] and finding.severity == "medium"
 
 
+def test_where_most_ranks_are_slow_they_are_compared_with_the_rest_which_may_be_the_unusual_ones() -> None:
+    [finding] = [one for one in advise(run_of(struck(DATA, range(6), 1.3))) if one.rule == "slow-rank"]
+    told = worded(finding)
+
+    assert told.summary.startswith("Ranks 0-5 compute slowly: ") and "more per step than ranks 6-7" in told.summary
+    assert "it may be ranks 6-7 that differ" in told.cause and "median rank" not in told.cause
+
+
 def test_asking_about_one_job_leaves_the_answers_about_another_as_they_are() -> None:
     jobs = [struck(DATA, range(8), 1.5, SOME), struck(DATA, range(3, 4), 1.5)]
     alone = [[(one.rule, one.saving_ns) for one in advise(run_of(job))] for job in jobs]

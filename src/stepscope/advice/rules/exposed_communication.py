@@ -129,7 +129,8 @@ MESSAGES = {
             (PYTORCH, CPU): Text(
                 "Record shapes as well (record_shapes=True), by which sends and receives name their other side; "
                 "collectives of gloo name no group where a job has several.",
-                "同时记录形状（record_shapes=True），点对点收发会因此带上另一方；有多个通信组时，gloo 的集合通信不带组名。",
+                "同时记录形状（record_shapes=True），点对点收发会因此带上另一方；"
+                "有多个通信组时，gloo 的集合通信不带组名。",
             ),
             (None, None): Text(
                 "Record at a level at which calls name their group and their other side.",
