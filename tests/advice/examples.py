@@ -386,6 +386,13 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 (500, sent, late, None),
                 (500, sent, late, "a"),
             )
+        ]
+        + [
+            {
+                "segments": pl.DataFrame({**shares, "transmit_ns": [0], "unsplit_ns": [500]}),
+                **{"breakdown": steps, "slow_links": None, "slow_groups": None, "transmission": None, "waits": None},
+                "ranks": pl.concat([ranks, ranks.with_columns(rank=pl.lit(1, pl.Int32))]).with_columns(world_size=2),
+            }
         ],
         "memory-copies": copied(steps),
         "late-start": [

@@ -43,7 +43,7 @@ def test_compiling_at_the_start_saves_nothing_in_a_step() -> None:
     (finding,) = told({1: 90})
 
     assert worded(finding).summary == "Rank 0 spends 90.00 ms compiling in step 1 (9% of the recorded time), once."
-    assert (finding.saving_ns, finding.saving_ratio, finding.severity) == (0, 0.0, "medium")
+    assert (finding.saving_ns, finding.saving_ratio, finding.severity) == (0, 0.0, "low")
 
 
 def test_what_is_compiled_after_the_last_step_is_a_part_of_what_was_recorded() -> None:

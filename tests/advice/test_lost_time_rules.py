@@ -141,6 +141,14 @@ def test_an_unexplained_pause_in_each_step_is_a_finding() -> None:
     assert "Nothing stands out" not in text
 
 
+def test_pauses_of_all_steps_count_although_they_are_much_longer_in_some() -> None:
+    """A collection of garbage in each step takes 20 ms, and in two of 20 steps 100 ms: all of it is lost."""
+    (finding,), _ = told(on_cpu(lambda step: 100 * MS if step in (8, 9) else 20 * MS, steps=20))
+
+    assert finding.saving_ns == pytest.approx((18 * 20 + 2 * 100) * MS / 20, rel=0.05)
+    assert "in steps 8-9" not in worded(finding).summary
+
+
 def test_python_between_operators_is_ordinary() -> None:
     tables = on_cpu(lambda _: 3 * MS)
     short = tables["operators"].with_columns(pl.lit(COMPUTE // 4, pl.Int64).alias("duration_ns"))

@@ -159,6 +159,35 @@ def test_sends_and_receives_of_one_group_are_matched_by_sender_and_receiver() ->
     assert transfers(*stages) == [([0, 1], 10), ([1, 2], 13), ([0, 1], 20), ([1, 2], 30)]
 
 
+def test_sends_and_receives_of_unknown_sides_are_not_matched_by_position() -> None:
+    """Of a pipeline of four stages, the second and third make as many transfers, and so do the first and last."""
+    rows = [(0, "g", 0, "send", 10, 12), (0, "g", 1, "recv", 60, 64), (3, "g", 0, "recv", 32, 36)]
+    rows += [(3, "g", 1, "send", 40, 42), *((1, "g", k, kind, 10 + k, 12 + k) for k, kind in enumerate(_MIDDLE))]
+    rows += [(2, "g", k, kind, 20 + k, 22 + k) for k, kind in enumerate(_MIDDLE)]
+
+    found = matched(calls(*rows), *"hhhh")
+
+    assert found["members"].unique().to_list() == [1]
+    assert found["wait_ns"].null_count() == found.height
+
+
+_MIDDLE = ("recv", "send", "recv", "send")
+
+
+def test_transfers_of_unknown_sides_leave_the_collectives_of_their_group_alone() -> None:
+    rows = [(rank, "g", 0, "all_reduce", 10 + rank, 50) for rank in range(3)]
+    rows += [
+        (0, "g", 0, "send", 60, 70),
+        (1, "g", 0, "recv", 60, 70),
+        (1, "g", 1, "send", 80, 90),
+        (2, "g", 0, "recv", 60, 90),
+    ]
+
+    found = matched(calls(*rows), *"hhh").group_by("operation").agg(pl.col("members").max()).sort("operation")
+
+    assert found.rows() == [("all_reduce", 3), ("recv", 1), ("send", 1)]
+
+
 def test_two_ranks_that_send_to_each_other_at_once_do_not_match_their_sends() -> None:
     both = [(0, "send", 1, 10, 20), (1, "send", 0, 11, 21), (0, "recv", 1, 12, 30), (1, "recv", 0, 14, 30)]
 

@@ -103,6 +103,49 @@ def test_on_a_cpu_operators_compute_and_gloo_communicates() -> None:
     assert row["free_ns"] == 50
 
 
+def on_a_host(*operators: tuple[str, int, int]) -> pl.LazyFrame:
+    """Operators (name, start, duration) of one thread."""
+    names, starts, lengths = zip(*operators, strict=True)
+    return OPERATORS.frame(
+        rank=[0] * len(names),
+        slice=list(range(len(names))),
+        start_ns=list(starts),
+        duration_ns=list(lengths),
+        name=list(names),
+        thread=["1"] * len(names),
+    ).lazy()
+
+
+def one_call(start: int, duration: int) -> pl.LazyFrame:
+    return COLLECTIVES.frame(
+        rank=[0], collective=[0], group=["0"], sequence=[0], operation=["all_gather"], name=["gloo:all_gather"],
+        start_ns=[start], duration_ns=[duration], on_device=[False],
+    ).lazy()  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["autograd::engine::evaluate_function: AddmmBackward0", "_ReduceBackward"])
+def test_on_a_cpu_an_operator_around_a_call_waits_for_it_and_computes_only_besides(name: str) -> None:
+    """A hook of FSDP gathers parameters at the backward pass; a function of tensor parallelism sums over ranks."""
+    operators = on_a_host((name, 10, 80), ("c10d::_allgather_base_", 20, 5), ("aten::mm", 70, 15))
+
+    row = split(steps((0, 100)), None, one_call(22, 40), operators).row(0, named=True)
+
+    assert row["communication_not_overlapped_ns"] == 42  # from the start of its call to the end of the gathering
+    assert row["computing_ns"] == 38
+
+
+def test_on_a_cpu_compiled_code_computes_although_it_makes_calls() -> None:
+    operators = on_a_host(("Torch-Compiled Region: 0/0", 10, 80), ("c10d::allreduce_", 20, 5))
+
+    assert split(steps((0, 100)), None, one_call(22, 40), operators)["computing_ns"].to_list() == [80]
+
+
+def test_on_a_cpu_what_runs_beside_the_call_of_another_thread_computes() -> None:
+    operators = on_a_host(("aten::mm", 10, 80), ("c10d::allreduce_", 95, 5))
+
+    assert split(steps((0, 100)), None, one_call(22, 40), operators)["computing_ns"].to_list() == [80]
+
+
 def test_receives_are_the_bubble_of_a_pipeline() -> None:
     collectives = COLLECTIVES.frame(
         rank=[0], collective=[0], group=["pp"], sequence=[0], operation=["recv"], name=["recv"],

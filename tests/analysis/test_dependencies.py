@@ -161,7 +161,7 @@ def test_on_a_cpu_a_call_begins_when_the_host_has_come_so_far_and_the_host_waits
     assert edges(rows, calls("all_reduce", "all_reduce", "all_reduce")) == [
         (1, 0, "launch"),
         (2, 0, "lane"),
-        (2, 1, "synchronisation"),
+        (2, 1, "call"),
         (3, 1, "lane"),  # it began as soon as the call before had ended, so it does not wait for the host
         (4, 2, "launch"),
         (4, 3, "lane"),

@@ -53,6 +53,14 @@ def test_little_stalls_beside_great_ones_do_not_hide_the_pattern() -> None:
     assert row["period"] == 5
 
 
+def test_all_steps_with_a_marked_cause_stall_however_little_some_cost() -> None:
+    rows = costs(*[0, 344, 0, 0, 0, 0, 39, 0, 0, 0, 0, 212, 0, 0, 0, 0, 32]).with_columns(cause=pl.lit("checkpoint"))
+
+    (row,) = summed(rows).to_dicts()
+
+    assert (row["stalled_steps"], row["period"]) == ([3, 8, 13, 18], 5)
+
+
 def test_what_every_step_has_is_no_stall() -> None:
     (row,) = summed(costs(*[9, 10, 11, 12] * 5)).to_dicts()
 

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import polars as pl
 import pytest
 
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from simulated.faults import Fault, kernels, stops
+from simulated.layouts import Shape
+from simulated.on_cpu import cpu_programs
+from simulated.recording import recorded
+from simulated.truth import Job
 from stepscope.advice import advise, worded
 from stepscope.report.answers import answers
 from stepscope.report.verdict import verdict
@@ -51,6 +61,20 @@ def test_steps_that_only_wait_for_a_late_rank_are_no_outliers_of_their_own() -> 
     assert outliers(run) == [(5, 1, "data_loading", 1)]  # a window ends with the next step's first kernel
     assert [one.saving_ns for one in advise(run) if one.rule == "long-step"] == [pytest.approx(LONG / 10, rel=0.001)]
     assert "tep 6" not in verdict(answers(run))
+
+
+def test_several_stalls_of_one_rank_are_named_together_though_half_of_the_steps_are_long() -> None:
+    """What a host without a device stops for is the cause of its idle time, and other long steps hide nothing."""
+    shape = Shape(ranks=2, steps=8, kernel_ns=MS, layers=2, kernel_noise=0.0, host_noise=0.0)
+    stalls = Fault("dispatch", "rank", (1,), stops(110 * MS), steps=frozenset({2, 5}))
+    slow = Fault("computing", "job", (0, 1), kernels(3.0), steps=frozenset({6, 7}))
+    job_ = Job("stalls", shape, [stalls, slow], on_cpu=True, source=cpu_programs)
+
+    with recorded(job_) as run:
+        (finding,) = [one for one in advise(run) if one.rule == "long-step"]
+
+    assert worded(finding).summary.startswith("Nothing that was recorded runs in steps 5,8 on rank 1: 2")
+    assert finding.saving_ns == pytest.approx(job_.loss_without(stalls), rel=0.05)
 
 
 def test_a_rank_that_is_late_in_every_step_and_once_far_later_is_named_for_that_step() -> None:

@@ -52,6 +52,33 @@ def test_many_ranks_slow_since_a_step_are_no_chance(slow) -> None:
     assert sorted(rows.select("rank", "pattern", "since_step").rows()) == [(rank, "since", 7) for rank in slow]
 
 
+def test_a_few_stalls_of_one_rank_of_a_step_each_are_told_without_accusing_it() -> None:
+    rows = found(cells("dispatch", 4, 8, {(2, 5): 3.0, (2, 8): 2.8}))
+
+    assert rows.select("rank", "steps", "is_stall").rows() == [(2, [5, 8], True)]
+    assert rows["loss_ns"].item() == pytest.approx(190 * MS / 8, rel=0.1)
+
+
+def test_all_steps_of_what_is_marked_count_however_much_each_costs() -> None:
+    """A checkpoint may take ten times as long as the next one, as the disk is busy."""
+    costs = {2: 344, 7: 39, 12: 212, 17: 76, 22: 322, 27: 32}
+    rows = [(rank, step, "checkpoint", costs.get(step, 0) * MS * rank) for step in range(1, 31) for rank in range(2)]
+    schema = {"rank": pl.Int32, "step": pl.Int32, "kind": pl.String, "own_ns": pl.Int64}
+
+    row = found(pl.DataFrame(rows, schema=schema, orient="row")).row(0, named=True)
+
+    assert (row["rank"], row["steps"], row["pattern"], row["period"]) == (1, list(costs), "periodic", 5)
+    assert row["loss_ns"] == round(sum(costs.values()) * MS / 30)
+
+
+def test_stalls_that_strike_several_ranks_name_nobody() -> None:
+    assert found(cells("dispatch", 4, 8, {(2, 5): 3.0, (2, 8): 2.8, (0, 2): 2.9, (3, 6): 2.7})).is_empty()
+
+
+def test_stalls_that_cost_little_of_a_long_recording_name_nobody() -> None:
+    assert found(cells("dispatch", 2, 60, {(1, 5): 2.5, (1, 48): 2.5})).is_empty()
+
+
 def test_the_order_and_the_names_of_ranks_do_not_matter() -> None:
     own = cells("computing", 8, 20, {(5, step): 1.2 for step in range(7, 21)}, stalls=0.05)
     renamed = own.with_columns(rank=(3 * pl.col("rank") + 1) % 8)

@@ -139,3 +139,29 @@ def test_chance_of_being_late_grows_with_the_rate_of_the_others() -> None:
     assert chances == sorted(chances)
     assert chance_of_late(0, 10, 5, 70) == 1.0
     assert sum(chance_of_late(k, 4, 2, 9) - chance_of_late(k + 1, 4, 2, 9) for k in range(5)) == pytest.approx(1)
+
+
+VARYING = [190, 800, 230, 570, 210, 310, 350, 590]
+"""What a rank that collects garbage loses in each step, in ms."""
+
+
+def test_a_rank_whose_losses_vary_is_slow_if_it_is_the_last_in_every_step() -> None:
+    assert slow_ranks(own_times({0: [2.0] * 8, 1: [2.0 + lost for lost in VARYING]}, "dispatch")) == [1]
+
+
+@pytest.mark.parametrize("steps", [4, 8])
+def test_ranks_whose_losses_vary_as_much_are_no_slow_ones(steps) -> None:
+    other = VARYING[3:] + VARYING[:3]
+
+    assert slow_ranks(own_times({0: other[:steps], 1: VARYING[:steps]}, "dispatch")) == []
+
+
+def test_too_few_steps_show_nothing_of_two_ranks_whose_losses_vary() -> None:
+    """That the same of two ranks is the last in four steps is chance once in eight times."""
+    assert slow_ranks(own_times({0: [100, 300, 200, 150], 1: [190, 800, 230, 570]}, "dispatch")) == []
+
+
+def test_two_of_eight_ranks_that_are_always_last_are_no_chance() -> None:
+    ms = {rank: [2.0 + 0.01 * rank] * 8 for rank in range(6)} | {6: VARYING, 7: VARYING[::-1]}
+
+    assert slow_ranks(own_times(ms, "dispatch")) == [6, 7]

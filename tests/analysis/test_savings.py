@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from simulated.faults import Fault, kernels
+from simulated.layouts import Shape
+from simulated.on_cpu import cpu_programs
+from simulated.recording import recorded
+from simulated.truth import Job
 from stepscope.analysis.methods.costs import quartiles
 from stepscope.errors import StepscopeError, Unavailable
 from tests.analysis.jobs import GAP, MS, job
@@ -45,6 +55,16 @@ def test_hosts_that_need_not_wait_launch_sooner() -> None:
     run = job(ranks=4, gap_ns=dict.fromkeys(ALL, 2 * MS))
 
     assert saved(run, "synchronisation")[0] > 4 * MS
+
+
+def test_hosts_without_a_device_cannot_do_without_the_calls_that_they_wait_for() -> None:
+    shape = Shape(ranks=2, steps=3, kernel_ns=500_000, layers=2, layer_bytes=20_000_000)
+    slow = Fault("computing", "rank", (1,), kernels(1.5))
+
+    with recorded(Job("on hosts", shape, [slow], on_cpu=True, source=cpu_programs)) as run:
+        assert run.analyse("breakdown")["communication_not_overlapped_ns"].min() > 0
+        assert saved(run, "synchronisation") == [0]
+        assert run.analyse("joint_savings").filter(kind="synchronisation")["alone_ns"].to_list() == [0]
 
 
 def test_an_unknown_kind_and_a_single_rank_are_refused() -> None:

@@ -42,6 +42,7 @@ def arrivals(
             "size_bytes": size,
             "members": 2,
             "point_to_point": False,
+            "on_device": True,
             "transmit_ns": (ns if less is None else less(group, step)) + step,
         }
         for n, (group, ns) in enumerate(transmit.items())
@@ -136,6 +137,13 @@ def test_a_group_that_is_slow_in_some_steps_is_named_with_them(groups: str) -> N
     assert found.select("group", "beside", "slow_steps", "steps").rows() == [("c", "steps", [2, 5], 8)]
     assert found["cost_ns"].item() == 2 * 2000 / 8
     assert slow_groups(arrivals(dict.fromkeys(groups, 0), steps=8, less=in_steps(2))).is_empty()
+
+
+@pytest.mark.parametrize(("steps", "named"), [(8, True), (20, False)])
+def test_where_hosts_move_the_data_a_few_slow_steps_name_no_group(steps: int, named: bool) -> None:
+    calls = arrivals({"c": 0}, steps=steps, less=in_steps(2, 5)).with_columns(on_device=pl.lit(value=False))
+
+    assert slow_groups(calls).is_empty() is not named
 
 
 def test_groups_of_which_each_is_slow_now_and_then_are_not_named() -> None:

@@ -69,6 +69,15 @@ def test_two_equally_slow_ranks_share_the_cost() -> None:
     assert found["cost_ns"].to_list() == [3 * MS, 3 * MS]
 
 
+def test_what_a_slow_rank_loses_while_things_start_up_is_no_saving() -> None:
+    slow = job(compute={1: 1.3}, once_ns={("compute", 1, 1): 400 * MS})
+
+    row = slow.analyse("slow_ranks").row(0, named=True)
+
+    assert (row["rank"], row["kind"], row["counted_steps"]) == (1, "computing", 4)
+    assert row["cost_ns"] == pytest.approx(6 * MS, rel=0.15)
+
+
 def test_a_single_recorded_step_is_enough() -> None:
     assert accused(job(steps=1, compute={4: 1.3})) == [(4, "computing")]
 

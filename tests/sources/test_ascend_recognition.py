@@ -47,6 +47,19 @@ def test_a_directory_with_both_exports_is_one_input(tmp_path: Path) -> None:
     assert [item.source for item in inputs] == ["ascend_db"]
 
 
+def test_what_an_earlier_analysis_of_the_cluster_left_is_no_recording(tmp_path: Path) -> None:
+    """The steps of another run would be told as those of this one."""
+    write_kernels(rank_directory(tmp_path))
+    stale = tmp_path / "cluster_analysis_output" / "cluster_step_trace_time.csv"
+    stale.parent.mkdir()
+    stale.write_text("Step,Type,Index,Computing,Free\n1,rank,0,999999,1\n")
+
+    inputs = discover([tmp_path]).inputs
+
+    assert [path for one in inputs for path in one.files if stale.parent in path.parents] == []
+    assert len(inputs) == 1
+
+
 def test_an_empty_rank_directory_is_none(tmp_path: Path) -> None:
     output = rank_directory(tmp_path)
 

@@ -184,6 +184,29 @@ def test_host_communication_is_counted_in_the_only_group(tmp_path: Path) -> None
     assert (tables.rank["rank"], tables.rank["rank_origin"], tables.rank["backend"]) == (1, "content", "gloo")
 
 
+def test_the_other_side_of_a_host_transfer_is_an_input_of_its_operator(tmp_path: Path) -> None:
+    """gloo names no side; the operator that made the transfer has it where shapes were recorded."""
+    trace = Trace()
+    for at, name, inputs in ((0, "send", ["", "", "2", "0"]), (100, "recv_", ["", "", "0", "0"]), (200, "send", None)):
+        concrete = {} if inputs is None else {"Concrete__Inputs": inputs}
+        trace.add("cpu_op", f"c10d::{name}", at, 20, **concrete)
+        trace.add("user_annotation", f"gloo:{name.strip('_')}", at + 15, 50)
+    trace.add("user_annotation", "gloo:send", 400, 50)  # long after the last operator
+
+    calls = trace.read(tmp_path)["collectives"]
+
+    assert calls.select("operation", "peer").rows() == [("send", 2), ("recv", 0), ("send", None), ("send", None)]
+
+
+def test_the_other_side_of_a_device_transfer_is_in_its_annotation(tmp_path: Path) -> None:
+    trace = Trace().add("user_annotation", "nccl:recv 3<-2", 0, 20)
+    trace.launch("ncclDevKernel_SendRecv(x)", 2, 50, 5, 1)
+
+    call = trace.read(tmp_path)["collectives"].row(0, named=True)
+
+    assert (call["operation"], call["peer"]) == ("recv", 2)
+
+
 def test_an_annotation_tells_one_members_part_of_a_gather(tmp_path: Path) -> None:
     trace = Trace()
     for at, name in enumerate(("gloo:all_reduce", "gloo:all_gather", "gloo:scatter")):

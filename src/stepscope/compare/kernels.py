@@ -9,7 +9,7 @@ from stepscope.analysis.job.kernel_patterns import PATTERNS, patterns_of
 from stepscope.analysis.job.rank_kernels import compared
 from stepscope.analysis.methods.work_classes import CLASSES
 from stepscope.analysis.operators.kernel_steps import COPIES
-from stepscope.analysis.step.activity import COMMUNICATION_CALL
+from stepscope.analysis.step.host_work import COMMUNICATION_CALL
 from stepscope.compare.differences import KEPT, MEASURED, differences
 from stepscope.compare.noise import LIMITS, Limits
 from stepscope.compare.registry import Sides, comparison

@@ -69,7 +69,7 @@ def sentences(answers: Answers) -> Iterator[Line]:
         replayed, every = answers.replayed_steps
         yield Sentence("some_replayed" if replayed else "none_replayed", {"replayed": replayed, "steps": every})
     if (others := _not_named(unusual, answers.findings)).height:
-        yield _long(others, per_of(breakdown), answers.findings)
+        yield _long(others, per_of(breakdown), standing_out)
     if answers.counted is not None:
         yield answers.counted
     if answers.narrow_step_ns is not None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from stepscope.advice import advise, worded
+from stepscope.advice.rules.low_occupancy import low_occupancy
 from stepscope.run import Run
-from stepscope.tables import KERNEL_RESOURCES
+from stepscope.tables import KERNEL_RESOURCES, RANKS
 from tests.analysis.device.launched import US, Work, tables_of
 
 KERNELS = [Work("small", 0, 30), Work("small", 40, 50), Work("large", 60, 70), Work("small", 80, 90)]
@@ -40,3 +42,13 @@ def test_most_of_the_time_with_few_blocks_is_a_low_finding(blocks: list[float], 
 
     assert [one.severity for one in found] == ["low"] * told
     assert all("67% of their time, 60% of its multiprocessors have no block" in worded(one).summary for one in found)
+
+
+def test_shares_add_up_alike_in_whatever_order_they_come() -> None:
+    rows = {"rank": [0] * 10, "name": list("abcdefghij"), "few_ns": [10] * 10, "share_ratio": [0.1] * 10}
+    few = pl.DataFrame({**rows, "idle_ratio": [0.7] * 10}, schema_overrides={"rank": pl.Int32})
+    ranks = RANKS.frame(rank=[0], device_kind=["cuda"], framework=["pytorch"]).lazy()
+
+    (finding,) = low_occupancy(few, ranks)
+
+    assert (finding.evidence["share_ratio"], finding.evidence["idle_ratio"]) == (1.0, 0.7)

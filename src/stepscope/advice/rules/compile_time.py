@@ -191,7 +191,6 @@ def compile_time(
             parameters={**facts, "outside": 1 if once[0]["steps"] and once[0]["is_outside"] else None},
             evidence={"kind": "once", **facts},
             where={"steps": once[0]["steps"]} if once[0]["steps"] else {},
-            least="medium",
             confidence="certain",
         ).on(row["rank"] for row in once)
     if again:

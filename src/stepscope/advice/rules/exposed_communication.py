@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.advice.finding import CPU, Finding, per_of, platform_of
+from stepscope.advice.finding import CPU, PYTORCH, Finding, per_of, platform_of
 from stepscope.advice.messages import Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.replayed import item_ns
 from stepscope.advice.rules.bandwidth_contention import contended_ns
 from stepscope.analysis.communication.late_ranks import MOST, late_ranks, lateness
+from stepscope.analysis.job.comparable import unrecorded
 from stepscope.analysis.methods.statistics import median
 from stepscope.analysis.rank_lists import accused, listed_ranks
 from stepscope.analysis.replay.call_savings import SLOW
@@ -27,6 +28,7 @@ class Limits:
     slowdown_factor: float = limit(
         1.25, "of the best transmission that recurs", "healthy calls of a kind agree within 10 %"
     )
+    told_ratio: float = limit(0.05, "of the step, between median and mean", "less needs no words")
     excess_ratio: float = limit(0.01, "of the step", "less is not worth a look at the network")
 
 
@@ -41,8 +43,16 @@ _EARLIER = Text(
     "或使用更快的链路。",
 )
 _EXPOSED = Text(
-    "Transmission that no computing covers takes {exposed_ns:ms} of {step_ns:whole} ({ratio:percent})",
-    "没有被计算掩盖的传输：{step_ns:whole} 中有 {exposed_ns:ms}（{ratio:percent}）",
+    "Transmission that no computing covers takes {exposed_ns:ms} of {step_ns:whole} ({ratio:percent}"
+    "[; in the mean {per:noun}, {mean_ratio:percent}])",
+    "没有被计算掩盖的传输：{step_ns:whole} 中有 {exposed_ns:ms}"
+    "（{ratio:percent}[；平均每{per:noun} {mean_ratio:percent}]）",
+)
+_UNSPLIT = Text(
+    "Communication that no computing covers takes {exposed_ns:ms} of {step_ns:whole} ({ratio:percent}[; in the mean "
+    "{per:noun}, {mean_ratio:percent}]), waiting for other ranks included.",
+    "没有被计算掩盖的通信（包括等待其他 rank）：{step_ns:whole} 中有 {exposed_ns:ms}"
+    "（{ratio:percent}[；平均每{per:noun} {mean_ratio:percent}]）。",
 )
 
 MESSAGES = {
@@ -100,11 +110,7 @@ MESSAGES = {
         ),
     ),
     "unsplit": Message(
-        summary=Text(
-            "Communication that no computing covers takes {exposed_ns:ms} of {step_ns:whole} ({ratio:percent}), "
-            "waiting for other ranks included.",
-            "没有被计算掩盖的通信（包括等待其他 rank）：{step_ns:whole} 中有 {exposed_ns:ms}（{ratio:percent}）。",
-        ),
+        summary=_UNSPLIT,
         cause=Text(
             "How much of it is waiting is unknown: not all members of the calls are recorded.",
             "其中多少是等待未知：这些调用的成员没有全部被记录。",
@@ -113,6 +119,26 @@ MESSAGES = {
             "Record all ranks of a group and analyse them together.",
             "记录一个通信组的全部 rank，并一起分析。",
         ),
+    ),
+    "unmatched": Message(
+        summary=_UNSPLIT,
+        cause=Text(
+            "How much of it is waiting is unknown: all ranks were recorded, but not which of their calls belong "
+            "together (the group of a call, or the other side of a send or receive).",
+            "其中多少是等待未知：全部 rank 都有记录，但没有记录哪些调用属于一起（通信组，或点对点收发的另一方）。",
+        ),
+        action={
+            (PYTORCH, CPU): Text(
+                "Record shapes as well (record_shapes=True), by which sends and receives name their other side; "
+                "collectives of gloo name no group where a job has several.",
+                "同时记录形状（record_shapes=True），点对点收发会因此带上另一方；"
+                "有多个通信组时，gloo 的集合通信不带组名。",
+            ),
+            (None, None): Text(
+                "Record at a level at which calls name their group and their other side.",
+                "使用会记录通信组和收发双方的采集级别。",
+            ),
+        },
     ),
 }
 
@@ -147,6 +173,7 @@ def exposed_communication(
     slow_ranks: pl.DataFrame | None = None,
     contended_calls: pl.DataFrame | None = None,
     call_savings: pl.DataFrame | None = None,
+    arrival: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report transmission that is not hidden by computing, without the time that ranks wait for each other.
@@ -167,10 +194,14 @@ def exposed_communication(
         return
     per, split = per_of(breakdown), unsplit <= exposed and exposed / step_ns >= limits.exposed_ratio
     shown = exposed if split else either
-    parameters = {"exposed_ns": shown, "step_ns": step_ns, "ratio": shown / step_ns}
+    mean = _mean(per_step, pl.col("transmit_ns") if split else both) / _mean(breakdown, pl.col("window_ns"))
+    ratio = shown / step_ns
+    told = mean if abs(mean - ratio) >= limits.told_ratio else None
+    parameters = {"exposed_ns": shown, "step_ns": step_ns, "ratio": ratio, "mean_ratio": told}
     evidence = {"transmit_ns": round(exposed), "wait_ns": round(waiting), "unsplit_ns": round(unsplit)}
     if not split:
-        yield Finding("exposed-communication", "unsplit", parameters, per=per, evidence=evidence, confidence="possible")
+        message = "unmatched" if _are_all_here(ranks, arrival) else "unsplit"
+        yield Finding("exposed-communication", message, parameters, per=per, evidence=evidence, confidence="possible")
         return
     late = [] if waits is None else _late(waits, pipeline_places, slow_ranks, breakdown["rank"].n_unique())
     has_waited = waiting >= 1
@@ -196,6 +227,18 @@ def exposed_communication(
         most="medium",  # a noisy network has better calls, too
         confidence="possible" if saving else "likely",
     )
+
+
+def _mean(rows: pl.DataFrame, what: pl.Expr) -> float:
+    return float(rows.select(what.mean()).item() or 1)
+
+
+def _are_all_here(ranks: pl.LazyFrame | None, arrival: pl.DataFrame | None) -> bool:
+    """Whether all ranks of a job of several are known to be recorded."""
+    if ranks is None:
+        return False
+    world_size, here = ranks.select(pl.col("world_size").max(), pl.col("rank").n_unique()).collect().row(0)
+    return here > 1 and world_size == here and not unrecorded(ranks, arrival)
 
 
 def _late(waits: pl.DataFrame, places: pl.DataFrame | None, slow: pl.DataFrame | None, ranks: int) -> list[int]:

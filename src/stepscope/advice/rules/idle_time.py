@@ -218,9 +218,12 @@ def _is_worth_it(row: dict[str, Any], cause: str, limits: Limits) -> bool:
 
 
 def _claimed(row: dict[str, Any], cause: str, limits: Limits) -> int:
-    """The idle time that can be saved; for unexplained causes, the excess of stalled steps, if there are any."""
+    """The idle time that can be saved; for unexplained causes, the excess of stalled steps, if there are any, unless
+    the rest is much as well."""
     stalls = row["stalled_ratio"] >= limits.idle_ratio or is_stalling(row, limits)
-    ends = row["period"] != 1
+    rest = {what: row[f"{what}_ratio"] - row["stalled_ratio"] for what in ("lost", "paused")}
+    in_all = rest["lost"] >= limits.unexplained_ratio or rest["paused"] >= limits.paused_ratio
+    ends = row["period"] != 1 and not in_all
     return int(row["stalled_ns"] if cause in UNEXPLAINED and stalls and ends else row["lost_ns"])
 
 

@@ -128,6 +128,7 @@ def long_step(
     gaps: pl.DataFrame | None = None,
     ranks: pl.LazyFrame | None = None,
     single_stalls: pl.DataFrame | None = None,
+    idle: pl.DataFrame | None = None,
 ) -> Iterator[Finding]:
     """Report steps that take far longer than the others, and what they spend the extra time on.
 
@@ -137,6 +138,8 @@ def long_step(
     """
     per, count, on_cpu = per_of(breakdown), breakdown["rank"].n_unique(), platform_of(ranks).device == CPU
     stalls = {} if single_stalls is None else {(row["rank"], row["step"]): row for row in single_stalls.to_dicts()}
+    if on_cpu and idle is not None:
+        stalls = {place: {**row, "kind": _cause(row, idle)} for place, row in stalls.items()}
     later = _with_stalls(outlier_steps.filter(~pl.col("is_first")), stalls)
     for (kind,), rows in later.partition_by("kind", as_dict=True, maintain_order=True).items():
         worst = rows.sort(-pl.col("excess_ns"), "step").row(0, named=True)
@@ -182,9 +185,23 @@ def long_step(
         )
 
 
+def _cause(stall: dict[str, Any], idle: pl.DataFrame) -> str:
+    """What a host without a device stops for: of what is not marked, the cause of most of its idle time."""
+    kind = str(stall["kind"])
+    here = idle.filter(pl.col("rank") == stall["rank"], pl.col("step") == stall["step"])
+    long = here.filter(pl.col("idle_ns") >= MAIN * stall["excess_ns"]).sort(-pl.col("idle_ns"), "cause")
+    return kind if kind not in OF_DEVICES or long.is_empty() else str(long["cause"][0])
+
+
 def _with_stalls(later: pl.DataFrame, stalls: dict[tuple[int, int], dict[str, Any]]) -> pl.DataFrame:
-    """The long steps, and those in which one rank stops though they are not that much longer than others."""
+    """The long steps, and those in which one rank stops though they are not that much longer than others; or much
+    longer for another reason, of which the stall is no part."""
     known = {place for row in later.iter_rows(named=True) if (place := _stall_of(row, stalls))}
+    beside = {place: row["excess_ns"] for place, row in stalls.items() if place not in known}
+    less = [beside.get((rank, step), 0) for rank, step in later.select("rank", "step").iter_rows()]
+    later = later.with_columns(
+        pl.max_horizontal("kind_ns", pl.col("excess_ns") - pl.Series(less, dtype=pl.Int64)).alias("excess_ns")
+    )
     more = [
         {
             **{name: row[name] for name in ("step", "rank", "kind", "window_ns", "median_ns", "excess_ns", "steps")},
@@ -201,7 +218,8 @@ def _stall_of(row: dict[str, Any], stalls: dict[tuple[int, int], dict[str, Any]]
     """Rank and step of the stall that makes a step long: on a device, a stall at the start of a step makes the window
     of the step before longer."""
     places = ((row["rank"], row["step"] + later) for later in (0, 1))
-    return next((place for place in places if place in stalls), None)
+    long = (place for place in places if place in stalls)
+    return next((place for place in long if stalls[place]["excess_ns"] >= MAIN * row["excess_ns"]), None)
 
 
 def _saving(rows: pl.DataFrame, replayed: list[dict[str, Any]], excess_ns: int) -> tuple[float, float, float]:

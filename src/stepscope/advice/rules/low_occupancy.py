@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import fsum
 
 import polars as pl
 
@@ -58,10 +59,9 @@ MESSAGES = {
 )
 def low_occupancy(few_blocks: pl.DataFrame, ranks: pl.LazyFrame, limits: Limits = Limits()) -> Iterator[Finding]:
     """Report ranks most of whose kernels' time passes with few blocks; no saving is claimed."""
-    shares = few_blocks.group_by("rank").agg(
-        pl.col("share_ratio").sum(),
-        idle_ratio=(pl.col("idle_ratio") * pl.col("few_ns")).sum() / pl.col("few_ns").sum(),
-    )
+    idle_ns = (pl.col("idle_ratio") * pl.col("few_ns")).round().cast(pl.Int64)
+    listed = few_blocks.group_by("rank").agg("share_ratio", idle_ratio=idle_ns.sum() / pl.col("few_ns").sum())
+    shares = listed.with_columns(share_ratio=pl.Series([fsum(each) for each in listed["share_ratio"]]))
     small = shares.filter(pl.col("share_ratio") >= limits.share_ratio).sort(-pl.col("share_ratio"), "rank")
     if small.is_empty() or platform_of(ranks, small["rank"].to_list()).device not in (CUDA, ROCM):
         return

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.advice.finding import Finding, per_of, widened
-from stepscope.advice.messages import Message, Text
+from stepscope.advice.finding import CPU, Finding, per_of, widened
+from stepscope.advice.messages import Choices, Message, Text
 from stepscope.advice.occurrence import late_steps, pattern_words
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.replayed import OFF, replay_error
@@ -28,6 +28,11 @@ _LINKS = Text(
     "Check the links between these ranks: port state, error and retry counters, switches between them.",
     "检查这些 rank 之间的链路：端口状态、错误与重传计数、途经的交换机。",
 )
+_PROCESSORS = Text(
+    "Find what else ran on the processors of these ranks, which move the data: other processes, more threads than "
+    "cores; between hosts, also check the network between them.",
+    "数据由处理器搬运：查找这些 rank 的处理器上还运行了什么（其他进程、线程数多于核数）；主机之间还要检查网络。",
+)
 _TIMES = Text(
     "Find what else used the network or its switches in these {per:nouns}: another job, a checkpoint, data that is "
     "loaded over it; and look for congestion and retry counters that rose then.",
@@ -35,7 +40,7 @@ _TIMES = Text(
 )
 
 
-def _message(usual: Text, cause: Text, action: Text) -> Message:
+def _message(usual: Text, cause: Choices, action: Text) -> Message:
     takes = (
         Text(
             "roup {group} (ranks {ranks}[, from rank {source} only]) takes {slowdown_factor:number .1f}x as long to "
@@ -50,7 +55,7 @@ def _message(usual: Text, cause: Text, action: Text) -> Message:
         summary=Text("G", "") + takes + Text(".", "。"),
         short=Text("g", "") + takes,
         cause=cause,
-        action=action,
+        action={(None, None): action, (None, CPU): _PROCESSORS},
         basis=_BASIS,
     )
 
@@ -58,18 +63,27 @@ def _message(usual: Text, cause: Text, action: Text) -> Message:
 MESSAGES = {
     "slow": _message(
         Text("comparable groups", "同类通信组"),
-        Text(
-            "Some link between these ranks is slow: their calls take {cost_ns:ms} longer {per:each}.",
-            "这些 rank 之间有链路较慢：它们的通信调用{per:each}多用 {cost_ns:ms}。",
-        ),
+        {
+            (None, None): Text(
+                "Some link between these ranks is slow: their calls take {cost_ns:ms} longer {per:each}.",
+                "这些 rank 之间有链路较慢：它们的通信调用{per:each}多用 {cost_ns:ms}。",
+            ),
+            (None, CPU): Text(
+                "Their calls take {cost_ns:ms} longer {per:each}: a processor that moves the data, or a link between "
+                "them, is slow.",
+                "它们的通信调用{per:each}多用 {cost_ns:ms}：搬运数据的处理器或它们之间的链路较慢。",
+            ),
+        },
         _LINKS,
     ),
     "times": _message(
         Text("in its other {per:nouns}", "其余{per:noun}"),
-        Text(
-            "What they send is the same, but their calls take {cost_ns:ms} longer, averaged over all {per:nouns}.",
-            "发送的内容相同，但通信调用平均到每{per:noun}多用 {cost_ns:ms}。",
-        ),
+        {
+            (None, None): Text(
+                "What they send is the same, but their calls take {cost_ns:ms} longer, averaged over all {per:nouns}.",
+                "发送的内容相同，但通信调用平均到每{per:noun}多用 {cost_ns:ms}。",
+            )
+        },
         _TIMES,
     ),
 }

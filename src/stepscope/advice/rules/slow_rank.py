@@ -22,22 +22,25 @@ from stepscope.analysis.rank_lists import listed
 
 _MORE = Text(
     "[ {when:when}][ since {slow_since:steps}][ until {slow_until:steps}]"
-    ": {excess_ns:ms} more[ {every:each}] than {compared:one the other rank|the median rank}[ on rank {worst_rank}]"
+    ": {excess_ns:ms} more[ {every:each}] than[ {rest:ranks}][ {compared:one the other rank|the median rank}]"
+    "[ on rank {worst_rank}]"
     "[ ({excess_ratio:percent} of {per:time})][; it arrives last in {times_last} of {collectives} collectives]"
     "[. Only recorded ranks are compared: {unrecorded:count rank is|ranks are} missing].",
     "[（{when:when}）][（自{slow_since:steps}起）][（直到{slow_until:steps}）]"
-    "：[{every:each}]比{compared:one 另一个|中位} rank 多 {excess_ns:ms}[（rank {worst_rank}）]"
+    "：[{every:each}]比[ {rest:ranks} ][{compared:one 另一个|中位} rank ]多 {excess_ns:ms}[（rank {worst_rank}）]"
     "[（占{per:time}的 {excess_ratio:percent}）]"
     "[；{collectives} 次集合通信中有 {times_last} 次最后到达][。仅比较了已记录的 rank：缺少 {unrecorded} 个]。",
 )
 _AGAINST = Text(
-    " {own_ns:ms}[ {every:each}], against {typical_ns:ms} on {compared:one the other rank|the median rank}."
+    " {own_ns:ms}[ {every:each}], against {typical_ns:ms} on[ {rest:ranks}][ {compared:one the other rank|the median "
+    "rank}].[ As most are as late, it may be {rest:ranks} that {rest:one differs|differ}: less work, or faster.]"
     "[ Its experts have {expert_load:number .2f}x the work of the median rank's: no more is claimed than what an even "
     "load leaves.][ Its other {normal:one step is|steps are} normal.]"
     "[ Masked by {masked_by:ranks}: fix both to get this saving.]"
     "[ Only {few:windows} could be compared: record more to rule out chance.]"
     "[ The saving is that of {recorded:windows}: in others, not all slow ranks were recorded.]",
-    " {own_ns:ms}，{compared:one 另一个|中位} rank 为 {typical_ns:ms}。"
+    " {own_ns:ms}，[{rest:ranks} ][{compared:one 另一个|中位} rank ]为 {typical_ns:ms}。"
+    "[多数 rank 同样慢，因此也可能是 {rest:ranks} 与众不同：工作更少，或更快。]"
     "[它的专家的工作量是中位 rank 的 {expert_load:number .2f} 倍：只计入负载均衡后剩余的部分。]"
     "[其余 {normal:windows}正常。][被 {masked_by:ranks} 掩盖："
     "两者都解决后才能获得这一节省。][只能比较 {few:windows}：多记录几步以排除偶然。]"
@@ -273,7 +276,11 @@ def slow_rank(
         return
     worst: int | None = None
     alike = dict(slow_ranks["ranks"].value_counts().iter_rows())
-    compared, per, windows = breakdown["rank"].n_unique() - 1, per_of(breakdown), breakdown["step"].n_unique()
+    everyone, per, windows = (
+        breakdown["rank"].unique().sort().to_list(),
+        per_of(breakdown),
+        breakdown["step"].n_unique(),
+    )
     causes = {}
     if slow_rank_causes is not None:
         causes = {(row["rank"], row["kind"]): row for row in slow_rank_causes.iter_rows(named=True)}
@@ -295,6 +302,7 @@ def slow_rank(
         message, words = _worded(kind, reason)
         ranks = [rank, *(one for one in listed(row["ranks"]) if one != rank)]
         ratio = cost_ns / row["cost_ratio"] if row["cost_ratio"] else 0.0
+        rest = [one for one in everyone if one not in ranks] if 2 * len(ranks) > len(everyone) else []
         yield Finding(
             rule="slow-rank",
             message=message,
@@ -310,7 +318,8 @@ def slow_rank(
                 "masked_by": worst if hidden else None,
                 "others": (others or None) if less else None,
                 "beside": (beside or None) if less else None,
-                "compared": compared,
+                "rest": rest or None,
+                "compared": None if rest else len(everyone) - 1,
                 "expert_load": None if experts is None else experts.load_ratio,
                 "unrecorded": unrecorded or None,
                 "recorded": row["counted_steps"] if row["counted_steps"] < windows else None,

@@ -54,7 +54,8 @@ def arrival(
 
     Calls are matched by group and position in the group (see `call_positions`), sends and receives that name the other
     side by sender and receiver; times are put on one clock first (see `clocks`). A call is not matched if its members
-    disagree on the operation, do not overlap in time or (all-reduce) differ in size. Within a call, a rank waits from
+    disagree on the operation, do not overlap in time or (all-reduce) differ in size; nor are sends and receives
+    unless one of each has the same position: else it is unknown which belong together. Within a call, a rank waits from
     its own arrival to the last one; the rest is transmission. If some members were not seen, any of them may be the
     last, so waiting is unknown unless the source states it.
 
@@ -80,6 +81,9 @@ def arrival(
     kind = pl.when(point_to_point).then(pl.lit("p2p")).otherwise(pl.col("operation"))
     same_operation = kind.n_unique().over(CALL) == 1
     one_each = pl.col("rank").n_unique().over(CALL) == pl.len().over(CALL)
+    sends = (pl.col("operation") == "send").sum().over(CALL)
+    receives = (pl.col("operation") == "recv").sum().over(CALL)
+    one_way = (sends + receives == 0) | ((sends == 1) & (receives == 1))
     several = pl.len().over(CALL) > 1
     # Nobody leaves a mutual call before the last member has entered it, and an all-reduce needs equal sizes.
     together = ~pl.col("operation").is_in(MUTUAL) | (
@@ -91,7 +95,8 @@ def arrival(
     payload = pl.when(typed | ~typed.any().over(CALL)).then("size_bytes")
     different = payload.drop_nulls().n_unique().over(CALL)
     same_size = (pl.col("operation") != "all_reduce") | (different <= 1)
-    calls = calls.with_columns(fits=several & same_operation & one_each & together & same_size, several=several)
+    fits = several & same_operation & one_each & one_way & together & same_size
+    calls = calls.with_columns(fits=fits, several=several)
     # If most calls of a group do not fit, equal positions are not the same calls, and the rest fits by chance.
     lined_up = pl.col("fits").sum().over("group") >= pl.col("several").sum().over("group") / 2
     matched = pl.col("fits") & lined_up

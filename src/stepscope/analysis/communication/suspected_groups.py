@@ -34,6 +34,9 @@ class Limits(SizeLimits):
     )
     steps: int = limit(2, "steps in which it is slow, if not in all", "once may be chance")
     all_steps: int = limit(4, "steps, for those that are slow to show", "fewer show no usual step")
+    host_ratio: float = limit(
+        0.25, "of its steps at least, where processors move the data", "chosen by us: they are taken at any time"
+    )
     most_ratio: float = limit(0.5, "of its steps at most, if not in all", "else it is unknown which ones are usual")
     chance: float = limit(0.1, "probability, for all groups together", "that one is slow in so many steps by chance")
 
@@ -84,8 +87,9 @@ def suspected_groups(
     the shortest of its members' (`arrival`): the time from the last arrival to the first end; the size is the payload
     or, if that is unknown, the bytes that its members sent over links. Calls of unknown size are not compared, and
     groups on unknown hosts only with themselves. Transfers are compared with those in the same direction, to a higher
-    or a lower rank. A group is slow if all its calls together take longer than in the
-    median group, or in some steps longer than in its median step. What that costs is `suspect_costs`.
+    or a lower rank. A group is slow if all its calls together take longer than in the median group, or in some steps
+    longer than in its median step; where hosts move the data, in a few steps they may just have been busy. What that
+    costs is `suspect_costs`.
 
     Returns:
         One row per slow group, or pair of ranks, and call in its slow steps.
@@ -98,7 +102,8 @@ def suspected_groups(
         places=pl.len().over(_SAME), median_ns=pl.col("own_ns").quantile(0.5, "lower").over(_SAME)
     )
     known = calls.join(kinds, on=[*_PLACE, *_SAME], nulls_equal=True)
-    steady, sometimes = _slower_than_others(known, limits), _slower_than_itself(known, limits)
+    least_ratio = 0.0 if arrival["on_device"].any() else limits.host_ratio
+    steady, sometimes = _slower_than_others(known, limits), _slower_than_itself(known, least_ratio, limits)
     sometimes = sometimes.join(steady, on="ranks", how="anti")
     columns = [*_STEP, "score", "is_steady"]
     late = pl.concat(
@@ -162,8 +167,9 @@ def _slower_than_others(calls: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     return steps.filter(pl.col("now") > (1 + pl.col("factor")) / 2).select(*_STEP, "score")
 
 
-def _slower_than_itself(calls: pl.DataFrame, limits: Limits) -> pl.DataFrame:
-    """Groups that are slower in some steps than in the median one, more often than chance explains."""
+def _slower_than_itself(calls: pl.DataFrame, least_ratio: float, limits: Limits) -> pl.DataFrame:
+    """Groups that are slower in some steps (at least a share) than in the median one, more often than chance
+    explains."""
     steps = calls.group_by(_STEP).agg(factor=pl.col("transmit_ns").sum() / pl.col("own_ns").sum())
     log = pl.col("factor").log()
     off = (log - log.median().over(_PLACE)).abs()
@@ -186,6 +192,7 @@ def _slower_than_itself(calls: pl.DataFrame, limits: Limits) -> pl.DataFrame:
         late.with_columns(pl.Series("chance", chances, dtype=pl.Float64))
         .filter(
             (pl.col("late") >= limits.steps)
+            & (pl.col("late") >= least_ratio * pl.col("count"))
             & (pl.col("late") <= limits.most_ratio * pl.col("count"))
             & (alone | (pl.col("chance") <= limits.chance))
         )

@@ -8,6 +8,9 @@ from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column
 
+PARTS = 10_000
+"""Parts of a block for each multiprocessor that are told apart; traces have two digits."""
+
 NO_RESOURCES = "what kernels use of the multiprocessors was not recorded"
 
 COLUMNS = columns(
@@ -33,6 +36,8 @@ def few_blocks(kernels: pl.LazyFrame, kernel_resources: pl.LazyFrame) -> pl.Data
     known = kernel_resources.filter(pl.col("blocks_per_sm") > 0).select("rank", "kernel", "blocks_per_sm")
     work = kernels.filter(pl.col("kind") == "compute").select("rank", "kernel", "name", "duration_ns")
     few, time = pl.col("blocks_per_sm") < 1, pl.col("duration_ns")
+    # whole numbers, of which the sum is the same in whatever order they are added
+    parts = (pl.col("blocks_per_sm") * PARTS).round().cast(pl.Int64)
     sums = (
         work.join(known, on=["rank", "kernel"])
         .group_by("rank", "name")
@@ -41,8 +46,8 @@ def few_blocks(kernels: pl.LazyFrame, kernel_resources: pl.LazyFrame) -> pl.Data
             count=pl.len().cast(pl.Int64),
             few_ns=time.filter(few).sum(),
             total_ns=time.sum(),
-            blocks=pl.col("blocks_per_sm").filter(few).sum(),
-            used_ns=(pl.col("blocks_per_sm") * time).filter(few).sum(),
+            blocks=parts.filter(few).sum() / PARTS,
+            used_ns=(parts * time).filter(few).sum() / PARTS,
         )
         .collect(engine="streaming")
     )

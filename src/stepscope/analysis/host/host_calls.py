@@ -11,7 +11,7 @@ from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.methods.own_time import own_times
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.registry import analysis, ranks_of
-from stepscope.analysis.step.activity import COMMUNICATION_CALL
+from stepscope.analysis.step.host_work import COMMUNICATION_CALL
 from stepscope.analysis.step.marks import CHECKPOINTS, COMPILING, DATA_LOADING, SYNCHRONISATION
 from stepscope.errors import Unavailable
 from stepscope.sources.ancestors import climb

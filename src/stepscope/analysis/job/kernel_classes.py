@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.names import named
 from stepscope.analysis.registry import analysis, ranks_of
-from stepscope.analysis.step.activity import COMMUNICATION_CALL
+from stepscope.analysis.step.host_work import COMMUNICATION_CALL
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
 from stepscope.tables import KERNELS, OPERATORS

@@ -38,7 +38,12 @@ COLUMNS = columns(
     Column(
         "chance", "float64", "Probability that some rank is late so often by chance; null if unknown.", importance=20
     ),
-    Column("is_stall", "bool", "True if it is one long stall of its host, which may strike any rank.", importance=11),
+    Column(
+        "is_stall",
+        "bool",
+        "True if it is a long stall of its host, or a few, which may strike any rank.",
+        importance=11,
+    ),
     nulls="rank since_step until_step period score chance typical_ns",
 )
 

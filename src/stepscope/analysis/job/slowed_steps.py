@@ -1,4 +1,4 @@
-"""Steps in which all ranks need longer for the same kernels: what they share is slower then."""
+"""Steps in which all ranks need longer for the same kernels or operators: what they share is slower then."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
+from stepscope.analysis.job.step_work import CELL, by_kernel, by_operator, in_same_work
 from stepscope.analysis.methods.costs import quartiles
 from stepscope.analysis.methods.job_graph import job_graph
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.savings import without_slow_ranks
+from stepscope.analysis.replay.work import HOST
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
 from stepscope.tables.base import Column, schema_of
@@ -22,7 +24,14 @@ from stepscope.tables.base import Column, schema_of
 class Limits:
     """When steps are slower for all."""
 
-    least_steps: int = limit(6, "steps that can be compared", "chosen by us: of fewer, none can be told to be usual")
+    least_steps: int = limit(4, "steps that can be compared", "chosen by us: of fewer, none can be told to be usual")
+    few_steps: int = limit(6, "steps that can be compared", "chosen by us: fewer show little of what is usual")
+    few_gap_ratio: float = limit(0.15, "of the usual time, between usual and slow steps of few", "chosen by us")
+    few_spread_ratio: float = limit(3.0, "of the spread of the usual steps, of few", "chosen by us")
+    host_gap_ratio: float = limit(
+        0.3, "of the usual time, between usual and slow steps of a CPU", "chosen by us: whatever else runs disturbs it"
+    )
+    host_slow_steps: int = limit(2, "slow steps of a CPU", "chosen by us: a single one happens on any machine")
     usual_ratio: float = limit(0.5, "of the steps, that are as fast as the fastest", "chosen by us: most are usual")
     gap_ratio: float = limit(0.04, "of the usual time, between usual and slow steps", "chosen by us: clocks vary less")
     spread_ratio: float = limit(
@@ -43,7 +52,7 @@ COLUMNS = columns(
     Column("compared_ranks", "int32", "Number of compared ranks."),
     Column("factor", "float64", "How many times as long as in other steps it takes, on the median rank."),
     Column("excess_ns", "int64", "Extra time of the median rank in the mean slow step.", importance=58),
-    Column("names", "list[string]", "Kernels that explain most of it, largest first; none if it takes many."),
+    Column("names", "list[string]", "Kernels, on a CPU operators, that explain most of it; none if it takes many."),
     Column("cost_ns", "int64", "What the mean of all steps would be shorter without it, by replay.", importance=57),
     Column("cost_ratio", "float64", "`cost_ns` over the mean step."),
     Column("saving_low_ns", "int64", "Lower quartile of that over the slow steps, averaged over all steps."),
@@ -52,13 +61,11 @@ COLUMNS = columns(
     nulls="",
 )
 
-_CLASS = ["name", "grid", "input_shapes"]
-
 
 @analysis("job", COLUMNS, whole_job=True)
 def slowed_steps(
     work: pl.DataFrame,
-    kernels: pl.LazyFrame,
+    kernels: pl.LazyFrame | None,
     dependencies: pl.DataFrame,
     outer_steps: pl.DataFrame,
     arrival: pl.DataFrame | None,
@@ -66,38 +73,40 @@ def slowed_steps(
     excess: pl.DataFrame | None,
     slow_ranks: pl.DataFrame | None,
     extra_pieces: pl.DataFrame | None,
+    operators: pl.LazyFrame | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Compare steps with one another: one row per kind of work that takes longer in some steps on nearly all ranks.
 
     No rank differs from the others then, so nobody can be accused: a power cap, heat, or others that use the same
-    devices. Only steps with the same kernels (of the same grids and shapes, where recorded) are compared, and the first
-    step of a recording is start-up. Most steps must be as fast as the fastest, and clearly faster than the slow ones.
-    What it costs is found by replaying the job with these kernels as fast as in usual steps, after mending slow ranks.
+    devices. Only steps with the same kernels, on a CPU operators (of the same grids and shapes, where recorded), are
+    compared, and the first step of a recording is start-up. Most steps must be as fast as the fastest, and clearly
+    faster than the slow ones. What it costs is found by replaying the job with this work as fast as in usual steps,
+    after mending slow ranks.
 
     Raises:
         Unavailable: If too few steps can be compared.
     """
     first = outer_steps.select("rank", step="first_step")
-    pieces = work.filter(pl.col("kind").is_in(["computing", "memory"]) & pl.col("kernel").is_not_null()).join(
-        first, on=["rank", "step"], how="anti"
-    )
-    times = pieces.filter(pl.col("step").is_not_null()).select(
-        "rank", "work", "step", "kind", "kernel", length=pl.col("end_ns") - pl.col("start_ns")
-    )
-    if times["step"].n_unique() < limits.least_steps:
+    of_steps = work.filter(pl.col("step").is_not_null()).join(first, on=["rank", "step"], how="anti")
+    on_device, on_host = pl.col("kernel").is_not_null(), pl.col("lane") == HOST
+    own = of_steps.filter(pl.col("kind").is_in(["computing", "memory"]) & (on_device | on_host))
+    pieces = own.select(*CELL, "kernel", length=pl.col("end_ns") - pl.col("start_ns"))
+    if pieces["step"].n_unique() < limits.least_steps:
         raise Unavailable(f"steps are compared with one another from {limits.least_steps} on")
-    sums = times.group_by("rank", "step", "kind").agg(own_ns=pl.col("length").sum())
-    found = [one for kind in ("computing", "memory") if (one := _slow(sums.filter(kind=kind), limits)) is not None]
+    sums = pieces.group_by(CELL).agg(own_ns=pl.col("length").sum())
+    cpu = own["kernel"].null_count() == own.height
+    kinds = ("computing", "memory")
+    found = [one for kind in kinds if (one := _slow(sums.filter(kind=kind), limits, cpu=cpu)) is not None]
     if not found:
         return pl.DataFrame(schema=schema_of(COLUMNS))
-    known = kernels.select("rank", "kernel", *(pl.col(name).cast(pl.String).fill_null("") for name in _CLASS)).collect()
+    hosts = pieces.filter(~on_device)
+    done = pl.concat([by_kernel(pieces.filter(on_device), kernels), by_operator(hosts, operators)])
     rows: list[dict[str, Any]] = []
     for slow in found:
-        classes = _classes(times.filter(kind=slow["kind"][0]).join(known, on=["rank", "kernel"]), limits)
-        again = _slow(
-            classes.group_by("rank", "step").agg(own_ns=pl.col("length").sum(), kind=pl.col("kind").first()), limits
-        )
+        of_kind = pl.col("kind") == slow["kind"][0]
+        classes = in_same_work(done.filter(of_kind), limits.alike_ratio)
+        again = _slow(sums.filter(of_kind).join(classes, on=["rank", "step"], how="semi"), limits, cpu=cpu)
         if again is not None:
             rows.append({**_described(again, classes, limits), "slow": again.filter("is_slow")})
     if not rows:
@@ -125,15 +134,18 @@ def slowed_steps(
     return pl.DataFrame(rows, schema=schema_of(COLUMNS)).select(names(COLUMNS))
 
 
-def _slow(sums: pl.DataFrame, limits: Limits) -> pl.DataFrame | None:
+def _slow(sums: pl.DataFrame, limits: Limits, *, cpu: bool) -> pl.DataFrame | None:
     """The rows with `ratio` (own time over that of the rank in usual steps) and `is_slow`; None if no step is slow."""
     middle = sums.with_columns(ratio=pl.col("own_ns") / pl.col("own_ns").median().over("rank").clip(lower_bound=1))
     common = middle.group_by("step").agg(pl.col("ratio").median()).sort("ratio", "step")
     values = common["ratio"].to_list()
     if len(values) < limits.least_steps:
         return None
+    many = len(values) >= limits.few_steps
+    gap_ratio = max(limits.gap_ratio if many else limits.few_gap_ratio, limits.host_gap_ratio if cpu else 0)
+    spread_ratio = limits.spread_ratio if many else limits.few_spread_ratio
     for place, (before, after) in enumerate(pairwise(values), start=1):
-        wide = max(limits.gap_ratio * before, limits.spread_ratio * (before - values[0]))
+        wide = max(gap_ratio * before, spread_ratio * (before - values[0]))
         if place >= limits.usual_ratio * len(values) and after - before > wide:
             break
     else:
@@ -145,29 +157,8 @@ def _slow(sums: pl.DataFrame, limits: Limits) -> pl.DataFrame | None:
     )
     slower = (pl.col("ratio") > 1 + limits.gap_ratio / 2).mean().over("step") >= limits.ranks_ratio
     found = based.with_columns(is_slow=~is_usual & slower)
-    return found if found["is_slow"].any() else None
-
-
-def _classes(times: pl.DataFrame, limits: Limits) -> pl.DataFrame:
-    """The times of steps in which the ranks run the same kernels as in their typical step."""
-    keys = ["rank", *_CLASS]
-    counts = times.group_by(*keys, "step").agg(count=pl.len().cast(pl.Int64))
-    steps = times.group_by("rank").agg(steps=pl.col("step").n_unique().cast(pl.Int64))
-    usual = (
-        counts.group_by(keys).agg(usual=pl.col("count").median(), seen=pl.len().cast(pl.Int64)).join(steps, on="rank")
-    )
-    usual = usual.with_columns(usual=pl.when(2 * pl.col("seen") > pl.col("steps")).then("usual").otherwise(0.0))
-    every = times.select("rank", "step").unique().join(usual.select(*keys, "usual"), on="rank")
-    off = (pl.col("count").fill_null(0) - pl.col("usual")).abs().sum()
-    same = (
-        every.join(counts, on=[*keys, "step"], how="left")
-        .group_by("rank", "step")
-        .agg(off=off / pl.col("usual").sum().clip(lower_bound=1))
-        .group_by("step")
-        .agg(pl.col("off").max())
-        .filter(pl.col("off") <= limits.alike_ratio)
-    )
-    return times.join(same.select("step"), on="step", how="semi")
+    count = found.filter("is_slow")["step"].n_unique()
+    return found if count >= (limits.host_slow_steps if cpu else 1) else None
 
 
 def _described(slow: pl.DataFrame, times: pl.DataFrame, limits: Limits) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from stepscope.analysis.columns import columns, names
 from stepscope.analysis.job.late_ranks import compared_excess
 from stepscope.analysis.methods.call_cuts import CallCuts
 from stepscope.analysis.methods.costs import BusyCosts, ReplayCosts, quartiles
+from stepscope.analysis.methods.counted_steps import without_start_ups
 from stepscope.analysis.methods.extra_work import with_extra
 from stepscope.analysis.methods.job_graph import OPERATION, JobGraph, job_graph, of_ranks
 from stepscope.analysis.methods.link_cuts import LinkCuts, beside
@@ -69,6 +70,7 @@ def suspect_costs(
     steps: pl.LazyFrame,
     links: pl.LazyFrame | None,
     extra_pieces: pl.DataFrame | None = None,
+    time_by_rank: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Find what slow ranks (`suspects`), links and groups (`suspected_links`, `suspected_groups`) cost, by replaying
@@ -77,10 +79,10 @@ def suspect_costs(
     Each gets the share that it adds on average over all orders of mending them (Shapley, 1953), so together they claim
     exactly what mending all of them saves. Those that cost too little each are taken for one if they are alike: mending
     many ranks that are about as slow saves much, and mending any of them nothing. Steps in which a suspect was not
-    recorded do not count.
+    recorded do not count, nor does a first step that is far longer than the others, as it starts things up.
 
-    If the ranks share no calls, a step is taken to be as long as the host or device that is busy longest; or as it was,
-    if it is unknown how long they compute.
+    If the ranks share no calls, or none that can be matched, a step is taken to be shorter by as much as the host or
+    device that is busy longest.
 
     Returns:
         One row per suspect, or several that count as one, most expensive first. There is none for ranks that cost too
@@ -99,20 +101,21 @@ def suspect_costs(
             graph,
             _NOBODY,
             _NOBODY,
-            None,
+            without_start_ups(graph.steps, time_by_rank),
             _transmission(players, suspected_links, suspected_groups, graph, arrival, links),
         )
     else:
         compared, cells = compared_excess(excess, arrival, ranks, steps), _cells(suspects)
         # Operations alone show how far a replay without calls is off.
         if (arrival is not None and (arrival["members"] > 1).any()) or (dependencies["why"] == OPERATION).any():
-            known = _known(work, compared)
-            graph = job_graph(known, dependencies, arrival, clocks)
+            graph = job_graph(_known(work, compared), dependencies, arrival, clocks)
             slow = _transmission(players, suspected_links, suspected_groups, graph, arrival, links)
-            costs = ReplayCosts(graph, *with_extra(compared, cells), _recorded(compared, cells), slow, extra_pieces)
+            counted = _recorded(compared, cells, time_by_rank)
+            costs = ReplayCosts(graph, *with_extra(compared, cells), counted, slow, extra_pieces)
         else:
-            known_long = (compared["kind"] == "computing").any()
-            costs = BusyCosts(_sides(compared, work), cells, None if known_long else _lengths(steps))
+            every = without_start_ups(compared["step"].unique().sort().to_list(), time_by_rank)
+            known = every if _are_seen(cells, every) else None
+            costs = BusyCosts(_sides(compared, work), cells, _lengths(steps), known)
     return _shared_out(costs, players, limits)
 
 
@@ -180,10 +183,10 @@ def _transmission(
     return None
 
 
-def _recorded(compared: pl.DataFrame, cells: pl.DataFrame) -> list[int]:
+def _recorded(compared: pl.DataFrame, cells: pl.DataFrame, time_by_rank: pl.DataFrame | None) -> list[int]:
     """The steps in which all kinds of work are known of all ranks that have them, and all suspects were recorded: what
-    a rank whose recording is cut costs in other steps is unknown, not 0. If in none of them some suspect is slow, the
-    latter is left out."""
+    a rank whose recording is cut costs in other steps is unknown, not 0; without start-ups. If in none of them some
+    suspect is slow, the latter two are left out."""
     kinds = compared.group_by("rank", "step").agg(kinds=pl.col("kind").n_unique())
     recorded: list[int] = (
         kinds.with_columns(pl.col("kinds").max().over("rank").alias("most"))
@@ -197,8 +200,15 @@ def _recorded(compared: pl.DataFrame, cells: pl.DataFrame) -> list[int]:
     seen = compared.filter(pl.col("rank").is_in(suspects.implode())).group_by("step").agg(pl.col("rank").n_unique())
     shared = seen.filter(pl.col("rank") == len(suspects))["step"].to_list()
     kept = [step for step in recorded if step in shared]
-    slow = cells.group_by("suspect").agg(is_seen=pl.col("step").is_in(kept).any())
-    return kept if slow["is_seen"].all() else recorded
+    known = kept if _are_seen(cells, kept) else recorded
+    counted = without_start_ups(known, time_by_rank)
+    return counted if _are_seen(cells, counted) else known
+
+
+def _are_seen(cells: pl.DataFrame, steps: list[int]) -> bool:
+    """Whether each suspect is slow in some of these steps."""
+    slow = cells.group_by("suspect").agg(is_seen=pl.col("step").is_in(steps).any())
+    return bool(slow["is_seen"].all())
 
 
 def _known(work: pl.DataFrame, compared: pl.DataFrame) -> pl.DataFrame:

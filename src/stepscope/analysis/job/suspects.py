@@ -32,7 +32,7 @@ COLUMNS = columns(
     Column("slow_steps", "list[int32]", "The steps in which it is slow."),
     Column("period", "int64", "Steps between recurrences; null if irregular."),
     "score",
-    Column("is_stall", "bool", "True if it is one long stall of a rank, which may strike any."),
+    Column("is_stall", "bool", "True if it is a long stall of a rank, or a few, which may strike any."),
     nulls="period unit",
 )
 
@@ -61,8 +61,8 @@ def suspects(
 ) -> pl.DataFrame:
     """Find the ranks whose own work takes longer than noise explains (`late_ranks`), as the units that they make up.
 
-    Ranks that form a unit, e.g. all ranks of a host, are one suspect. A single long stall of a rank is one as well, so
-    that its cost is known, though it does not show that the rank is slow (`is_stall`). If micro-batches are of uneven
+    Ranks that form a unit, e.g. all ranks of a host, are one suspect. Long stalls of a rank are one as well, so that
+    their cost is known, though they do not show that the rank is slow (`is_stall`). If micro-batches are of uneven
     length (`slowdown_causes`), only those ranks are suspected of computing slowly that this does not explain. What
     suspects cost is `suspect_costs`.
 
@@ -131,7 +131,7 @@ def _suspected(unit: dict[str, Any], slow: pl.DataFrame, compared: int) -> Itera
 
 
 def _stall(row: dict[str, Any]) -> dict[str, Any]:
-    """A single long stall, which shares no cause with anything."""
+    """Long stalls of a rank, which share no cause with anything."""
     alone = {"unit_kind": RANK, "unit": str(row["rank"]), "ranks": [row["rank"]], "is_stall": True}
     same = {name: row[name] for name in ("kind", "pattern", "slow_steps", "period")}
     return {**alone, **same, "score": row["score"] or 0.0, "loss": float(row["loss_ns"])}

@@ -121,14 +121,24 @@ class BusyCosts:
         excess: `rank`, `step`, `kind`, `own_ns`, `excess_ns`, and `on_host`: whether it is work of the host of a rank
             that has a device, which work side by side.
         suspects: As for `ReplayCosts`.
-        lengths: `step` and `own_ns`, how long each step took at least. Default: as long as the longest rank is busy.
+        lengths: `step` and `own_ns`, how long each step took, of which savings are a share. Default: as long as the
+            longest rank is busy.
+        known: The steps that count. Default: all.
     """
 
     _PLACE = ("rank", "step", "on_host")
 
-    def __init__(self, excess: pl.DataFrame, suspects: pl.DataFrame, lengths: pl.DataFrame | None = None) -> None:
+    def __init__(
+        self,
+        excess: pl.DataFrame,
+        suspects: pl.DataFrame,
+        lengths: pl.DataFrame | None = None,
+        known: Sequence[int] | None = None,
+    ) -> None:
         self.replayed = frozenset(suspects["suspect"])
         """As of `ReplayCosts`."""
+        if known is not None:
+            excess = excess.filter(pl.col("step").is_in([*known]))
         self._busy = excess.group_by(self._PLACE).agg(pl.col("own_ns").sum())
         own = excess.select(*PLACE, "on_host", pl.col("excess_ns").clip(lower_bound=0))
         self._suspects = suspects.join(own, on=PLACE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from stepscope.analysis.rank_lists import as_rank_list
@@ -41,6 +43,14 @@ def counted(
     counts = places.select("rank", "step", counts=is_known & pl.col("first").is_null())
     marked = rows.join(counts, on=["rank", "step"], how="left", nulls_equal=True, maintain_order="left")
     return marked.filter(pl.col("counts") | ~pl.col("counts").any().over(keys)).drop("counts")
+
+
+def without_start_ups(steps: Sequence[int], time_by_rank: pl.DataFrame | None) -> list[int]:
+    """The steps but those that some rank leaves out as its start-up (`time_by_rank`), unless nothing else is left."""
+    if time_by_rank is None:
+        return [*steps]
+    start_ups = {*time_by_rank["left_out_step"].drop_nulls()}
+    return [step for step in steps if step not in start_ups] or [*steps]
 
 
 LEFT_OUT = Column("left_out", "string", "Steps that the mean leaves out, e.g. `1`; null if none.", importance=5)

@@ -17,7 +17,7 @@ LOOSE = (
 )
 
 CALL = "call"
-"""Why members of a call wait for one another."""
+"""Why members of a call wait for one another, and hosts without a device for their calls."""
 
 OPERATION, MICRO_BATCH, STEP = "operation", "micro_batch", "step"
 """Reasons in recordings of operations alone: the operation before it; data of its micro-batch; the end of the step
@@ -146,7 +146,7 @@ def job_graph(
     edges = _between_nodes(nodes, dependencies)
     members = _members(nodes, arrival)
     nodes, more = ended_calls(nodes, members)
-    edges = pl.concat([edges, _edges(more, SYNCHRONISATION)])
+    edges = pl.concat([edges, _edges(more, CALL)])
     nodes, edges = _joined(nodes, edges, members)
     undelayed = dependencies.filter(pl.col("why").is_in([OPERATION, MICRO_BATCH]))["rank"].unique().implode()
     by_step = nodes.filter(pl.col("rank").is_in(undelayed) & pl.col("step").is_not_null())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.methods.always_last import chance_of_last
 from stepscope.analysis.methods.chance import chance_of_late
 from stepscope.analysis.methods.references import BY_RANK, MEDIAN_ERROR, WORK
 from stepscope.analysis.methods.statistics import MAD_TO_SIGMA
@@ -34,7 +35,8 @@ def lateness(
 
     Noise is that of the median over steps (`sigma_ns`), or the spread of normal ranks if that is larger. A rank also
     has to be late (by half of its median excess) in more steps than chance explains, at the rate at which ranks that
-    are not suspected are late by as much: so random stalls accuse nobody, however long they are.
+    are not suspected are late by as much: so random stalls accuse nobody, however long they are. A rank whose times
+    vary so much that noise hides its excess counts if it is nearly always among the latest (`chance_of_last`).
 
     Args:
         excess: Result of `references`.
@@ -65,12 +67,14 @@ def lateness(
             ranks=pl.len().over(WORK),
         )
         .with_columns(score=pl.col("centre") / pl.max_horizontal("error", "spread"))
-        .with_columns(
-            candidate=(pl.col("centre") >= limits.excess_ratio * step_ns)
-            & (pl.col("centre") > 0)
-            & (pl.col("score") >= limits.score).fill_null(True)
-        )
         .sort(BY_RANK)
+    )
+    ranks = ranks.hstack([chance_of_last(cells, ranks)["last_chance"]])
+    is_last = (pl.col("last_chance") <= limits.chance) & (pl.col("centre") >= limits.score * pl.col("spread"))
+    ranks = ranks.with_columns(
+        candidate=(pl.col("centre") >= limits.excess_ratio * step_ns)
+        & (pl.col("centre") > 0)
+        & ((pl.col("score") >= limits.score).fill_null(True) | is_last)
     )
     counted = _counted(ranks, cells)
     by_stalls = counted.head(0) if stalled is None else stalled

@@ -59,6 +59,8 @@ class Limits:
         0.3, "typical steps, of waiting for data at once", "chosen by us: its cause is recorded"
     )
     once_others: int = limit(1, "other stalls of half that length", "chosen by us: then stalls happen anywhere")
+    stall_steps: float = limit(1.0, "typical steps, lost in each of several stalls", "chosen by us: such stalls recur")
+    stalls_ratio: float = limit(0.05, "of all steps, lost in several stalls", "chosen by us: less is not worth a look")
     steady_ratio: float = limit(0.75, "of the steps, late", "chosen by us: such a rank is slow, whoever else is late")
     rotating_score: float = limit(4.0, "robust deviations of a step", "each step has a latest rank, of many by more")
     rotating_ratio: float = limit(0.75, "of the steps, in which some rank is late", "random stalls leave steps alone")
@@ -113,7 +115,8 @@ def patterns(
     consecutive steps, than chance explains at the rate at which other ranks are late by as much. Ranks that are late in
     the same steps share a cause and do not count as others. So random stalls name nobody.
 
-    A rank's step, or a step of all ranks, that costs several typical steps is reported by its length alone. So is a
+    A rank's step, or a step of all ranks, that costs several typical steps is reported by its length alone, and so are
+    several stalls of a rank of a typical step each if hardly any other rank has such: they may strike any rank. So is a
     rank with few late steps, even one, that no random stall explains (`sure`), if hardly any other rank is as late in
     other steps.
 
@@ -133,7 +136,7 @@ def patterns(
         how many, of `compared_steps`. `ranks`: those that were late. `excess_ns`: mean in the slow steps (for
         `rotating`, of the latest rank); `loss_ns`: the same in the mean step; `typical_ns`: median of what is typical.
         `score`: of the mean excess, in standard errors; `chance`: that some rank is late so often by chance; both null
-        if unknown. `is_stall`: a single long stall, which may strike any rank.
+        if unknown. `is_stall`: one long stall or a few, which may strike any rank.
     """
     rows: list[tuple[object, ...]] = []
     cells = excess.filter(pl.col("excess_ns").is_not_null())
@@ -202,49 +205,69 @@ def _ranks(
 def _found(ranks: Sequence[_Rank], given: _Given, limits: Limits) -> Iterator[tuple[object, ...]]:
     """Rows of one kind of work, without kind and peers."""
     step_ns = given.step_ns
-    named = {one.rank: (one, one.late, one.chance) for one in ranks if _is_steady(one, limits)}
+    named = {one.rank: _Judged(one, one.late, one.chance) for one in ranks if _is_steady(one, limits)}
     rest = [one for one in ranks if one.rank not in named]
     # what is marked is told of the ranks that do it, in whichever steps
     rotating = [] if given.kind in MARKED else list(_rotating(rest, given, limits))
     if not rotating:
-        named |= {one.rank: (one, one.late, one.chance) for one in ranks if one.slow}
+        named |= {one.rank: _Judged(one, one.late, one.chance) for one in ranks if one.slow}
         # ranks that are named do not show how often others are late, so look twice
         for _ in range(2):
             rest = [one for one in ranks if one.rank not in named]
             worth = [one for one in rest if sum(one.late.values()) >= limits.loss_ratio * step_ns * len(one.steps)]
             found = [judged for one in worth if (judged := _judged(one, rest, len(ranks), given, limits)) is not None]
-            named |= {judged[0].rank: judged for judged in found}
-    for one, late, chance in named.values():
-        when = timing(one.steps, late)
-        yield _row(one, when, late, chance, is_stall=when.pattern == ONCE and not late.keys() & one.sure)
+            named |= {judged.of.rank: judged for judged in found}
+    for judged in named.values():
+        when = timing(judged.of.steps, judged.late)
+        once = when.pattern == ONCE and not judged.late.keys() & judged.of.sure
+        yield _row(judged.of, when, judged.late, judged.chance, is_stall=once or judged.are_stalls)
     yield from rotating
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A rank that is named, with its late steps and their chance."""
+
+    of: _Rank
+    late: dict[int, int]
+    chance: float | None = None
+    are_stalls: bool = False
 
 
 def _is_steady(one: _Rank, limits: Limits) -> bool:
     return one.slow and len(one.late) >= limits.steady_ratio * len(one.steps)
 
 
-def _judged(
-    one: _Rank, rest: Sequence[_Rank], tests: int, given: _Given, limits: Limits
-) -> tuple[_Rank, dict[int, int], float | None] | None:
-    """A rank with its late steps and their chance, if they are more than that; else None."""
+def _judged(one: _Rank, rest: Sequence[_Rank], tests: int, given: _Given, limits: Limits) -> _Judged | None:
+    """A rank with its late steps and their chance, if they are more than that, or long stalls; else None."""
     longest = max(one.late.values())
     long = one.above(longest / 2)
     least = limits.loader_steps if given.kind == LOADER else limits.once_steps
     if longest >= least * given.step_ns and _is_alone(one, rest, longest, limits):
-        return None if long.keys() <= given.starts else (one, long, None)
-    late = one.above(fmean(one.late.values()) / 2)
+        return None if long.keys() <= given.starts else _Judged(one, long)
+    # what is marked has one cause, however little of it some steps have
+    late = one.late if given.kind in MARKED else one.above(fmean(one.late.values()) / 2)
     if len(late) > 1:
         # late by half or by three quarters of its mean: of stalls of all lengths, few are as long as a slow rank's
         levels = [share * fmean(late.values()) for share in LEVELS]
         chance = min(_chance(one, one.above(level), rest, level) for level in levels)
         together = min(1.0, tests * chance)
         if together <= limits.chance:
-            return one, late, together
+            return _Judged(one, late, together)
     few = one.above(min(one.late[step] for step in one.sure) / 2) if one.sure else {}
     if few and (given.kind in MARKED or _others(few, one, rest) <= limits.once_others):
-        return one, few, None
-    return None
+        return _Judged(one, few)
+    return _Judged(one, long, are_stalls=True) if _are_stalls(long, one, rest, given, limits) else None
+
+
+def _are_stalls(long: dict[int, int], one: _Rank, rest: Sequence[_Rank], given: _Given, limits: Limits) -> bool:
+    """Whether some steps of a rank are long stalls that together cost much, and hardly any other rank has such."""
+    return (
+        len(long.keys() - given.starts) > 1
+        and min(long.values()) >= limits.stall_steps * given.step_ns
+        and sum(long.values()) >= limits.stalls_ratio * len(one.steps) * given.step_ns
+        and _others(long, one, rest) <= limits.once_others
+    )
 
 
 def _others(late: dict[int, int], one: _Rank, rest: Sequence[_Rank]) -> int:

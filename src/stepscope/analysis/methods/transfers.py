@@ -7,11 +7,14 @@ import polars as pl
 from stepscope.analysis.methods.call_positions import CALL
 from stepscope.text_columns import filled_in
 
+_TRANSFER = pl.col("operation").is_in(["send", "recv"])
+
 
 def as_pairs(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     """Number sends and receives by sender and receiver, in groups that name the other side of each.
 
-    A group may name it by its place in the group: then a rank is its own other side, or places are no members.
+    A group may name it by its place in the group: then a rank is its own other side, or places are no members. Where
+    it is not named, they keep their numbers, apart from those of the other calls of their group.
 
     Args:
         calls: `rank`, `group`, `sequence`, `operation`, `peer`, `start_ns`.
@@ -21,7 +24,7 @@ def as_pairs(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
         The calls in their order; of such groups `group` is that of the pair and its direction, `within` the former one
         and `sequence` counts from 0. `within` is null for all others.
     """
-    transfer = pl.col("operation").is_in(["send", "recv"]) & pl.col("group").is_not_null()
+    transfer = _TRANSFER & pl.col("group").is_not_null()
     named = pl.col("peer").is_not_null().all().over("group")
     rows = with_other(calls.with_row_index("row").filter(transfer).filter(named), groups)
     sends = pl.col("operation") == "send"
@@ -30,6 +33,10 @@ def as_pairs(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     numbers = paired.select(
         "row", "pair", position=pl.int_range(pl.len(), dtype=pl.Int64).over("pair", "rank"), within="group"
     )
+    unnamed = calls.with_row_index("row").filter(_TRANSFER.any().over("group") & ~_TRANSFER.all().over("group"))
+    apart = unnamed.filter(transfer).join(numbers, on="row", how="anti")
+    more = apart.select("row", filled_in("{} ?", "group").alias("pair"), position="sequence", within="group")
+    numbers = pl.concat([numbers, more])
     joined = calls.with_row_index("row").join(numbers, on="row", how="left", maintain_order="left")
     return joined.with_columns(group=pl.coalesce("pair", "group"), sequence=pl.coalesce("position", "sequence")).drop(
         "row", "pair", "position"

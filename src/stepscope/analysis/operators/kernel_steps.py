@@ -8,7 +8,7 @@ from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.names import named
 from stepscope.analysis.methods.work_classes import CLASSES, work_class
 from stepscope.analysis.registry import analysis, ranks_of
-from stepscope.analysis.step.activity import COMMUNICATION_CALL
+from stepscope.analysis.step.host_work import COMMUNICATION_CALL
 from stepscope.errors import Unavailable
 from stepscope.tables import KERNELS, OPERATORS
 from stepscope.tables.base import Column

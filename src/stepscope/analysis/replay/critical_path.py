@@ -6,7 +6,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.methods.job_graph import CALL, ENTRY, HUB, STEP, TRANSMISSION, WHOLE, JobGraph, job_graph
+from stepscope.analysis.methods.job_graph import ENTRY, HUB, STEP, TRANSMISSION, WHOLE, JobGraph, job_graph
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.dependencies import WHY
 from stepscope.analysis.replay.replay import NO_STEPS
@@ -32,7 +32,7 @@ COLUMNS = columns(
         "why",
         "string",
         "What the first one waited for; null for the first of all.",
-        values=(*WHY, CALL, STEP),
+        values=(*WHY, STEP),
         importance=42,
     ),
     nulls="name why",

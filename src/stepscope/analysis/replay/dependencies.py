@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.job_graph import (
+    CALL,
     LANE,
     LAUNCH,
     MICRO_BATCH,
@@ -20,17 +21,18 @@ from stepscope.analysis.methods.job_graph import (
 from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.operation_graph import work_edges
-from stepscope.analysis.replay.work import HOST
+from stepscope.analysis.replay.work import CALLS, HOST
 from stepscope.limits import limit
 from stepscope.tables import COLLECTIVES, KERNELS, SLICES
 from stepscope.tables.base import Column
 from stepscope.text_columns import filled_in
 
-WHY = (LANE, LAUNCH, SYNCHRONISATION, STREAM_WAIT, ORDER, TIME, OPERATION, MICRO_BATCH)
-"""Reasons: the piece before it on its stream or thread; the host piece that launched it; what the host waited for; a
-recorded wait of a stream; the order of launches (a call waits for computing that was launched before it, computing for
-a call that it never overlaps); it began when this one ended and nothing else explains its start; where only operations
-are recorded, the operation before it in its lane, and data of its micro-batch."""
+WHY = (LANE, LAUNCH, SYNCHRONISATION, STREAM_WAIT, ORDER, TIME, OPERATION, MICRO_BATCH, CALL)
+"""Reasons: the piece before it on its stream or thread; the host piece that launched it; what of its device the host
+waited for; a recorded wait of a stream; the order of launches (a call waits for computing that was launched before it,
+computing for a call that it never overlaps); it began when this one ended and nothing else explains its start; where
+only operations are recorded, the operation before it in its lane, and data of its micro-batch; on a CPU, the call that
+the host waited for."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ def _launches(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
     """Device work waits for the host piece that launched it, or, if its launch was not recorded, for how far the host
     had come when it began; calls of a CPU for what `_host_starts` says."""
     host = _ends(rows.filter(pl.col("lane") == HOST))
-    asked = device.filter(pl.col("lane") != "communication").select(
+    asked = device.filter(pl.col("lane") != CALLS).select(
         "rank", "row", at_ns=pl.col("launch_ns").fill_null(pl.col("start_ns"))
     )
     found = asked.sort("at_ns").join_asof(
@@ -138,12 +140,14 @@ def _waits(rows: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
     found = waits.join_asof(
         _ends(device), left_on="start_ns", right_on="before_end_ns", by="rank", check_sortedness=False
     )
-    return _edges(found.filter(pl.col("before_end_ns") == pl.col("start_ns")), SYNCHRONISATION)
+    awaited = found.filter(pl.col("before_end_ns") == pl.col("start_ns"))
+    is_call = awaited["before"].is_in(rows.filter(pl.col("lane") == CALLS)["row"].implode())
+    return pl.concat([_edges(awaited.filter(~is_call), SYNCHRONISATION), _edges(awaited.filter(is_call), CALL)])
 
 
 def _host_starts(rows: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """On a CPU, a call begins when the host has come so far, unless the one before it ended just then."""
-    calls = rows.filter((pl.col("lane") == "communication") & (pl.col("kind") == "communication"))
+    calls = rows.filter((pl.col("lane") == CALLS) & (pl.col("kind") == "communication"))
     if calls.is_empty():
         return _edges(calls.with_columns(before="row"), LAUNCH)
     since = pl.col("start_ns") - pl.col("end_ns").shift(1).over("rank")
@@ -196,7 +200,7 @@ def _orders(device: pl.DataFrame, collectives: pl.LazyFrame, limits: Limits) -> 
     overlap although it was launched later."""
     order = pl.col("launch_ns").fill_null(pl.col("start_ns"))
     placed = (
-        device.filter(pl.col("lane") != "communication")
+        device.filter(pl.col("lane") != CALLS)
         .select("rank", "row", "kind", "collective", "start_ns", "end_ns", order_ns=order)
         .sort("order_ns", maintain_order=True)
     )
@@ -228,7 +232,7 @@ def _by_time(rows: pl.DataFrame, device: pl.DataFrame, known: pl.DataFrame, limi
     explained = pl.repeat(value=False, n=rows.height, dtype=pl.Boolean, eager=True)
     explained = explained.scatter(ended["row"].filter(is_soon), values=True)
     ready = ended.filter(~explained.gather(ended["row"])).group_by("row").agg(pl.col("ready_ns").max())
-    on_device = device.filter(pl.col("lane") != "communication").select("rank", "row", "start_ns", "end_ns")
+    on_device = device.filter(pl.col("lane") != CALLS).select("rank", "row", "start_ns", "end_ns")
     late = on_device.join(ready, on="row", maintain_order="left")
     found = late.sort("start_ns").join_asof(
         _ends(on_device), left_on="start_ns", right_on="before_end_ns", by="rank", check_sortedness=False

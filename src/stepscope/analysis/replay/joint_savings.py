@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
+from stepscope.analysis.methods.counted_steps import without_start_ups
 from stepscope.analysis.methods.job_graph import job_graph
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.replay import NO_STEPS
@@ -32,12 +35,13 @@ def joint_savings(
     clocks: pl.DataFrame | None,
     excess: pl.DataFrame,
     extra_pieces: pl.DataFrame | None = None,
+    time_by_rank: pl.DataFrame | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Replay the job without what slow ranks lose, without any time of a kind, and without both: one row per kind.
 
     Causes that hide each other save little alone and much together: a job that waits for its hosts and for a slow
-    device is as long as the longer of both.
+    device is as long as the longer of both. A first step that is far longer than the others does not count.
 
     Raises:
         Unavailable: If no rank is slow, or no work lies in a step.
@@ -48,19 +52,24 @@ def joint_savings(
     recorded = graph.recorded_step_times()
     if recorded.is_empty():
         raise Unavailable(NO_STEPS)
-    kinds, count = list(TIMES), len(recorded)
+    kinds, counted = list(TIMES), without_start_ups(graph.steps, time_by_rank)
+    places = [place for place, step in enumerate(graph.steps) if step in counted]
+
+    def mean(values: Sequence[float] | pl.Series) -> float:
+        return sum(float(values[place]) for place in places) / len(places)
+
     now = Without(graph, graph, graph.simulation.duration_ns, kinds, limits)
     then = Without(graph, *without_slow_ranks(graph, excess, slow_ranks, extra_pieces), kinds, limits, now.free)
-    step_ns = sum(now.step_ns) / count
-    slow_ns = step_ns - sum(then.step_ns) / count
+    step_ns, whole = mean(now.step_ns), sum(recorded)
+    slow_ns = step_ns - mean(then.step_ns)
     rows = [
         {
             "kind": kind,
             "slow_ns": max(0, round(slow_ns)),
-            "alone_ns": max(0, round(sum(now.saved(frozenset([number]))) / count)),
-            "together_ns": max(0, round(slow_ns + sum(then.saved(frozenset([number]))) / count)),
+            "alone_ns": max(0, round(mean(now.saved(frozenset([number]))))),
+            "together_ns": max(0, round(slow_ns + mean(then.saved(frozenset([number]))))),
             "step_ns": round(step_ns),
-            "error_ratio": step_ns * count / sum(recorded) - 1 if sum(recorded) else 0.0,
+            "error_ratio": sum(now.step_ns) / whole - 1 if whole else 0.0,
         }
         for number, kind in enumerate(kinds)
     ]

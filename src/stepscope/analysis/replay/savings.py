@@ -14,7 +14,7 @@ from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.rank_lists import listed_ranks
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.replay import NO_STEPS
-from stepscope.analysis.replay.work import HOST, ON_HOST
+from stepscope.analysis.replay.work import CALLS, HOST, ON_HOST, WAITING
 from stepscope.analysis.replay.work import KINDS as OF_WORK
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.limits import limit
@@ -141,9 +141,13 @@ class Without:
         self.mended = mended
         self.kinds = kinds
         lag = recorded.simulation.lag_ns
-        on_device = pl.col("lane").is_not_null() & (pl.col("lane") != HOST)
+        on_device = pl.col("lane").is_not_null() & ~pl.col("lane").is_in([HOST, CALLS])
         kind = pl.col("kind").replace_strict(OF_WORK, range(len(OF_WORK)), default=None, return_dtype=pl.UInt8)
-        self.nodes = recorded.nodes.select(kind, on_device.alias("on_device"), duration=durations, lag=lag)
+        # a host without a device waits for calls, which nobody can do away with
+        for_calls = (pl.col("kind") == WAITING) & ~on_device.any().over("rank")
+        self.nodes = recorded.nodes.select(
+            pl.when(~for_calls).then(kind), on_device.alias("on_device"), duration=durations, lag=lag
+        )
         self.free = mended
         if SYNCHRONISATION in kinds:
             self.free = without_waits(recorded) if free is None else free
@@ -155,7 +159,7 @@ class Without:
         left = {self.kinds[number] for number in numbers}
         if not left:
             return [0.0] * len(self.step_ns)
-        gone = {*left, "waiting"} if SYNCHRONISATION in left else left
+        gone = {*left, WAITING} if SYNCHRONISATION in left else left
         numbered = [number for number, kind in enumerate(OF_WORK) if kind in gone]
         ready = pl.when("on_device").then(pl.col("lag").clip(upper_bound=self.limits.gap_ns)).otherwise("lag")
         changed = self.nodes.select(

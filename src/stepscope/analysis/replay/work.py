@@ -21,11 +21,16 @@ from stepscope.text_columns import filled_in
 HOST = "host"
 """Lane of what the host did."""
 
+CALLS = "communication"
+"""Lane of the calls of a rank without a device: its host waits for them, whatever it does."""
+
 ON_HOST = ("dispatch", "data_loading", "compile", "checkpoint", "garbage_collection")
 """Kinds of a host's work: launching device work and all that is not marked; waiting for the next batch; compiling;
 writing a checkpoint; Python's garbage collection."""
 
-KINDS = ("computing", "memory", "communication", *ON_HOST, "waiting")
+WAITING = "waiting"
+
+KINDS = ("computing", "memory", "communication", *ON_HOST, WAITING)
 """Kinds of work. A piece of kind `waiting` is the rest of a host's wait, after what it waited for had ended."""
 
 MARKED = {"compile": "compile", "gc": "garbage_collection", "checkpoint": "checkpoint", "data": "data_loading"}
@@ -200,7 +205,7 @@ def _host_calls(collectives: pl.LazyFrame, ranks: list[int]) -> pl.DataFrame:
     return (
         collectives.filter(pl.col("rank").is_in(ranks))
         .select("rank", "step", "name", "start_ns", "collective", end_ns=END)
-        .with_columns(lane=pl.lit("communication"), kind=pl.lit("communication"))
+        .with_columns(lane=pl.lit(CALLS), kind=pl.lit("communication"))
         .collect()
     )
 

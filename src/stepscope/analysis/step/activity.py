@@ -1,7 +1,8 @@
 """When a rank was computing, communicating, moving memory, loading data and so on, as all time splits use it.
 
 On an accelerator the first three are its kernels. In a CPU-only recording, computing is the framework's operators on
-any thread, communication is the backend's collective work (e.g. `gloo:*`) and the calls that start or await it.
+any thread, communication is the backend's collective work (e.g. `gloo:*`) and the calls that start or await it (see
+`host_work`).
 """
 
 from __future__ import annotations
@@ -13,22 +14,19 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.batches import batches
 from stepscope.analysis.methods.intervals import END, lengths, pieces
-from stepscope.analysis.methods.names import named
 from stepscope.analysis.registry import analysis, ranks_of, without_rows
+from stepscope.analysis.step.host_work import host_work
 from stepscope.analysis.step.marked_steps import LIMITS, Limits, phases_of_unrecorded
 from stepscope.analysis.step.marks import KINDS as MARKS
 from stepscope.analysis.step.marks import merged
 from stepscope.errors import Unavailable
-from stepscope.tables import COLLECTIVES, KERNELS, SLICES
+from stepscope.tables import COLLECTIVES, KERNELS
 from stepscope.tables.base import Column
 
 WORK = ("computing", "communication", "memory")
 KINDS = (*WORK, *MARKS)
 SPLIT = (*WORK, "data", "phase", "compile", "gc")
 """The kinds that classify a piece of time, besides `computing`."""
-
-COMMUNICATION_CALL = r"^(c10d::|gloo:|nccl:|hccl:|mpi:|ucc:|record_param_comms|_c10d_functional)"
-"""Host operators that start or await communication."""
 
 LAUNCH = r"^(cuda|cu|hip)\w*Launch\w*Kernel"
 """Host calls that launch device work."""
@@ -81,7 +79,7 @@ def activity(
     ]
     if operators is not None and not on_device.issuperset(ranks_of(steps)):
         _not_launched(slices, is_host)
-        parts.append(_host_work(operators.filter(is_host), calls, slices))
+        parts.append(host_work(operators.filter(is_host), calls, slices))
     found = merged(pl.concat(parts))
     if marks is not None:
         found = pl.concat([found, _explaining(marks, found, on_device, ranks, steps, limits)])
@@ -98,33 +96,6 @@ def _device_work(kernels: pl.LazyFrame) -> tuple[pl.DataFrame, set[int]]:
         computing.update(batch.filter(pl.col("kind") == "compute")["rank"].unique())
         parts.append(merged(_named(batch, pl.col("kind").replace_strict(DOING, default="computing"))))
     return pl.concat(parts), computing
-
-
-def _host_work(operators: pl.LazyFrame, calls: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
-    """Ranges of the host's operators by kind, without garbage collections inside them."""
-    garbage = _garbage(slices)
-    is_call = named(operators, call=pl.col("name").str.contains(COMMUNICATION_CALL))["call"].fill_null(False)
-    where = () if garbage.is_empty() else ("thread",)
-    rows = operators.select("rank", "start_ns", "duration_ns", *where, is_call=is_call)
-    parts: list[pl.DataFrame] = []
-    for batch in batches(rows):
-        others = _not_among(calls, batch)
-        kinds = {"communication": others.filter("is_call"), "computing": others.filter(~pl.col("is_call"))}
-        for what, kind in kinds.items():
-            found = _named(kind, pl.lit(what), *where)
-            parts.append(merged(_not_stopped(found, garbage) if where else found))
-    return pl.concat(parts)
-
-
-def _not_among(calls: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows without those of collectives: MindSpore also records one as an operator, in addition to its call."""
-    is_call = rows["start_ns"].is_in(calls["start_ns"].implode())  # which spares a join of all rows
-    places = is_call.arg_true()
-    if places.is_empty():
-        return rows
-    some = rows[places].with_columns(place=places)
-    others = some.join(calls, on=["rank", "start_ns", "duration_ns"], how="anti")["place"]
-    return rows.filter(~is_call.scatter(others, False))
 
 
 def _not_launched(slices: pl.LazyFrame | None, is_host: pl.Expr) -> None:
@@ -203,31 +174,6 @@ def _works(activity: pl.DataFrame) -> pl.Expr:
 def is_on_device(activity: pl.DataFrame) -> pl.Expr:
     """Whether a rank's work runs on an accelerator; false if the recording is CPU-only."""
     return pl.col("rank").is_in(activity.filter("on_device")["rank"].unique().to_list())
-
-
-def _garbage(slices: pl.LazyFrame | None) -> pl.DataFrame:
-    """Python's garbage collections, in order of time."""
-    collected = SLICES.or_empty(slices).filter((pl.col("category") == "gc") & pl.col("thread").is_not_null())
-    return collected.select("rank", "thread", "start_ns", end_ns=END).sort("start_ns", "end_ns").collect()
-
-
-def _not_stopped(work: pl.DataFrame, garbage: pl.DataFrame) -> pl.DataFrame:
-    """Host work (with its `thread`) without Python's garbage collection inside it on the same thread, e.g. in the
-    backward of a function written in Python. Other threads continue computing."""
-    result, where = ["rank", "what", "start_ns", "end_ns"], ["rank", "thread"]
-    if garbage.is_empty():  # the usual case; there may be millions of operators
-        return work.select(result)
-    last = garbage.select(*where, end_ns="start_ns", until_ns="end_ns")
-    ends = work.sort("end_ns")
-    found = ends.join_asof(last, on="end_ns", by=where, allow_exact_matches=False, check_sortedness=False)
-    holds = (pl.col("until_ns") > pl.col("start_ns")).fill_null(False)
-    if (around := found.filter(holds)).is_empty():
-        return work.select(result)
-    windows = around.group_by(where).agg(pl.col("start_ns").min(), pl.col("end_ns").max()).with_row_index("window")
-    layers = {what: rows.lazy() for (what,), rows in around.partition_by("what", as_dict=True).items()}
-    cut = pieces({**layers, "stopped": garbage.lazy()}, windows.lazy(), by=where).filter(~pl.col("stopped")).collect()
-    running = [_named(cut.filter(what), pl.lit(what)) for what in sorted(layers)]
-    return pl.concat([found.filter(~holds).select(result), *running])
 
 
 def _named(table: pl.DataFrame, what: pl.Expr, *more: str) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from stepscope.analysis.methods.intervals import END, outside
 from stepscope.analysis.methods.recurrence import Limits as Regularity
 from stepscope.analysis.methods.recurrence import period
 from stepscope.analysis.methods.statistics import rounded
+from stepscope.analysis.methods.sudden import MARKED
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.idle import unbroken
 from stepscope.analysis.step.marked_steps import idle_in_phases, phase_time
@@ -35,7 +36,9 @@ class Limits(Regularity):
         5_000_000, "ns without a break", "measured: Python between operators of small models takes less"
     )
     pause_ratio: float = limit(0.1, "of the mean step, without a break", "chosen by us: twice `excess_ratio`")
-    least_ratio: float = limit(0.25, "of the most expensive step's excess", "chosen by us: less has another cause")
+    least_ratio: float = limit(
+        0.25, "of the most expensive step's excess, unless its cause is marked", "chosen by us: less has another cause"
+    )
 
 
 COLUMNS = columns(
@@ -158,7 +161,7 @@ def summed(rows: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
     stalled = (
         (judged > ordinary * limits.ordinary_factor)
         & (excess > limits.excess_ratio * pl.col("step_ns").mean().over(keys))
-        & (excess >= limits.least_ratio * excess.max().over(keys))
+        & ((excess >= limits.least_ratio * excess.max().over(keys)) | pl.col("cause").is_in(MARKED))
     )
     marked = rows.with_columns(excess_ns=pl.when(stalled).then(excess).otherwise(0).cast(pl.Int64))
     found = marked.group_by(keys, maintain_order=True).agg(

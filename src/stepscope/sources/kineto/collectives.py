@@ -75,19 +75,44 @@ def _annotations(segment: Segment, tree: HostTree) -> pl.DataFrame:
     pattern = f"{comm.HOST_CALL}|{comm.DEVICE_CALL}"
     texts = ["name", "input_shapes", "input_types"]
     numbers = ["start_ns", "duration_ns", "slice"]
+    schema = {**dict.fromkeys(texts, pl.String()), **dict.fromkeys([*numbers, "row"], pl.Int64()), "place": pl.Int32()}
     found = []
     for name in ("annotation", "operator"):
         rows = pl.int_range(tree.offsets[name], tree.offsets[name] + pl.len(), dtype=pl.Int64)
-        named = segment.whole(name, [*texts, *numbers]).with_columns(row=rows)
+        named = segment.whole(name, [*texts, *numbers, "place"]).with_columns(row=rows).select(list(schema))
         found.append(named.filter(Distinct(named["name"]).matching(pattern)))
-    schema = {**dict.fromkeys(texts, pl.String()), **dict.fromkeys([*numbers, "row"], pl.Int64())}
     all_found = pl.concat([pl.DataFrame(schema=schema), *found])
     pairs = all_found.select("input_shapes", "input_types").rows()
     sizes = {pair: comm.tensor_bytes(*pair) for pair in set(pairs)}  # few differ
     sized = [sizes[pair] for pair in pairs]
-    return all_found.with_columns(
+    described = all_found.with_columns(
         pl.Series("size_bytes", [s for s, _ in sized], dtype=pl.Int64),
         pl.Series("element_type", [t for _, t in sized], dtype=pl.String),
+        peer=comm.peer_in(pl.col("name")),
+    )
+    return _with_peers(described, segment)
+
+
+def _with_peers(annotations: pl.DataFrame, segment: Segment) -> pl.DataFrame:
+    """Annotations with the other side of sends and receives that their names do not state, from the inputs of the
+    operator in which they begin, where shapes were recorded."""
+    unknown = pl.col("peer").is_null() & pl.col("name").str.contains(comm.TRANSFER)
+    if annotations.filter(unknown).is_empty():
+        return annotations
+    operators = segment.whole("operator", ["name", "start_ns", "duration_ns", "place", "input_values"])
+    made = operators.filter(Distinct(operators["name"]).matching(comm.TRANSFER_CALL)).sort("start_ns")
+    peers = [comm.peer_of(values) for values in made["input_values"]]
+    known = made.select(
+        "place",
+        begun_ns="start_ns",
+        over_ns=pl.col("start_ns") + pl.col("duration_ns"),
+        made=pl.Series(peers, dtype=pl.Int32),
+    )
+    ordered = annotations.with_row_index("at").sort("start_ns", maintain_order=True)
+    found = ordered.join_asof(known, left_on="start_ns", right_on="begun_ns", by="place", check_sortedness=False)
+    inside = unknown & (pl.col("start_ns") <= pl.col("over_ns"))
+    return (
+        found.with_columns(peer=pl.when(inside).then("made").otherwise("peer")).sort("at").select(annotations.columns)
     )
 
 
@@ -105,6 +130,7 @@ def _host_calls(annotations: pl.DataFrame, steps: Steps, only_group: str | None)
         .when(operation != "scatter")
         .then(pl.lit(WHOLE)),
         group_size=pl.lit(None, pl.Int64),
+        peer="peer",
         on_device=pl.lit(False),
         step=steps.of(calls["start_ns"]),
     )
@@ -126,7 +152,7 @@ def _device_calls(
     segment, `by_id` those in it and in all earlier ones; calls that name no group are of `only_group`.
     """
     marks = annotations.filter(pl.col("name").str.contains(comm.DEVICE_CALL)).select(
-        mark_row="row", mark="name", mark_bytes="size_bytes", mark_type="element_type"
+        mark_row="row", mark="name", mark_bytes="size_bytes", mark_type="element_type", mark_peer="peer"
     )
     # the record that encloses the launch, otherwise the one with the same id
     rows = (
@@ -161,9 +187,9 @@ def _device_calls(
         size_of=pl.lit(WHOLE),
         element_type=pl.coalesce("comm_type", "mark_type"),
         peer=pl.when(pl.col("operation") == "send")
-        .then("comm_destination")
+        .then(pl.coalesce("comm_destination", "mark_peer"))
         .when(pl.col("operation") == "recv")
-        .then("comm_source"),
+        .then(pl.coalesce("comm_source", "mark_peer")),
         on_device=pl.lit(True),
         input_splits="comm_input_splits",
         output_splits="comm_output_splits",

@@ -18,6 +18,13 @@ HOST_CALL = r"^(gloo|mpi|ucc):"
 DEVICE_CALL = r"^(nccl|rccl|xccl|hccl|ucc|mpi):"
 
 
+TRANSFER = r"^\w+:(send|recv)\b"
+"""Annotations of sends and receives."""
+
+TRANSFER_CALL = r"^c10d::(send|recv_)$"
+"""Operators that make them: their third input is the other side's place in the group."""
+
+
 def is_communication(work: pl.DataFrame) -> pl.Series:
     """Whether each piece of device work (`name`, `comm_name`) is communication, by its arguments or its name."""
     return work["comm_name"].is_not_null() | Distinct(work["name"]).judged(is_library_kernel)
@@ -46,6 +53,18 @@ def operation_of(text: pl.Expr) -> pl.Expr:
     recorded = bare.str.extract(r"^(?:nccl\w*kernel_)?(?:\w+::)*(\w+)", 1)
     known = [pl.when(words.str.contains(pattern)).then(pl.lit(name)) for pattern, name in _OPERATIONS]
     return pl.coalesce(*known, recorded, pl.lit("unknown"))
+
+
+def peer_in(name: pl.Expr) -> pl.Expr:
+    """The other side that the annotation of a send or receive names, as in `nccl:send 0->1` and `nccl:recv 1<-0`."""
+    return name.str.extract(r"^\w+:(?:send|recv) \d+(?:->|<-)(\d+)", 1).cast(pl.Int32, strict=False)
+
+
+def peer_of(values: str | None) -> int | None:
+    """The other side of a send or receive, from the recorded inputs of its operator."""
+    inputs = value_in(values)
+    peer = inputs[2] if isinstance(inputs, list) and len(inputs) > 2 else None
+    return int(peer) if isinstance(peer, str) and peer.isascii() and peer.isdigit() and len(peer) < 10 else None
 
 
 def size_bytes(elements_in: int | None, elements_out: int | None, element_type: str | None) -> int | None:
