@@ -31,7 +31,7 @@ from stepscope.tables.base import schema_of
 from tests.advice import device_examples
 from tests.advice.communication_examples import communication_examples
 from tests.advice.hang_examples import hangs, unfinished_calls
-from tests.advice.torch_examples import copied, torch_examples
+from tests.advice.torch_examples import copied, recompilations, torch_examples
 
 
 def breakdown() -> pl.DataFrame:
@@ -421,6 +421,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 "compile_time": pl.DataFrame(schema=COMPILED),
                 **stopped("aclopCompileAndExecute", "compile_calls"),
             },
+            *recompilations(platform_of(ranks).framework),
         ],
         "garbage-collection": [
             {

@@ -52,6 +52,39 @@ def compiled_regions() -> list[dict[str, Any]]:
     return [{"compiled_regions": pl.DataFrame(rows, schema=names, orient="row")}]
 
 
+def recompilations(framework: str | None) -> list[dict[str, Any]]:
+    """Compiling in one step and in three, by what differs between versions; only PyTorch records that."""
+    if framework != "pytorch":
+        return []
+    given = []
+    for steps, varied in ((1, "sizes"), (1, None), (3, "sizes"), (3, "types"), (3, "neither"), (3, None)):
+        rows = {"rank": [0] * steps, "step": [*range(1, steps + 1)]}
+        times = {"compile_ns": [500] * steps, "times": [1] * steps, "recorded_steps": [9] * steps}
+        sides = dict.fromkeys(("before", "after"), ["[32, 64]" if varied in ("sizes", "types") else None] * steps)
+        known = {"version": [1] * steps, "ran": [True] * steps, "varied": [varied] * steps}
+        searches = pl.DataFrame({"rank": [0], "last_missed": [varied == "types"]})
+        given.append(
+            {
+                "compile_time": pl.DataFrame({**rows, **times, "recorded_ns": [2000] * steps}),
+                "recompilations": pl.DataFrame({**rows, **known, **sides}, schema_overrides=_TEXTS),
+                "compiled_searches": searches,
+            }
+        )
+    return given
+
+
+_TEXTS = dict.fromkeys(("varied", "before", "after"), pl.String)
+
+
+def compiled_searches() -> list[dict[str, Any]]:
+    """Functions that run as written on two ranks, and many versions of one."""
+    rows = {"rank": [0, 1], "searches": [9, 9], "missed_steps": [3, 3], "last_missed": [True, True]}
+    return [
+        {"compiled_searches": pl.DataFrame({**rows, "missed": [missed] * 2, "highest_version": [7, 6]})}
+        for missed in (0, 8)
+    ]
+
+
 def copied(steps: pl.DataFrame) -> list[dict[str, Any]]:
     """Copies of each kind, and none that is known."""
     kinds = [("host to device", "pageable"), ("host to device", "pinned"), ("device to device", None), ("fill", None)]
@@ -74,5 +107,6 @@ def torch_examples() -> dict[str, list[dict[str, Any]]]:
         "tensor-cores": tensor_cores(),
         "host-synchronisation": host_syncs(),
         "graph-breaks": compiled_regions(),
+        "recompile-limit": compiled_searches(),
         "low-occupancy": few_blocks(),
     }

@@ -187,6 +187,39 @@ def in_python(rank: int) -> dict[str, pl.DataFrame]:
     return {**whole, "slices": pl.concat([whole["slices"].drop("rank"), functions])}
 
 
+def recompiling(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank whose compiled function runs in a version, is compiled for other sizes, each rank with its own, and then
+    fits no more; the last one compiles nothing."""
+    whole = on_cpu(rank)
+    start = whole["steps"]["start_ns"][0]
+    marks = [
+        *(("TorchDynamo Cache Lookup", "operator", 0, 1), ("Torch-Compiled Region: 0/0", "operator", 2, 5)),
+        *(("TorchDynamo Cache Lookup", "operator", 10, 1), ("dynamo", "compile", 12, 9 + rank)),
+        *(("dynamo_data: compile_id=0/1", "compile", 13, 1), ("Torch-Compiled Region: 0/1", "operator", 30, 5)),
+        ("TorchDynamo Cache Lookup", "operator", 40, 1),
+    ]
+    if rank == 2:
+        return whole
+    slices = TABLES["slices"].frame(
+        slice=[20_000 + place for place in range(len(marks))],
+        name=[name for name, *_ in marks],
+        category=[category for _, category, *_ in marks],
+        thread=["1"] * len(marks),
+        start_ns=[start + at for _, _, at, _ in marks],
+        duration_ns=[length for *_, length in marks],
+        step=[whole["steps"]["step"][0]] * len(marks),
+    )
+    inputs = TABLES["operators"].frame(
+        slice=[30_000, 30_001],
+        name=["CompiledFunction"] * 2,
+        thread=["1"] * 2,
+        start_ns=[start + 3, start + 31],
+        duration_ns=[1, 1],
+        input_shapes=["[[8, 4]]", f"[[{9 + rank}, 4]]"],
+    )
+    return {**whole, "slices": slices, "operators": pl.concat([whole["operators"].drop("rank", strict=False), inputs])}
+
+
 def repeating(rank: int) -> dict[str, pl.DataFrame]:
     """A rank that marks no steps and repeats its operators, as often as only it does; the last one repeats nothing."""
     once = ["aten::conv2d", "aten::mm", "MmBackward0"]
@@ -287,6 +320,7 @@ RUNS = {
     "without steps": Run.from_frames({rank: without_steps(rank) for rank in range(2)}),
     "phases": Run.from_frames({rank: in_phases(rank) for rank in range(3)}),
     "input": Run.from_frames({rank: fed(rank) for rank in range(3)}),
+    "recompiling": Run.from_frames({rank: recompiling(rank) for rank in range(3)}),
     "repeating": Run.from_frames({rank: repeating(rank) for rank in range(3)}),
     "memory": Run.from_frames({rank: remembering(rank) for rank in range(4)}),
     "python": Run.from_frames({rank: in_python(rank) for rank in range(4)}),

@@ -149,8 +149,10 @@ from stepscope.analysis.memory.memory_hints import memory_hints as memory_hints
 from stepscope.analysis.memory.memory_usage import memory_peak as memory_peak
 from stepscope.analysis.memory.memory_usage import memory_usage as memory_usage
 from stepscope.analysis.modules.compiled_regions import compiled_regions as compiled_regions
+from stepscope.analysis.modules.compiled_searches import compiled_searches as compiled_searches
 from stepscope.analysis.modules.module_operators import module_operators as module_operators
 from stepscope.analysis.modules.modules import modules as modules
+from stepscope.analysis.modules.recompilations import recompilations as recompilations
 from stepscope.analysis.operators.call_tree import call_tree as call_tree
 from stepscope.analysis.operators.dynamic_shapes import dynamic_shape_types as dynamic_shape_types
 from stepscope.analysis.operators.dynamic_shapes import dynamic_shapes as dynamic_shapes
