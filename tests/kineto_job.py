@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
+
+import polars as pl
 
 from stepscope.advice import Finding, advise
 from stepscope.run import open_run
+from stepscope.sources.head import read_head
+from stepscope.sources.kineto import KinetoSource
+from stepscope.store import MemorySink
 
 Device = Literal["cuda", "rocm", "cpu"]
 
@@ -74,10 +80,10 @@ class RankTrace:
         shapes = {} if dims is None else {"Input__Dims": dims, "Input__type": types or ["float"] * len(dims)}
         return self.add("cpu_op", name, start, length, thread=thread, External__id=len(self.events), **shapes)
 
-    def call(self, name: str, start: float, length: float, *, correlation: int = 0) -> RankTrace:
+    def call(self, name: str, start: float, length: float, *, correlation: int = 0, thread: int = 1) -> RankTrace:
         """A call of the runtime; `Malloc` is `cudaMalloc` or `hipMalloc`."""
         prefix = "hip" if self.device == "rocm" else "cuda"
-        return self.add("cuda_runtime", f"{prefix}{name}", start, length, correlation=correlation)
+        return self.add("cuda_runtime", f"{prefix}{name}", start, length, thread=thread, correlation=correlation)
 
     def kernel(
         self,
@@ -89,12 +95,13 @@ class RankTrace:
         launched: float | None = None,
         category: str = "kernel",
         call: str = "LaunchKernel",
+        thread: int = 1,
         **args: Any,
     ) -> RankTrace:
         """Work of the device, and the call that launched it, by default 10 us before it begins."""
         self.correlation += 1
         at = start - 2 * LAUNCH_US if launched is None else launched
-        self.call(call, at, LAUNCH_US, correlation=self.correlation)
+        self.call(call, at, LAUNCH_US, correlation=self.correlation, thread=thread)
         place = {"device": 0, "stream": stream, "correlation": self.correlation}
         return self.add(category, name, start, length, thread=stream, **place, **args)
 
@@ -111,12 +118,13 @@ class RankTrace:
         launched: float | None = None,
         kind: str = "AllReduce_Sum_f32_RING_LL",
         out: int | None = None,
+        thread: int = 1,
     ) -> RankTrace:
         """A call of NCCL or RCCL on float32 values, as PyTorch names it (`allreduce`, `_allgather_base`...)."""
         facts: dict[str, Any] = {"Collective name": operation, "Process Group Name": group, "dtype": "Float"}
         facts |= {"In msg nelems": elements, "Out msg nelems": out or elements, "Group size": size}
         name = f"ncclDevKernel_{kind}(ncclDevKernelArgsStorage<4096ul>)"
-        return self.kernel(name, start, length, stream=stream, launched=launched, **facts)
+        return self.kernel(name, start, length, stream=stream, launched=launched, thread=thread, **facts)
 
     def memory(self, at: float, allocated: int, reserved: int, *, change: int = 512) -> RankTrace:
         """A change of the caching allocator's memory, with totals in bytes."""
@@ -132,6 +140,17 @@ class RankTrace:
         path = directory / f"rank{self.rank}.pt.trace.json"
         path.write_text(json.dumps({**self.header, "traceEvents": self.events}))
         return path
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """What the reader makes of it."""
+        with TemporaryDirectory() as directory:
+            path = self.write(Path(directory))
+            source = KinetoSource()
+            item = source.sniff(path, read_head(path) or b"")
+            assert item is not None
+            sink = MemorySink(source.name)
+            source.read(item, sink)
+            return dict(sink.close())
 
 
 def advised(directory: Path, *ranks: RankTrace) -> list[Finding]:

@@ -15,6 +15,8 @@ from stepscope.analysis import ANALYSES
 from stepscope.errors import Unavailable
 from stepscope.run import Run, Threads
 from stepscope.tables import TABLES
+from tests.analysis.bucketed import MIB
+from tests.analysis.bucketed import rank_of as bucketed
 from tests.analysis.device.cores import cube, on_ai_cpu, tables_of_cores, vector
 from tests.analysis.device.launched import Range, Work, tables_of
 from tests.analysis.inputs import batches, events, pipeline, samples, steps, usage_of
@@ -334,6 +336,7 @@ RUNS = {
     "cpu": Run.from_frames({rank: on_cpu(rank) for rank in range(4)}),
     "gpus": Run.from_frames({rank: on_gpu(rank) for rank in range(3)}),
     "sharded": Run.from_frames({rank: sharded(modules=2 + rank, used=10**10) for rank in range(3)}),
+    "buckets": Run.from_frames({rank: bucketed(rank, [MIB] * (1 + rank)).tables() for rank in range(3)}),
     "links": Run.from_frames({rank: with_links(rank) for rank in range(3)}),
     "without calls": Run.from_frames({0: on_device(0, 1.0), 1: without_calls(1), 2: on_device(2, 1.5)}),
 }

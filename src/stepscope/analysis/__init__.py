@@ -13,6 +13,7 @@ from stepscope.analysis.communication.communication import communication as comm
 from stepscope.analysis.communication.contended_calls import contended_calls as contended_calls
 from stepscope.analysis.communication.data_parallelism import data_parallelism as data_parallelism
 from stepscope.analysis.communication.exposed_calls import exposed_calls as exposed_calls
+from stepscope.analysis.communication.gradient_buckets import gradient_buckets as gradient_buckets
 from stepscope.analysis.communication.link_totals import call_links as call_links
 from stepscope.analysis.communication.link_totals import link_matrix as link_matrix
 from stepscope.analysis.communication.link_totals import link_totals as link_totals
