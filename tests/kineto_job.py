@@ -119,9 +119,10 @@ class RankTrace:
         kind: str = "AllReduce_Sum_f32_RING_LL",
         out: int | None = None,
         thread: int = 1,
+        dtype: str = "Float",
     ) -> RankTrace:
-        """A call of NCCL or RCCL on float32 values, as PyTorch names it (`allreduce`, `_allgather_base`...)."""
-        facts: dict[str, Any] = {"Collective name": operation, "Process Group Name": group, "dtype": "Float"}
+        """A call of NCCL or RCCL, as PyTorch names it (`allreduce`, `_allgather_base`...)."""
+        facts: dict[str, Any] = {"Collective name": operation, "Process Group Name": group, "dtype": dtype}
         facts |= {"In msg nelems": elements, "Out msg nelems": out or elements, "Group size": size}
         name = f"ncclDevKernel_{kind}(ncclDevKernelArgsStorage<4096ul>)"
         return self.kernel(name, start, length, stream=stream, launched=launched, thread=thread, **facts)

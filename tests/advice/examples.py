@@ -451,7 +451,8 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 None,
                 *(pl.DataFrame({"rank": [0], "device": [0], "used_ratio": [ratio]}) for ratio in (0.5, 0.95)),
             )
-        ],
+        ]
+        + [stopped("cuMemMap", "memory_calls")],
         "iteration-interval": [
             {
                 "device_steps": pl.DataFrame({"rank": [0], "step": [1]}),
