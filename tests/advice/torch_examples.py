@@ -95,6 +95,23 @@ def copied(steps: pl.DataFrame) -> list[dict[str, Any]]:
     return [{"breakdown": steps}, *({"breakdown": steps, "copies": pl.DataFrame(one)} for one in rows)]
 
 
+def processor_waits() -> list[dict[str, Any]]:
+    """Waits in each step and in one, of one rank of three and of all, with and without samples of the host."""
+    host = {"rank": [0, 0], "scope": ["host", "process"], "processors": [8, 8], "mean_idle_ratio": [0.1, None]}
+    summary = pl.DataFrame({**host, "mean_busy_processors": [7.0, 1.5]})
+    given = []
+    for delays in ([90, 90, 90], [0, 0, 270]):
+        for count in (1, 3):
+            rows = [
+                {"rank": rank, "step": step, "window_ns": 300, "run_delay_ns": delay if rank in (0, 1) else 0}
+                for rank in range(count)
+                for step, delay in enumerate(delays)
+            ]
+            times = pl.DataFrame({"rank": [0, 1], "step": [0, 0], "window": ["host"] * 2, "free_ns": [200, 200]})
+            given.append({"processor_waits": pl.DataFrame(rows), "breakdown": times, "cpu_summary": summary})
+    return [*given, {**given[0], "cpu_summary": None}]
+
+
 def few_blocks() -> list[dict[str, Any]]:
     """Small kernels on two ranks."""
     rows = {"rank": [0, 1], "name": ["add", "mul"], "few_ns": [9, 9], "share_ratio": [0.9, 0.8]}
@@ -108,5 +125,6 @@ def torch_examples() -> dict[str, list[dict[str, Any]]]:
         "host-synchronisation": host_syncs(),
         "graph-breaks": compiled_regions(),
         "recompile-limit": compiled_searches(),
+        "processor-wait": processor_waits(),
         "low-occupancy": few_blocks(),
     }

@@ -222,6 +222,15 @@ def recompiling(rank: int) -> dict[str, pl.DataFrame]:
     return {**whole, "slices": slices, "operators": pl.concat([whole["operators"].drop("rank", strict=False), inputs])}
 
 
+def waiting(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank whose thread waits for processors in its first step, each rank for another time; of the last it is
+    unknown."""
+    whole = on_cpu(rank)
+    steps = whole["steps"]
+    delay = pl.when(pl.col("step") == steps["step"][0]).then((1 + rank) * MS).otherwise(0)
+    return {**whole, "steps": steps.with_columns(run_delay_ns=delay if rank < 2 else None)}
+
+
 def repeating(rank: int) -> dict[str, pl.DataFrame]:
     """A rank that marks no steps and repeats its operators, as often as only it does; the last one repeats nothing."""
     once = ["aten::conv2d", "aten::mm", "MmBackward0"]
@@ -322,6 +331,7 @@ RUNS = {
     "without steps": Run.from_frames({rank: without_steps(rank) for rank in range(2)}),
     "phases": Run.from_frames({rank: in_phases(rank) for rank in range(3)}),
     "input": Run.from_frames({rank: fed(rank) for rank in range(3)}),
+    "waiting": Run.from_frames({rank: waiting(rank) for rank in range(3)}),
     "recompiling": Run.from_frames({rank: recompiling(rank) for rank in range(3)}),
     "repeating": Run.from_frames({rank: repeating(rank) for rank in range(3)}),
     "memory": Run.from_frames({rank: remembering(rank) for rank in range(4)}),

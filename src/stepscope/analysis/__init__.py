@@ -241,6 +241,7 @@ from stepscope.analysis.step.overlap import overlap as overlap
 from stepscope.analysis.step.overlap import rank_overlap as rank_overlap
 from stepscope.analysis.step.overlap import step_times as step_times
 from stepscope.analysis.step.phase_ranges import phase_ranges as phase_ranges
+from stepscope.analysis.step.processor_waits import processor_waits as processor_waits
 from stepscope.analysis.step.recurring_gaps import recurring_gaps as recurring_gaps
 from stepscope.analysis.step.step_statistics import step_statistics as step_statistics
 from stepscope.analysis.step.step_trace import step_trace as step_trace

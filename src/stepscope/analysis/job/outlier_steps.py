@@ -9,6 +9,7 @@ from stepscope.analysis.job.time_by_rank import LIMITS, Limits, measured
 from stepscope.analysis.methods.pauses import pauses
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.step.idle import CAUSES
+from stepscope.analysis.step.processor_waits import waited
 from stepscope.tables import KERNELS, OPERATORS
 from stepscope.tables.base import Column, schema_of
 
@@ -63,7 +64,7 @@ COLUMNS = columns(
     Column("rank", "int32", "Rank that spends most extra time on other things than communication.", nullable=False),
     Column("kind", "string", "What most of the extra time is spent on.", values=KINDS),
     Column("alike", "int32", "Number of ranks that spend at least half as much extra time on it."),
-    meaning("window_ns", "Length of the step on this rank."),
+    meaning("window_ns", "Length of the step on this rank, without waits for a processor."),
     Column("median_ns", "int64", "Length of the rank's median step; of two steps, of the shorter one."),
     Column("excess_ns", "int64", "`window_ns` less `median_ns`."),
     Column("kind_ns", "int64", "Extra time of this kind, compared with the rank's median step."),
@@ -84,6 +85,7 @@ def outlier_steps(
     all_steps: pl.DataFrame | None = None,
     operators: pl.LazyFrame | None = None,
     kernels: pl.LazyFrame | None = None,
+    processor_waits: pl.DataFrame | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Find the steps that take far longer than others of their rank, and what they spend the extra time on.
@@ -96,10 +98,13 @@ def outlier_steps(
     waited for them. If operators are missing on a rank, it is unknown whether others wait for it. A step after a pause
     of the recording, on any rank, counts as a first one: ranks go on at different times.
 
+    What the training thread waits for a processor (`processor_waits`) makes no step long: lengths are without it.
+
     Returns:
         One row per step, in order.
     """
-    every = measured(step_lengths, outer_steps, limits).with_columns(
+    net = pl.col("window_ns") - waited(step_lengths, processor_waits)
+    every = measured(step_lengths.with_columns(window_ns=net), outer_steps, limits).with_columns(
         excess_ns=(pl.col("window_ns") - pl.col("median_ns")).cast(pl.Int64)
     )
     if all_steps is not None:
