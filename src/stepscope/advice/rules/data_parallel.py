@@ -149,15 +149,14 @@ MESSAGES = {
     claim=Claim(Turn.OPERATORS, "communication", yields=("communication",)),
     dimension="communication",
     computed=Text(
-        "Counts what PyTorch marks: forward passes of DataParallel and DistributedDataParallel, steps of the "
-        "optimizer, "
-        "and sums of gradients between two forward passes. The saving of needless sums is their share of the "
-        "all-reduce time that no computing covers, on the median rank; of buckets (`gradient_buckets`), what others "
-        "would save at the latency and rate of all-reduces in the recording; of FSDP, at most the time of late, small "
-        "or repeated all-gathers that no computing covers (`sharded_gathers`); of the other settings it is unknown.",
-        "统计 PyTorch 的标记：DataParallel 与 DistributedDataParallel 的前向、优化器更新以及两次前向之间的梯度求和。"
-        "多余求和的节省为其在未被计算掩盖的 all-reduce 时间中所占比例（中位 rank）；分桶（`gradient_buckets`）的节省"
-        "按记录中 all-reduce 的延迟和速率计算；FSDP 的节省上限为未提前、过小或"
+        "Counts forward passes of DataParallel and DistributedDataParallel, steps of the optimizer, and sums of "
+        "gradients between two forward passes. The saving of needless sums is their share of the all-reduce time that "
+        "no computing covers; of buckets, what others would save at the latency and rate of this recording "
+        "(`gradient_buckets`); of FSDP, at most the time of late, small or repeated all-gathers that no computing "
+        "covers (`sharded_gathers`); of other settings it is unknown.",
+        "统计 DataParallel 与 DistributedDataParallel 的前向、优化器更新以及两次前向之间的梯度求和。"
+        "多余求和的节省为其在未被计算掩盖的 all-reduce 时间中所占比例；分桶的节省按此记录的延迟和速率计算"
+        "（`gradient_buckets`）；FSDP 的节省上限为未提前、过小或"
         "重复的 all-gather 中未被计算掩盖的时间（`sharded_gathers`）；其他设置的节省未知。",
     ),
     shows=("data_parallelism", "gradient_buckets", "sharded_gathers"),

@@ -93,7 +93,7 @@ MESSAGES = {
         "Sums how long the training thread was ready to run while the processors ran others, as Linux counts it for "
         "each step, and takes the median rank. Other rules leave this time out. The saving is its mean per step, on a "
         "device only as far as that is idle; none is claimed if most steps wait little.",
-        "累加训练线程可以运行但处理器在运行其他线程的时间（Linux 按线程统计，记录器按步记录），取中位 rank。"
+        "累加训练线程可以运行但处理器在运行其他线程的时间（操作系统按线程统计，记录器按步记录），取中位 rank。"
         "其他规则不计这段时间。节省为其每步平均值，有设备时不超过设备空闲时间；若多数步几乎不等待，则不计节省。",
     ),
     shows=("processor_waits", "cpu_summary"),
