@@ -18,7 +18,14 @@ STEP = 20 * MS
 
 
 def recording(
-    root: Path, delays: dict[int, int], *, stalls: dict[int, int] | None = None, counted: bool = True, count: int = 12
+    root: Path,
+    delays: dict[int, int],
+    *,
+    stalls: dict[int, int] | None = None,
+    longer: dict[int, int] | None = None,
+    larger: bool = False,
+    counted: bool = True,
+    count: int = 12,
 ) -> Run:
     """Steps of 20 ms that compute for 18 ms, then stop for so many ms.
 
@@ -26,6 +33,8 @@ def recording(
         root: Where to write it.
         delays: What the thread waits for a processor, ms, by step, which stop as long.
         stalls: Further stops, ms, by step.
+        longer: By how much computing takes longer, ms, by step.
+        larger: Whether these steps compute on larger shapes.
         counted: Whether waits were recorded.
         count: Steps.
     """
@@ -33,8 +42,10 @@ def recording(
     for step in range(1, count + 1):
         waited = delays.get(step, 0)
         stop = waited + (stalls or {}).get(step, 0)
-        events.append(op("aten::mm", at / 1000, 18_000))
-        end = at + STEP + stop * MS
+        more = (longer or {}).get(step, 0)
+        shape = [[128 if more and larger else 64, 64]]
+        events.append(op("aten::mm", at / 1000, 18_000 + 1000 * more, **{"Input Dims": shape, "Input type": ["float"]}))
+        end = at + STEP + (stop + more) * MS
         detail = f"run_delay_ns={waited * MS}" if counted else ""
         raw.add("marks", ["step", str(step), raw_time(at), raw_time(end), step, 1, detail])
         at = end
@@ -70,6 +81,21 @@ def test_a_stop_is_blamed_on_the_script_only_if_its_thread_had_a_processor(tmp_p
 
     assert set(waited) == {"processor-wait"}
     assert {"long-step", "idle-time"} & set(stopped) == {"long-step", "idle-time"} & set(unknown) != set()
+
+
+def test_the_same_operators_that_take_longer_once_are_nothing_to_change(tmp_path: Path) -> None:
+    run = recording(tmp_path, {}, longer={6: 60})
+
+    finding = told(run)["long-step"]
+
+    assert (finding.message, finding.severity) == ("computing/same", "low")
+    assert run.analyse("outlier_steps")["same_work"].to_list() == [True]
+
+
+def test_larger_shapes_that_take_longer_are_work_of_the_step(tmp_path: Path) -> None:
+    finding = told(recording(tmp_path, {}, longer={6: 60}, larger=True))["long-step"]
+
+    assert (finding.message, finding.severity) == ("computing", "high")
 
 
 def test_a_single_wait_is_a_remark(tmp_path: Path) -> None:

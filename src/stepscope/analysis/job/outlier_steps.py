@@ -72,7 +72,12 @@ COLUMNS = columns(
     Column("is_first", "bool", "True for the first recorded step, and the first after a pause: these start things up."),
     meaning("steps", "Number of steps of the rank."),
     Column("recorded_ns", "int64", "Length of these steps."),
-    nulls="",
+    Column(
+        "same_work",
+        "bool",
+        "Of computing on a CPU: whether the step runs the operators, with the shapes, that most steps do; else null.",
+    ),
+    nulls="same_work",
 )
 
 
@@ -139,7 +144,25 @@ def outlier_steps(
     blind = [] if all_steps is None else _unrecorded(step_lengths, all_steps)
     is_blind = (pl.col("kind") == "communication") & pl.col("step").is_in(blind)
     told = _without_waits(known).with_columns(kind=pl.when(is_blind).then(pl.lit(UNKNOWN)).otherwise("kind"))
-    return told.select(names(COLUMNS)).sort("step")
+    same = _same_work(told, OPERATORS.or_empty(operators), ranks_of(KERNELS.or_empty(kernels)))
+    return told.join(same, on=["rank", "step"], how="left").select(names(COLUMNS)).sort("step")
+
+
+def _same_work(long: pl.DataFrame, operators: pl.LazyFrame, on_devices: list[int]) -> pl.DataFrame:
+    """Whether long steps that compute on a CPU run what most steps of their rank do: `rank`, `step`, `same_work`."""
+    asked = long.filter((pl.col("kind") == "computing") & ~pl.col("rank").is_in(on_devices))["rank"].unique().to_list()
+    shape = pl.col("input_shapes").fill_null("")
+    # a sum tells the same calls in any order from others; of half the bits, so that it does not overflow
+    call = (pl.struct("name", shape).hash() % 2**32).cast(pl.Int64)
+    works = (
+        operators.filter(pl.col("rank").is_in(asked) & pl.col("step").is_not_null())
+        .group_by("rank", "step")
+        .agg(work=call.sum())
+        .collect(engine="streaming")
+    )
+    alike = pl.len().over("rank", "work") > pl.len().over("rank") / 2
+    of_computing = long.filter(pl.col("kind") == "computing").select("rank", "step")
+    return works.select("rank", "step", same_work=alike).join(of_computing, on=["rank", "step"], how="semi")
 
 
 def _with_late(rows: pl.DataFrame) -> pl.DataFrame:

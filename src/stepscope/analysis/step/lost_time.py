@@ -23,8 +23,8 @@ STEP_COSTS = ("rank", "cause", "step", "lost_ns", "judged_ns", "paused_ns", "ste
 step's length."""
 
 
-UNSEEN = ("python", "dispatch", "other")
-"""Causes of idle time in which a thread may as well have waited for a processor; the others are marked as such."""
+UNSEEN = ("data_loading", "python", "dispatch", "other")
+"""Causes of idle time in which a thread may as well have waited for a processor; the others are what it did itself."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def lost_time(
     idle share is assumed to be that of the steps with operators. Stalled steps are judged by what is known of all
     steps. Pauses that occur once in recordings without steps (`single_pauses`) do not count as lost. Nor does what the
     training thread waits for a processor (`processor_waits`) while nothing that was recorded explains the idle time:
-    its share of a step in sums, and all of it where a step or a pause is judged, as it may have waited there.
+    all of it where a step or a pause is judged, as it may have waited there.
     """
     once = single_pauses.group_by("rank").agg(once_ns=pl.col("duration_ns").sum())
     steps = (
@@ -98,11 +98,19 @@ def lost_time(
 
 
 def _without_waits(rows: pl.DataFrame, processor_waits: pl.DataFrame | None) -> pl.DataFrame:
-    """Rows without what the thread of their steps waited for a processor, where it may have done so unseen."""
-    delay = waited(rows, processor_waits)
-    share = pl.when(pl.col("step_ns") > 0).then(pl.col("lost_ns") / pl.col("step_ns")).otherwise(0.0)
+    """Rows without what the thread of their steps waited for a processor, where it may have done so unseen.
+
+    Where it waited is unknown: what a step has more than the rank's lower quartile is put down to waiting first, and of
+    the rest its share of the step.
+    """
+    if processor_waits is None:
+        return rows
+    delay, lost = waited(rows, processor_waits), pl.col("lost_ns")
+    share = pl.when(pl.col("step_ns") > 0).then(lost / pl.col("step_ns")).otherwise(0.0).clip(upper_bound=1.0)
+    excess = lost - lost.quantile(0.25, "lower").over("rank", "cause")
+    waits = pl.max_horizontal(rounded(delay * share), pl.min_horizontal(excess, delay)).clip(0, lost)
     less = {
-        "lost_ns": pl.col("lost_ns") - rounded(delay * share.clip(upper_bound=1.0)),
+        "lost_ns": lost - waits,
         "judged_ns": (pl.col("judged_ns") - delay).clip(lower_bound=0),
         "paused_ns": (pl.col("paused_ns") - delay).clip(lower_bound=0),
     }
