@@ -11,6 +11,7 @@ from stepscope.advice import Finding, advise, worded
 from stepscope.errors import Unavailable
 from stepscope.record.processor_waits import ProcessorWaits, between
 from stepscope.run import Run, open_run
+from stepscope.tables import OPERATORS, RANKS, STEPS
 from tests.kineto_job import grave
 from tests.recordings import EPOCH_NS, MS, Raw, op
 
@@ -81,6 +82,29 @@ def test_a_stop_is_blamed_on_the_script_only_if_its_thread_had_a_processor(tmp_p
 
     assert set(waited) == {"processor-wait"}
     assert {"long-step", "idle-time"} & set(stopped) == {"long-step", "idle-time"} & set(unknown) != set()
+
+
+def test_a_step_in_which_others_wait_for_a_rank_without_a_processor_is_not_long() -> None:
+    def frames(rank: int, delay: int) -> dict[str, pl.DataFrame]:
+        starts = [step * STEP + (60 * MS if step > 5 else 0) for step in range(12)]
+        ends = [*starts[1:], starts[-1] + STEP]
+        window = {"window_start_ns": starts, "window_end_ns": ends, "window": ["host"] * 12}
+        delays = [delay if step == 5 else 0 for step in range(12)]
+        busy = [end - start - MS for start, end in zip(starts, ends, strict=True)]
+        return {
+            "ranks": RANKS.frame(framework=["pytorch"], device_kind=["cpu"], world_size=[2], rank=[rank]),
+            "steps": STEPS.frame(step=range(12), start_ns=starts, end_ns=ends, run_delay_ns=delays, **window),
+            "operators": OPERATORS.frame(
+                slice=range(12), name=["aten::mm"] * 12, start_ns=starts, duration_ns=busy, step=range(12)
+            ),
+        }
+
+    def long(delay: int) -> int:
+        run = Run.from_frames({rank: frames(rank, delay if rank else 0) for rank in (0, 1)})
+        return run.analyse("outlier_steps").height
+
+    assert long(0) == 1
+    assert long(60 * MS) == 0
 
 
 def test_the_same_operators_that_take_longer_once_are_nothing_to_change(tmp_path: Path) -> None:

@@ -103,12 +103,13 @@ def outlier_steps(
     waited for them. If operators are missing on a rank, it is unknown whether others wait for it. A step after a pause
     of the recording, on any rank, counts as a first one: ranks go on at different times.
 
-    What the training thread waits for a processor (`processor_waits`) makes no step long: lengths are without it.
+    What training threads wait for processors (`processor_waits`) makes no step long: lengths are without the wait of
+    the rank that waits longest in the step, as the others wait for that.
 
     Returns:
         One row per step, in order.
     """
-    net = pl.col("window_ns") - waited(step_lengths, processor_waits)
+    net = (pl.col("window_ns") - _waited(step_lengths, processor_waits)).clip(lower_bound=0)
     every = measured(step_lengths.with_columns(window_ns=net), outer_steps, limits).with_columns(
         excess_ns=(pl.col("window_ns") - pl.col("median_ns")).cast(pl.Int64)
     )
@@ -163,6 +164,16 @@ def _same_work(long: pl.DataFrame, operators: pl.LazyFrame, on_devices: list[int
     alike = pl.len().over("rank", "work") > pl.len().over("rank") / 2
     of_computing = long.filter(pl.col("kind") == "computing").select("rank", "step")
     return works.select("rank", "step", same_work=alike).join(of_computing, on=["rank", "step"], how="semi")
+
+
+def _waited(step_lengths: pl.DataFrame, processor_waits: pl.DataFrame | None) -> pl.Series:
+    """What the rank that waits longest for a processor in a step waits, for each row; 0 if it is unknown."""
+    return (
+        step_lengths.select("rank", "step")
+        .with_columns(waited(step_lengths, processor_waits))
+        .select(pl.col("run_delay_ns").max().over("step"))
+        .to_series()
+    )
 
 
 def _with_late(rows: pl.DataFrame) -> pl.DataFrame:
