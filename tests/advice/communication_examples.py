@@ -9,6 +9,7 @@ import polars as pl
 from stepscope.analysis.communication.contended_calls import COLUMNS as CONTENDED
 from stepscope.analysis.communication.data_parallelism import COLUMNS as PARALLEL
 from stepscope.analysis.communication.data_parallelism import DDP, THREADS
+from stepscope.analysis.communication.gradient_buckets import COLUMNS as BUCKETS
 from stepscope.analysis.communication.retransmissions import COLUMNS as AGAIN
 from stepscope.analysis.communication.retransmissions import SIGNS
 from stepscope.analysis.communication.sharded_gathers import COLUMNS as GATHERS
@@ -90,6 +91,17 @@ def gathers(module: str | None, size: int) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema_of(GATHERS))
 
 
+def buckets(size: int, count: int, left_ns: int) -> pl.DataFrame:
+    """Buckets of DistributedDataParallel on two ranks, one of which is twice as large."""
+    row = {"group": "g", "calls": 2, "sent_ns": 10**7, "transmit_ns": 10**8, "unsplit_ns": 0, "backward_ns": 10**8}
+    rows = [
+        {**row, "rank": rank, "bucket": at, "size_bytes": size * (10 if at == 0 else 1), "left_ns": left_ns}
+        for rank in (0, 1)
+        for at in range(count)
+    ]
+    return pl.DataFrame(rows, schema=schema_of(BUCKETS))
+
+
 def communication_examples() -> dict[str, list[dict[str, Any]]]:
     """By rule."""
     ports = COUNTERS.frame(rank=[0, 1], time_ns=[0, 0], name=["roce_0_rx_errors"] * 2, value=[3.0, 4.0]).lazy()
@@ -120,6 +132,10 @@ def communication_examples() -> dict[str, list[dict[str, Any]]]:
                 "memory_peak": memory,
             }
             for module, size, memory in (("layers.0", 10**8, None), (None, 10**4, None), (None, 10**8, roomy))
+        ]
+        + [
+            {"data_parallelism": parallel(), "breakdown": steps(), "gradient_buckets": buckets(size, count, left)}
+            for size, count, left in ((10**5, 20, 10**7), (10**7, 2, 0))
         ],
         "small-packets": [
             {"breakdown": steps(), "transfer_sizes": sizes(), "transmission": transmission}

@@ -31,7 +31,7 @@ from stepscope.tables.base import schema_of
 from tests.advice import device_examples
 from tests.advice.communication_examples import communication_examples
 from tests.advice.hang_examples import hangs, unfinished_calls
-from tests.advice.torch_examples import copied, torch_examples
+from tests.advice.torch_examples import copied, recompilations, torch_examples
 
 
 def breakdown() -> pl.DataFrame:
@@ -212,11 +212,12 @@ def lost(causes: list[str]) -> pl.DataFrame:
     return pl.DataFrame([{**row, "cause": cause} for cause in causes])
 
 
-def outliers() -> pl.DataFrame:
+def outliers(same: bool | None = None) -> pl.DataFrame:
     """A long step of each kind, in which one of two ranks is late."""
     row = {"rank": 0, "alike": 1, "window_ns": 900, "median_ns": 100, "excess_ns": 800, "kind_ns": 700, "steps": 9}
-    row |= {"share_ratio": 0.5, "recorded_ns": 1800, "is_first": False}
-    return pl.DataFrame([{"step": 3 + number, "kind": kind, **row} for number, kind in enumerate(OUTLIERS)])
+    row |= {"share_ratio": 0.5, "recorded_ns": 1800, "is_first": False, "same_work": same}
+    rows = [{"step": 3 + number, "kind": kind, **row} for number, kind in enumerate(OUTLIERS)]
+    return pl.DataFrame(rows, schema_overrides={"same_work": pl.Boolean})
 
 
 def loader(limited_by: str | None, workers: int | None) -> pl.DataFrame:
@@ -372,7 +373,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
             {"lost_time": lost([*CAUSES, "dependency"]), "breakdown": steps, "loader": one, "idle_functions": None}
             for one in LOADERS
         ],
-        "long-step": [{"outlier_steps": outliers(), "breakdown": steps}],
+        "long-step": [{"outlier_steps": outliers(same), "breakdown": steps} for same in (None, True)],
         "checkpoint": [{"lost_time": lost(["checkpoint"]), "breakdown": steps}],
         "exposed-communication": [
             {
@@ -428,6 +429,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 "compile_time": pl.DataFrame(schema=COMPILED),
                 **stopped("aclopCompileAndExecute", "compile_calls"),
             },
+            *recompilations(platform_of(ranks).framework),
         ],
         "garbage-collection": [
             {
@@ -457,7 +459,8 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 None,
                 *(pl.DataFrame({"rank": [0], "device": [0], "used_ratio": [ratio]}) for ratio in (0.5, 0.95)),
             )
-        ],
+        ]
+        + [stopped("cuMemMap", "memory_calls")],
         "iteration-interval": [
             {
                 "device_steps": pl.DataFrame({"rank": [0], "step": [1]}),

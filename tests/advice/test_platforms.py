@@ -54,6 +54,7 @@ NOT_EVERYWHERE: dict[str, Callable[[Platform], bool]] = {
     "tensor-cores": lambda p: p.device == "cuda",
     "low-occupancy": lambda p: p.device in ("cuda", "rocm"),
     "graph-breaks": lambda p: p.framework == "pytorch",
+    "recompile-limit": lambda p: p.framework == "pytorch",
     "host-synchronisation": lambda p: p.framework == "pytorch" and p.device in ("cuda", "rocm"),
 }
 """Rules that have nothing to report on some platforms: their data is never recorded there, or means nothing."""

@@ -27,6 +27,7 @@ NAMES = {
     *("rank", "Python", "Tensor", "Cell", "loss", "py-spy", "worker", "x", "map", "batch"),
     *(
         "PyTorch",
+        "ROCm",
         "MindSpore",
         "MindInsight",
         "Insight",

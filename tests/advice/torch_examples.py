@@ -52,6 +52,39 @@ def compiled_regions() -> list[dict[str, Any]]:
     return [{"compiled_regions": pl.DataFrame(rows, schema=names, orient="row")}]
 
 
+def recompilations(framework: str | None) -> list[dict[str, Any]]:
+    """Compiling in one step and in three, by what differs between versions; only PyTorch records that."""
+    if framework != "pytorch":
+        return []
+    given = []
+    for steps, varied in ((1, "sizes"), (1, None), (3, "sizes"), (3, "types"), (3, "neither"), (3, None)):
+        rows = {"rank": [0] * steps, "step": [*range(1, steps + 1)]}
+        times = {"compile_ns": [500] * steps, "times": [1] * steps, "recorded_steps": [9] * steps}
+        sides = dict.fromkeys(("before", "after"), ["[32, 64]" if varied in ("sizes", "types") else None] * steps)
+        known = {"version": [1] * steps, "ran": [True] * steps, "varied": [varied] * steps}
+        searches = pl.DataFrame({"rank": [0], "last_missed": [varied == "types"]})
+        given.append(
+            {
+                "compile_time": pl.DataFrame({**rows, **times, "recorded_ns": [2000] * steps}),
+                "recompilations": pl.DataFrame({**rows, **known, **sides}, schema_overrides=_TEXTS),
+                "compiled_searches": searches,
+            }
+        )
+    return given
+
+
+_TEXTS = dict.fromkeys(("varied", "before", "after"), pl.String)
+
+
+def compiled_searches() -> list[dict[str, Any]]:
+    """Functions that run as written on two ranks, and many versions of one."""
+    rows = {"rank": [0, 1], "searches": [9, 9], "missed_steps": [3, 3], "last_missed": [True, True]}
+    return [
+        {"compiled_searches": pl.DataFrame({**rows, "missed": [missed] * 2, "highest_version": [7, 6]})}
+        for missed in (0, 8)
+    ]
+
+
 def copied(steps: pl.DataFrame) -> list[dict[str, Any]]:
     """Copies of each kind, and none that is known."""
     kinds = [("host to device", "pageable"), ("host to device", "pinned"), ("device to device", None), ("fill", None)]
@@ -60,6 +93,23 @@ def copied(steps: pl.DataFrame) -> list[dict[str, Any]]:
         for direction, memory in kinds
     ]
     return [{"breakdown": steps}, *({"breakdown": steps, "copies": pl.DataFrame(one)} for one in rows)]
+
+
+def processor_waits() -> list[dict[str, Any]]:
+    """Waits in each step and in one, of one rank of three and of all, with and without samples of the host."""
+    host = {"rank": [0, 0], "scope": ["host", "process"], "processors": [8, 8], "mean_idle_ratio": [0.1, None]}
+    summary = pl.DataFrame({**host, "mean_busy_processors": [7.0, 1.5]})
+    given = []
+    for delays in ([90, 90, 90], [0, 0, 270]):
+        for count in (1, 3):
+            rows = [
+                {"rank": rank, "step": step, "window_ns": 300, "run_delay_ns": delay if rank in (0, 1) else 0}
+                for rank in range(count)
+                for step, delay in enumerate(delays)
+            ]
+            times = pl.DataFrame({"rank": [0, 1], "step": [0, 0], "window": ["host"] * 2, "free_ns": [200, 200]})
+            given.append({"processor_waits": pl.DataFrame(rows), "breakdown": times, "cpu_summary": summary})
+    return [*given, {**given[0], "cpu_summary": None}]
 
 
 def few_blocks() -> list[dict[str, Any]]:
@@ -74,5 +124,7 @@ def torch_examples() -> dict[str, list[dict[str, Any]]]:
         "tensor-cores": tensor_cores(),
         "host-synchronisation": host_syncs(),
         "graph-breaks": compiled_regions(),
+        "recompile-limit": compiled_searches(),
+        "processor-wait": processor_waits(),
         "low-occupancy": few_blocks(),
     }

@@ -15,6 +15,8 @@ from stepscope.analysis import ANALYSES
 from stepscope.errors import Unavailable
 from stepscope.run import Run, Threads
 from stepscope.tables import TABLES
+from tests.analysis.bucketed import MIB
+from tests.analysis.bucketed import rank_of as bucketed
 from tests.analysis.device.cores import cube, on_ai_cpu, tables_of_cores, vector
 from tests.analysis.device.launched import Range, Work, tables_of
 from tests.analysis.inputs import batches, events, pipeline, samples, steps, usage_of
@@ -187,6 +189,48 @@ def in_python(rank: int) -> dict[str, pl.DataFrame]:
     return {**whole, "slices": pl.concat([whole["slices"].drop("rank"), functions])}
 
 
+def recompiling(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank whose compiled function runs in a version, is compiled for other sizes, each rank with its own, and then
+    fits no more; the last one compiles nothing."""
+    whole = on_cpu(rank)
+    start = whole["steps"]["start_ns"][0]
+    marks = [
+        *(("TorchDynamo Cache Lookup", "operator", 0, 1), ("Torch-Compiled Region: 0/0", "operator", 2, 5)),
+        *(("TorchDynamo Cache Lookup", "operator", 10, 1), ("dynamo", "compile", 12, 9 + rank)),
+        *(("dynamo_data: compile_id=0/1", "compile", 13, 1), ("Torch-Compiled Region: 0/1", "operator", 30, 5)),
+        ("TorchDynamo Cache Lookup", "operator", 40, 1),
+    ]
+    if rank == 2:
+        return whole
+    slices = TABLES["slices"].frame(
+        slice=[20_000 + place for place in range(len(marks))],
+        name=[name for name, *_ in marks],
+        category=[category for _, category, *_ in marks],
+        thread=["1"] * len(marks),
+        start_ns=[start + at for _, _, at, _ in marks],
+        duration_ns=[length for *_, length in marks],
+        step=[whole["steps"]["step"][0]] * len(marks),
+    )
+    inputs = TABLES["operators"].frame(
+        slice=[30_000, 30_001],
+        name=["CompiledFunction"] * 2,
+        thread=["1"] * 2,
+        start_ns=[start + 3, start + 31],
+        duration_ns=[1, 1],
+        input_shapes=["[[8, 4]]", f"[[{9 + rank}, 4]]"],
+    )
+    return {**whole, "slices": slices, "operators": pl.concat([whole["operators"].drop("rank", strict=False), inputs])}
+
+
+def waiting(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank whose thread waits for processors in its first step, each rank for another time; of the last it is
+    unknown."""
+    whole = on_cpu(rank)
+    steps = whole["steps"]
+    delay = pl.when(pl.col("step") == steps["step"][0]).then((1 + rank) * MS).otherwise(0)
+    return {**whole, "steps": steps.with_columns(run_delay_ns=delay if rank < 2 else None)}
+
+
 def repeating(rank: int) -> dict[str, pl.DataFrame]:
     """A rank that marks no steps and repeats its operators, as often as only it does; the last one repeats nothing."""
     once = ["aten::conv2d", "aten::mm", "MmBackward0"]
@@ -287,6 +331,8 @@ RUNS = {
     "without steps": Run.from_frames({rank: without_steps(rank) for rank in range(2)}),
     "phases": Run.from_frames({rank: in_phases(rank) for rank in range(3)}),
     "input": Run.from_frames({rank: fed(rank) for rank in range(3)}),
+    "waiting": Run.from_frames({rank: waiting(rank) for rank in range(3)}),
+    "recompiling": Run.from_frames({rank: recompiling(rank) for rank in range(3)}),
     "repeating": Run.from_frames({rank: repeating(rank) for rank in range(3)}),
     "memory": Run.from_frames({rank: remembering(rank) for rank in range(4)}),
     "python": Run.from_frames({rank: in_python(rank) for rank in range(4)}),
@@ -300,6 +346,7 @@ RUNS = {
     "cpu": Run.from_frames({rank: on_cpu(rank) for rank in range(4)}),
     "gpus": Run.from_frames({rank: on_gpu(rank) for rank in range(3)}),
     "sharded": Run.from_frames({rank: sharded(modules=2 + rank, used=10**10) for rank in range(3)}),
+    "buckets": Run.from_frames({rank: bucketed(rank, [MIB] * (1 + rank)).tables() for rank in range(3)}),
     "links": Run.from_frames({rank: with_links(rank) for rank in range(3)}),
     "without calls": Run.from_frames({0: on_device(0, 1.0), 1: without_calls(1), 2: on_device(2, 1.5)}),
 }

@@ -33,6 +33,15 @@ def test_every_step_is_recorded_once_and_steps_follow_one_another(backend: Stand
     assert abs(int(steps[0]["start_ns"]) - time.time_ns()) < 60e9
 
 
+@pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="only Linux counts waits")
+def test_each_step_says_how_long_its_thread_waited_for_a_processor(backend: StandIn) -> None:
+    backend.record(3)
+    for step in (mark for mark in backend.rows() if mark["kind"] == "step"):
+        name, _, waited = step["detail"].partition("=")
+        assert name == "run_delay_ns"
+        assert 0 <= int(waited) <= int(step["end_ns"]) - int(step["start_ns"]) + 20_000_000
+
+
 def test_start_and_stop_between_steps_keep_their_numbers(backend: StandIn) -> None:
     profiler = backend.profiler(start_profile=False)
     backend.train(2)

@@ -13,6 +13,7 @@ from stepscope.analysis.communication.communication import communication as comm
 from stepscope.analysis.communication.contended_calls import contended_calls as contended_calls
 from stepscope.analysis.communication.data_parallelism import data_parallelism as data_parallelism
 from stepscope.analysis.communication.exposed_calls import exposed_calls as exposed_calls
+from stepscope.analysis.communication.gradient_buckets import gradient_buckets as gradient_buckets
 from stepscope.analysis.communication.link_totals import call_links as call_links
 from stepscope.analysis.communication.link_totals import link_matrix as link_matrix
 from stepscope.analysis.communication.link_totals import link_totals as link_totals
@@ -149,8 +150,10 @@ from stepscope.analysis.memory.memory_hints import memory_hints as memory_hints
 from stepscope.analysis.memory.memory_usage import memory_peak as memory_peak
 from stepscope.analysis.memory.memory_usage import memory_usage as memory_usage
 from stepscope.analysis.modules.compiled_regions import compiled_regions as compiled_regions
+from stepscope.analysis.modules.compiled_searches import compiled_searches as compiled_searches
 from stepscope.analysis.modules.module_operators import module_operators as module_operators
 from stepscope.analysis.modules.modules import modules as modules
+from stepscope.analysis.modules.recompilations import recompilations as recompilations
 from stepscope.analysis.operators.call_tree import call_tree as call_tree
 from stepscope.analysis.operators.dynamic_shapes import dynamic_shape_types as dynamic_shape_types
 from stepscope.analysis.operators.dynamic_shapes import dynamic_shapes as dynamic_shapes
@@ -239,6 +242,7 @@ from stepscope.analysis.step.overlap import overlap as overlap
 from stepscope.analysis.step.overlap import rank_overlap as rank_overlap
 from stepscope.analysis.step.overlap import step_times as step_times
 from stepscope.analysis.step.phase_ranges import phase_ranges as phase_ranges
+from stepscope.analysis.step.processor_waits import processor_waits as processor_waits
 from stepscope.analysis.step.recurring_gaps import recurring_gaps as recurring_gaps
 from stepscope.analysis.step.step_statistics import step_statistics as step_statistics
 from stepscope.analysis.step.step_trace import step_trace as step_trace

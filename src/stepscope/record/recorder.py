@@ -180,7 +180,7 @@ class Recorder:
     def forget(self) -> None:
         """In a forked child: the recording belongs to the parent process."""
         self.running = False
-        self.steps.active = False
+        self.steps.forget()
         self._garbage.forget()
         self.session.forget()
 

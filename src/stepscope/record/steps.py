@@ -7,7 +7,8 @@ from threading import get_ident
 from time import perf_counter_ns
 
 from stepscope.record.marks import MarkBuffer
-from stepscope.recording_format.marks import EPOCH, GARBAGE, STEP, MarkKind
+from stepscope.record.processor_waits import ProcessorWaits, Reading, between
+from stepscope.recording_format.marks import EPOCH, GARBAGE, STEP, MarkKind, step_detail
 
 
 class StepTracker:
@@ -46,6 +47,9 @@ class StepTracker:
         self._began_ns: int | None = None
         self._pending_ns: int | None = None
         self._resumed_ns: int | None = None
+        self._waits = ProcessorWaits()
+        self._began_waits: Reading | None = None
+        self._pending_waits: Reading | None = None
 
     def begin(self) -> None:
         """Recording begins: the next activity begins a step."""
@@ -57,6 +61,12 @@ class StepTracker:
         self._settle()
         self.active = False
         self._began_ns = self._resumed_ns = None
+        self._waits.close()
+
+    def forget(self) -> None:
+        """In a forked child: recording goes on in the parent."""
+        self.active = False
+        self._waits.close()
 
     def mark(self, kind: MarkKind, name: str, start_ns: int, end_ns: int, detail: str = "") -> None:
         """A phase is over (see `docs/recording.md` for kinds). Ignored unless recording."""
@@ -79,7 +89,7 @@ class StepTracker:
         wakes = self.on_activity is not None
         self._step_goes_on(start_ns)
         if wakes and self._began_ns is not None:  # the time to start recording belongs to no step
-            self._began_ns = perf_counter_ns()
+            self._began_ns, self._began_waits = perf_counter_ns(), self._waits.read()
 
     def interrupted(self) -> None:
         """The recorder itself takes time now, which belongs to no step. The next step begins afterwards."""
@@ -107,7 +117,7 @@ class StepTracker:
         if not self.by_user:
             self.by_user = True
             if self._pending_ns is not None:  # the hooks have just ended the same step
-                self._pending_ns = now_ns
+                self._pending_ns, self._pending_waits = now_ns, self._waits.read()
                 return
             if self.number and self._began_ns is None:  # likewise, and it is already written
                 return
@@ -144,7 +154,9 @@ class StepTracker:
         if self._pending_ns is not None:
             self._settle()
         self.number = self.number + 1 if number is None else number
-        self._pending_ns = now_ns if self.active and self._began_ns is not None else None
+        self._pending_ns = None
+        if self.active and self._began_ns is not None:
+            self._pending_ns, self._pending_waits = now_ns, self._waits.read()
         self._step_ended(self.number, now_ns)
 
     def _step_goes_on(self, start_ns: int) -> None:
@@ -153,7 +165,7 @@ class StepTracker:
             self._settle()
         if self._began_ns is None:
             self._began_ns = start_ns if self._resumed_ns is None else min(start_ns, self._resumed_ns)
-            self._resumed_ns = None
+            self._resumed_ns, self._began_waits = None, self._waits.read()
             if self.on_activity is not None:
                 self.on_activity()
 
@@ -161,5 +173,7 @@ class StepTracker:
         """Add the mark of the step that has ended, now that nothing more can belong to it."""
         if self._pending_ns is None or self._began_ns is None:
             return
-        self._add((STEP, str(self.number), self._began_ns, self._pending_ns, self.number, get_ident(), ""))
+        detail = step_detail(between(self._began_waits, self._pending_waits))
+        self._add((STEP, str(self.number), self._began_ns, self._pending_ns, self.number, get_ident(), detail))
         self._began_ns, self._pending_ns = self._pending_ns, None
+        self._began_waits = self._pending_waits

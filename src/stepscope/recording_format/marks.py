@@ -1,4 +1,4 @@
-"""The content of a mark: its kind, and `detail` of forward passes and collectives."""
+"""The content of a mark: its kind, and `detail` of steps, forward passes and collectives."""
 
 from __future__ import annotations
 
@@ -24,6 +24,15 @@ RANGE = MarkKind("range")
 
 EVALUATES, NO_GRADIENT = "eval", "no_grad"
 """Words in the `detail` of a forward pass: the module was in evaluation mode; gradients were off."""
+
+
+RUN_DELAY = r"\brun_delay_ns=(\d+)\b"
+"""In the `detail` of a step: how long its thread was ready to run while processors ran others."""
+
+
+def step_detail(run_delay_ns: int | None) -> str:
+    """The `detail` of a step."""
+    return "" if run_delay_ns is None else f"run_delay_ns={run_delay_ns}"
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,11 @@ STEPS = Table(
         Column("graph", "int64", "Graph (model) that the step runs, if steps are counted by graph."),
         Column("forward_start_ns", "int64", "Start of the forward pass, if marked."),
         Column("backward_end_ns", "int64", "End of the backward pass, if marked."),
+        Column(
+            "run_delay_ns",
+            "int64",
+            "How long its thread was ready to run while the processors ran others; null if not recorded.",
+        ),
     ),
 )
 

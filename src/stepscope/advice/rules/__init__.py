@@ -43,6 +43,8 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     pipeline_bottleneck,
     pipeline_bubble,
     pipeline_flops,
+    processor_wait,
+    recompile_limit,
     replaceable_operator,
     retransmission,
     single_pause,

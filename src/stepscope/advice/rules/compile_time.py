@@ -8,10 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import CPU, MINDSPORE, NPU, PYTORCH, Finding, per_of, platform_of
-from stepscope.advice.messages import Message, Text, framed
+from stepscope.advice.finding import CPU, Finding, per_of, platform_of
+from stepscope.advice.messages import Text
 from stepscope.advice.registry import Claim, Turn, rule
-from stepscope.advice.stopping import BASIS, code_of, names_of, span_of, stopped, worst_call
+from stepscope.advice.rules.compile_time_words import MESSAGES
+from stepscope.advice.stopping import code_of, names_of, span_of, stopped, worst_call
+from stepscope.analysis.modules.recompilations import NEITHER, SIZES, TYPES
 from stepscope.limits import limit
 
 
@@ -32,120 +34,6 @@ class Limits:
     )
 
 
-MESSAGES = {
-    "once": Message(
-        summary=Text(
-            "{ranks:Ranks} {ranks:one spends|spend} {compile_ns:duration} compiling[ in {steps:steps}][ and outside of "
-            "{outside:nouns}][ on rank {worst_rank}] ({ratio:percent} of the recorded time), once.",
-            "{ranks:ranks} 编译耗时 {compile_ns:duration}[（{steps:steps}）][{outside:one ，以及训练步之外|}]"
-            "[（rank {worst_rank}）]，占记录时间的 {ratio:percent}，只发生一次。",
-        ),
-        cause=Text(
-            "A compiled function is traced and compiled when it first runs; training waits meanwhile.",
-            "被编译的函数在首次运行时跟踪并编译，其间训练等待。",
-        ),
-        action=framed(
-            Text(
-                "Nothing needs to change if the job runs long enough: this time is paid at each start. To pay less, "
-                "keep the compiler's cache between starts",
-                "如果训练时间足够长，无需改动：这段时间每次启动只付出一次。想减少它，可在多次启动之间保留编译缓存",
-            ),
-            {
-                (PYTORCH, None): Text(
-                    " (TORCHINDUCTOR_CACHE_DIR on a disk that stays), compile one repeated block instead of the whole "
-                    "model, and avoid mode='max-autotune'.",
-                    "（把 TORCHINDUCTOR_CACHE_DIR 指到持久磁盘），只编译重复的模块而不是整个模型，"
-                    "并避免 mode='max-autotune'。",
-                ),
-                (MINDSPORE, None): Text(
-                    " (MS_COMPILER_CACHE_ENABLE=1, and MS_COMPILER_CACHE_PATH on a disk that stays).",
-                    "（MS_COMPILER_CACHE_ENABLE=1，并把 MS_COMPILER_CACHE_PATH 指到持久磁盘）。",
-                ),
-                (None, None): Text(".", "。"),
-            },
-            Text(" Begin to record later to see training alone.", "更晚开始记录即可只看训练本身。"),
-        ),
-    ),
-    "again": Message(
-        summary=Text(
-            "{ranks:Ranks} {ranks:one compiles|compile} again in {step_count:windows} after the first[ on rank "
-            "{worst_rank}]: {compile_ns:duration} in total, {ratio:percent} of the recorded time.",
-            "{ranks:ranks} 在首次之后又有 {step_count:windows}重新编译[（rank {worst_rank}）]："
-            "共 {compile_ns:duration}，占记录时间的 {ratio:percent}。",
-        ),
-        cause=Text(
-            "The compiled code did not fit what came later in {steps:steps}, so it was made anew "
-            "{times:count time|times}. Sizes of batches that vary are the usual reason.",
-            "已编译的代码不适用于后来的{steps:steps}，因此重新编译了 {times} 次。通常是因为批次大小变化。",
-        ),
-        action={
-            (PYTORCH, None): Text(
-                "Find what changed with TORCH_LOGS=recompiles. If sizes vary, use torch.compile(dynamic=True) or "
-                "torch._dynamo.mark_dynamic, or pad batches to a few sizes and set drop_last=True in the loader; keep "
-                "Python numbers and flags that change out of the compiled function.",
-                "用 TORCH_LOGS=recompiles 查看变化的原因。若大小变化，使用 torch.compile(dynamic=True) 或 "
-                "torch._dynamo.mark_dynamic，或把批次补齐到少数几种大小并在加载器中设置 drop_last=True；"
-                "不要让会变化的 Python 数值和标志进入被编译的函数。",
-            ),
-            (MINDSPORE, None): Text(
-                "If sizes vary, declare them as dynamic (Cell.set_inputs with None in the shape), or pad batches to a "
-                "few sizes and leave out the last, smaller one (batch(drop_remainder=True)); pass numbers that change "
-                "as Tensor; create compiled cells and functions once, before the loop.",
-                "若大小变化，把它们声明为动态（Cell.set_inputs，形状中用 None），或把批次补齐到少数几种大小并去掉"
-                "最后较小的一批（batch(drop_remainder=True)）；会变化的数值以 Tensor 传入；"
-                "被编译的 Cell 和函数在循环之前只创建一次。",
-            ),
-            (None, None): Text(
-                "If sizes vary, declare them as dynamic, or pad batches to a few sizes and leave out the last, smaller "
-                "batch; keep Python numbers and flags that change out of the compiled function.",
-                "若大小变化，把它们声明为动态，或把批次补齐到少数几种大小并去掉最后较小的一批；"
-                "不要让会变化的 Python 数值和标志进入被编译的函数。",
-            ),
-        },
-    ),
-    "launch": Message(
-        summary=Text(
-            "{ranks:Ranks} {ranks:one compiles|compile} operators as they are launched: {calls:number .0f} times "
-            "{per:each}, for {total_ns:ms}[ on rank {worst_rank}]; the device is idle meanwhile for {idle_ns:ms} of "
-            "{step_ns:whole} ({ratio:percent}).",
-            "{ranks:ranks} 在下发算子时编译：{per:each} {calls:number .0f} 次，共 {total_ns:ms}"
-            "[（rank {worst_rank}）]；其间设备空闲 {idle_ns:ms}，占 {step_ns:whole} 的 {ratio:percent}。",
-        ),
-        cause=Text(
-            "The host calls {names:list}, which looks for or builds a kernel for the sizes at hand before it launches "
-            "it.",
-            "主机调用 {names:list}：下发之前先为当前形状查找或编译核函数。",
-        ),
-        action={
-            (PYTORCH, NPU): Text(
-                "Add to the start of the script, in every process: torch_npu.npu.set_compile_mode(jit_compile=False) "
-                "and torch_npu.npu.config.allow_internal_format=False. Then operators use kernels that are compiled "
-                "in advance.",
-                "在脚本开头（每个进程）加入 torch_npu.npu.set_compile_mode(jit_compile=False) 和 "
-                "torch_npu.npu.config.allow_internal_format=False，让算子使用预先编译的核函数。",
-            ),
-            (MINDSPORE, NPU): Text(
-                "Call mindspore.set_context(ascend_config=dict(jit_compile=False)) at the start of the script, in "
-                "every process, so that operators use kernels that are compiled in advance.",
-                "在脚本开头（每个进程）调用 mindspore.set_context(ascend_config=dict(jit_compile=False))，"
-                "让算子使用预先编译的核函数。",
-            ),
-            (PYTORCH, None): Text(
-                "Keep the caches of compiled kernels between starts (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR on a "
-                "disk that stays), and pad batches to a few sizes.",
-                "在多次启动之间保留已编译核函数的缓存（TORCHINDUCTOR_CACHE_DIR、TRITON_CACHE_DIR 指到持久磁盘），"
-                "并把批次补齐到少数几种大小。",
-            ),
-            (None, None): Text(
-                "Use kernels that are compiled in advance, and pad batches to a few sizes.",
-                "使用预先编译的核函数，并把批次补齐到少数几种大小。",
-            ),
-        },
-        basis=BASIS,
-    ),
-}
-
-
 @rule(
     "compile-time",
     MESSAGES,
@@ -160,7 +48,7 @@ MESSAGES = {
         "（`launch`）。重复编译的节省为其总和除以记录的步数，下发时编译的节省为其间的空闲时间；"
         "只编译一次是任务的开销而不是每步的开销，因此不计节省。",
     ),
-    shows=("compile_time", "compile_calls"),
+    shows=("compile_time", "recompilations", "compile_calls"),
     explains=("slow-rank:compile", "long-step:compile"),
 )
 def compile_time(
@@ -168,6 +56,8 @@ def compile_time(
     steps: pl.LazyFrame | None = None,
     compile_calls: pl.DataFrame | None = None,
     breakdown: pl.DataFrame | None = None,
+    recompilations: pl.DataFrame | None = None,
+    compiled_searches: pl.DataFrame | None = None,
     ranks: pl.LazyFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
@@ -175,7 +65,8 @@ def compile_time(
     compile operators as they are launched.
 
     Compiling once is a cost of the job, not of a step, so no saving is claimed. Compiling again in at least
-    `again_steps` later steps is claimed as the mean over all recorded steps (or iterations, if no steps are marked).
+    `again_steps` later steps is claimed as the mean over all recorded steps (or iterations, if no steps are marked);
+    down to nothing if the compiler has given up by the last step.
     """
     launching: list[int] = []
     if compile_calls is not None and breakdown is not None and platform_of(ranks).device != CPU:
@@ -185,10 +76,11 @@ def compile_time(
     once, again = _slow(compile_time.filter(~pl.col("rank").is_in(launching)), limits)
     if once:
         facts = {name: once[0][name] for name in ("compile_ns", "steps", "ratio")}
+        message, sides = _first(recompilations, once[0])
         yield Finding(
             rule="compile-time",
-            message="once",
-            parameters={**facts, "outside": 1 if once[0]["steps"] and once[0]["is_outside"] else None},
+            message=message,
+            parameters={**facts, **sides, "outside": 1 if once[0]["steps"] and once[0]["is_outside"] else None},
             evidence={"kind": "once", **facts},
             where={"steps": once[0]["steps"]} if once[0]["steps"] else {},
             confidence="certain",
@@ -196,12 +88,15 @@ def compile_time(
     if again:
         facts = {name: again[0][name] for name in ("compile_ns", "steps", "ratio", "times")}
         recorded_steps = again[0]["recorded_steps"]
+        message, what = _reason(recompilations, again[0])
+        facts |= what
         yield Finding(
             rule="compile-time",
-            message="again",
+            message=message,
             parameters={**facts, "step_count": len(facts["steps"])},
             saving_ns=round(facts["compile_ns"] / max(recorded_steps or 1, 1)),
             saving_ratio=facts["ratio"],
+            saving_low_ns=0 if _has_ended(compiled_searches, again[0]["rank"]) else -1,
             per=per_of(steps),
             where={"steps": facts["steps"]},
             evidence={"kind": "again", **facts, "recorded_steps": recorded_steps},
@@ -226,6 +121,44 @@ def _at_launch(calls: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits) -> 
         code=code_of(calls, found.ranks),
         span_ns=span_of(worst_call(calls, found.ranks)),
     ).on(found.ranks)
+
+
+def _has_ended(compiled_searches: pl.DataFrame | None, rank: int) -> bool:
+    """Whether the compiler has given up on a rank by its last step (`recompile-limit`), so that it costs no more."""
+    if compiled_searches is None:
+        return False
+    return compiled_searches.filter((pl.col("rank") == rank) & pl.col("last_missed")).height > 0
+
+
+def _first(recompilations: pl.DataFrame | None, once: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The message for a rank that compiles once: what it compiles may have run in a version before."""
+    if recompilations is None:
+        return "once", {}
+    rows = recompilations.filter((pl.col("rank") == once["rank"]) & pl.col("step").is_in(once["steps"]))
+    if rows.is_empty() or not (rows["version"].fill_null(0) > 0).all():
+        return "once", {}
+    sizes = rows.filter(pl.col("varied") == SIZES)
+    return "anew", _sides(sizes) if sizes.height else dict.fromkeys(("before", "after"))
+
+
+def _sides(rows: pl.DataFrame) -> dict[str, Any]:
+    """The first input that differs, as sentences have it."""
+    return {side: rows[side][0].strip("[]").replace(", ", "x") for side in ("before", "after")}
+
+
+def _reason(recompilations: pl.DataFrame | None, again: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The message for a rank that compiles again, by what differs between versions, and how many there were."""
+    if recompilations is None:
+        return "again", {}
+    rows = recompilations.filter((pl.col("rank") == again["rank"]) & pl.col("step").is_in(again["steps"]))
+    made = {"times": rows.height} if rows.height else {}
+    for varied, message in ((SIZES, "again_sizes"), (TYPES, "again_types")):
+        differing = rows.filter(pl.col("varied") == varied)
+        if differing.height:
+            return message, {**made, **_sides(differing)}
+    same = rows.filter(pl.col("varied") == NEITHER)
+    # those that gave up have no inputs
+    return ("again_values" if same.height and same.height == rows["ran"].sum() else "again"), made
 
 
 def _slow(compile_time: pl.DataFrame, limits: Limits) -> list[list[dict[str, Any]]]:

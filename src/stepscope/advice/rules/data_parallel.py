@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.advice.bucketing import MESSAGES as BUCKETED
+from stepscope.advice.bucketing import Limits as BucketingLimits
+from stepscope.advice.bucketing import bucketed
 from stepscope.advice.finding import CPU, CUDA, NPU, PYTORCH, ROCM, Finding, per_of, place, platform_of
 from stepscope.advice.messages import Choices, Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
@@ -19,7 +22,7 @@ from stepscope.limits import limit
 
 
 @dataclass(frozen=True)
-class Limits(ShardingLimits):
+class Limits(ShardingLimits, BucketingLimits):
     """When the settings of data parallelism are worth a finding."""
 
     micro_batches: float = limit(1.8, "forward passes to a step of the optimizer", "chosen by us: it accumulates")
@@ -134,6 +137,7 @@ MESSAGES = {
             "改为设置 `static_graph=True`。",
         ),
     ),
+    **BUCKETED,
     **SHARDED,
 }
 
@@ -145,21 +149,24 @@ MESSAGES = {
     claim=Claim(Turn.OPERATORS, "communication", yields=("communication",)),
     dimension="communication",
     computed=Text(
-        "Counts what PyTorch marks: forward passes of DataParallel and DistributedDataParallel, steps of the "
-        "optimizer, "
-        "and sums of gradients between two forward passes. The saving of needless sums is their share of the "
-        "all-reduce time that no computing covers, on the median rank; of FSDP, at most the time of late, small or "
-        "repeated all-gathers that no computing covers (`sharded_gathers`); of the other settings it is unknown.",
-        "统计 PyTorch 的标记：DataParallel 与 DistributedDataParallel 的前向、优化器更新以及两次前向之间的梯度求和。"
-        "多余求和的节省为其在未被计算掩盖的 all-reduce 时间中所占比例（中位 rank）；FSDP 的节省上限为未提前、过小或"
+        "Counts forward passes of DataParallel and DistributedDataParallel, steps of the optimizer, and sums of "
+        "gradients between two forward passes. The saving of needless sums is their share of the all-reduce time that "
+        "no computing covers; of buckets, what others would save at the latency and rate of this recording "
+        "(`gradient_buckets`); of FSDP, at most the time of late, small or repeated all-gathers that no computing "
+        "covers (`sharded_gathers`); of other settings it is unknown.",
+        "统计 DataParallel 与 DistributedDataParallel 的前向、优化器更新以及两次前向之间的梯度求和。"
+        "多余求和的节省为其在未被计算掩盖的 all-reduce 时间中所占比例；分桶的节省按此记录的延迟和速率计算"
+        "（`gradient_buckets`）；FSDP 的节省上限为未提前、过小或"
         "重复的 all-gather 中未被计算掩盖的时间（`sharded_gathers`）；其他设置的节省未知。",
     ),
-    shows=("data_parallelism", "sharded_gathers"),
+    shows=("data_parallelism", "gradient_buckets", "sharded_gathers"),
 )
 def data_parallel(
     data_parallelism: pl.DataFrame,
     breakdown: pl.DataFrame,
     exposed_calls: pl.DataFrame | None = None,
+    gradient_buckets: pl.DataFrame | None = None,
+    transmission: pl.DataFrame | None = None,
     sharded_gathers: pl.DataFrame | None = None,
     memory_peak: pl.DataFrame | None = None,
     ranks: pl.LazyFrame | None = None,
@@ -231,6 +238,7 @@ def data_parallel(
             confidence="certain",
             most="low",
         )
+    yield from bucketed(gradient_buckets, transmission, breakdown, limits)
     yield from sharded(sharded_gathers, memory_peak, breakdown, limits)
 
 

@@ -90,6 +90,21 @@ _KINDS: dict[str, tuple[Text, Text | Choices]] = {
 
 MESSAGES = {kind: Message(what + _HOW_MUCH, _CAUSE, action, basis=_BASIS) for kind, (what, action) in _KINDS.items()}
 
+MESSAGES[SAME := "computing/same"] = Message(
+    summary=Text("The same operators take far longer", "同样的算子耗时长得多") + _HOW_MUCH,
+    cause=Text(
+        "Names and shapes of its operators are those of the other {per:nouns}, so processors were slower or taken "
+        "away: by other processes, a lower clock, or the host of a virtual machine.",
+        "其算子的名称和形状与其他{per:nouns}相同，因此是处理器变慢或被占用：其他进程、降频，或虚拟机的宿主机。",
+    ),
+    action=Text(
+        "Nothing in the script needs to change. If it recurs, find what else runs on the host then, or give the job "
+        "processors of its own.",
+        "脚本无需改动。若反复出现，找出当时主机上还运行了什么，或为任务分配专用的处理器。",
+    ),
+    basis=_BASIS,
+)
+
 OF_DEVICES = ("synchronisation", "dispatch", "dependency", "not_recorded", "outside")
 """Kinds that exist only with a device."""
 
@@ -148,9 +163,11 @@ def long_step(
         replayed = [stalls[place] for row in rows.iter_rows(named=True) if (place := _stall_of(row, stalls))]
         saved_ns, low_ns, high_ns = _saving(rows, replayed, excess)
         everyone = worst["alike"] >= count
+        same = on_cpu and kind == "computing" and bool(rows["same_work"].fill_null(value=False).all())
+        message = SAME if same else "unknown" if on_cpu and kind in OF_DEVICES else kind
         yield Finding(
             rule="long-step",
-            message="unknown" if on_cpu and kind in OF_DEVICES else kind,
+            message=message,
             parameters={
                 "rank": None if everyone else worst["rank"],
                 "more": None if everyone or worst["alike"] == 1 else worst["alike"] - 1,
@@ -158,10 +175,7 @@ def long_step(
                 "excess_ns": excess,
                 "median_ns": worst["median_ns"],
                 "ratio": excess / recorded,
-                "kind_ns": rows["kind_ns"].sum(),
-                "of": steps,
-                "during": _during(gaps, worst),
-                "few": steps if steps < LEAST_STEPS and replayed else None,
+                **({} if same else _extra(rows, worst, gaps, few=steps < LEAST_STEPS and bool(replayed))),
                 "summed": None if low_ns else 1,
                 "replayed": 1 if low_ns else None,
             },
@@ -180,8 +194,8 @@ def long_step(
                 **{name: worst[name] for name in ("window_ns", "median_ns", "recorded_ns")},
                 "excess_ns": excess,
             },
-            least="medium",
-            most="medium" if steps < LEAST_STEPS else "high",
+            least="low" if same else "medium",
+            most="low" if same else "medium" if steps < LEAST_STEPS else "high",
         )
 
 
@@ -191,6 +205,17 @@ def _cause(stall: dict[str, Any], idle: pl.DataFrame) -> str:
     here = idle.filter(pl.col("rank") == stall["rank"], pl.col("step") == stall["step"])
     long = here.filter(pl.col("idle_ns") >= MAIN * stall["excess_ns"]).sort(-pl.col("idle_ns"), "cause")
     return kind if kind not in OF_DEVICES or long.is_empty() else str(long["cause"][0])
+
+
+def _extra(rows: pl.DataFrame, worst: dict[str, Any], gaps: pl.DataFrame | None, *, few: bool) -> dict[str, Any]:
+    """What is told of the extra time."""
+    steps = worst["steps"]
+    return {
+        "kind_ns": rows["kind_ns"].sum(),
+        "of": steps,
+        "during": _during(gaps, worst),
+        "few": steps if few else None,
+    }
 
 
 def _with_stalls(later: pl.DataFrame, stalls: dict[tuple[int, int], dict[str, Any]]) -> pl.DataFrame:
@@ -206,7 +231,7 @@ def _with_stalls(later: pl.DataFrame, stalls: dict[tuple[int, int], dict[str, An
         {
             **{name: row[name] for name in ("step", "rank", "kind", "window_ns", "median_ns", "excess_ns", "steps")},
             **{"alike": 1, "kind_ns": row["excess_ns"], "is_first": False, "recorded_ns": row["recorded_ns"]},
-            "share_ratio": row["window_ns"] / max(row["recorded_ns"], 1),
+            **{"share_ratio": row["window_ns"] / max(row["recorded_ns"], 1), "same_work": None},
         }
         for place, row in stalls.items()
         if place not in known

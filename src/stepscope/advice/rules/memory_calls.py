@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stepscope.advice.finding import CPU, CUDA, MINDSPORE, NPU, PYTORCH, ROCM, Finding, per_of, platform_of
-from stepscope.advice.messages import Choices, Message, Text, framed
+from stepscope.advice.finding import CPU, Finding, per_of, platform_of
+from stepscope.advice.messages import Text
 from stepscope.advice.registry import Claim, Turn, rule
-from stepscope.advice.stopping import BASIS, code_of, names_of, span_of, stopped, worst_call
+from stepscope.advice.rules.memory_calls_words import MESSAGES
+from stepscope.advice.stopping import code_of, names_of, span_of, stopped, worst_call
+from stepscope.analysis.memory.memory_calls import MAPPING
 from stepscope.limits import limit
 
 
@@ -21,102 +23,6 @@ class Limits:
     idle_ratio: float = limit(0.01, "of the mean step, idle", "chosen by us: less is not worth a finding")
     total_ns: int = limit(10_000_000, "ns in the mean step, although the device works", "the Ascend advisor's limit")
     full_ratio: float = limit(0.9, "of the memory, used or reserved at the peak", "as for `memory-capacity`")
-
-
-_SUMMARY = Text(
-    "{ranks:Ranks} {ranks:one allocates|allocate} and {ranks:one frees|free} device memory while training: "
-    "{total_ns:ms} in {calls:number .0f} calls {per:each}, with the device idle for {idle_ns:ms} of {step_ns:whole} "
-    "({ratio:percent})[ on rank {worst_rank}].",
-    "{ranks:ranks} 在训练中申请和释放设备内存：{per:each} {calls:number .0f} 次调用，共 {total_ns:ms}，"
-    "其间设备空闲 {idle_ns:ms}，占 {step_ns:whole} 的 {ratio:percent}[（rank {worst_rank}）]。",
-)
-_CALLS = Text(
-    "Mostly {names:list}. The framework keeps what it frees, so after warm-up it should not need the driver. ",
-    "主要是 {names:list}。框架会保留已释放的内存，预热之后不应再需要驱动。",
-)
-_SMALLER: Choices = framed(
-    Text(
-        "Make the job smaller: a smaller micro-batch with gradient accumulation, activations recomputed in the "
-        "backward pass, optimizer states and parameters sharded over ranks",
-        "减小任务占用：减小微批次并累积梯度、在反向传播中重计算激活、把优化器状态和参数切分到各 rank",
-    ),
-    {
-        (PYTORCH, None): Text(" (FSDP, ZeRO).", "（如 fully_shard()）。"),
-        (None, None): Text(".", "。"),
-    },
-)
-_UNBROKEN: Choices = {
-    (PYTORCH, NPU): Text(
-        "Set PYTORCH_NPU_ALLOC_CONF=expandable_segments:True, keep sizes constant, and take torch.npu.empty_cache() "
-        "out of the training loop.",
-        "设置 PYTORCH_NPU_ALLOC_CONF=expandable_segments:True，保持大小不变，并从训练循环中去掉 "
-        "torch.npu.empty_cache()。",
-    ),
-    (PYTORCH, CUDA): Text(
-        "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, keep sizes constant, and take torch.cuda.empty_cache() "
-        "out of the training loop.",
-        "设置 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True，保持大小不变，并从训练循环中去掉 "
-        "torch.cuda.empty_cache()。",
-    ),
-    (PYTORCH, ROCM): Text(
-        "Set PYTORCH_HIP_ALLOC_CONF=expandable_segments:True, keep sizes constant, and take torch.cuda.empty_cache() "
-        "out of the training loop.",
-        "设置 PYTORCH_HIP_ALLOC_CONF=expandable_segments:True，保持大小不变，并从训练循环中去掉 "
-        "torch.cuda.empty_cache()。",
-    ),
-    (PYTORCH, None): Text(
-        "Keep sizes constant, and take calls of empty_cache() out of the training loop.",
-        "保持大小不变，并从训练循环中去掉 empty_cache() 调用。",
-    ),
-    (MINDSPORE, NPU): Text(
-        "Set MS_ALLOC_CONF=enable_vmm:true, keep sizes constant, and take mindspore.hal.empty_cache() out of the "
-        "training loop.",
-        "设置 MS_ALLOC_CONF=enable_vmm:true，保持大小不变，并从训练循环中去掉 mindspore.hal.empty_cache()。",
-    ),
-    (None, None): Text(
-        "Keep sizes constant, and do not give cached memory back in the training loop.",
-        "保持大小不变，不要在训练循环中归还缓存的内存。",
-    ),
-}
-_FIRST = Text(
-    " If that does not help, memory may be nearly full, which was not recorded: use a smaller micro-batch.",
-    "若无效，可能是内存几乎用尽（未被记录）：减小微批次。",
-)
-
-MESSAGES = {
-    "full": Message(
-        _SUMMARY,
-        _CALLS
-        + Text(
-            "Memory is nearly full ({used_ratio:percent} at the peak), so it gives memory back to get some of another "
-            "size.",
-            "内存几乎用尽（峰值 {used_ratio:percent}），因此要归还内存才能得到其他大小的内存。",
-        ),
-        _SMALLER,
-        basis=BASIS,
-    ),
-    "room": Message(
-        _SUMMARY,
-        _CALLS
-        + Text(
-            "There is room ({used_ratio:percent} in use or reserved at the peak), so sizes that vary, or calls that "
-            "empty the cache, are the usual reasons.",
-            "内存仍有余量（峰值占用或预留 {used_ratio:percent}），通常是因为大小变化或清空缓存的调用。",
-        ),
-        _UNBROKEN,
-        basis=BASIS,
-    ),
-    "unknown": Message(
-        _SUMMARY,
-        _CALLS
-        + Text(
-            "Sizes that vary, calls that empty the cache, or memory that is nearly full are the usual reasons.",
-            "通常是因为大小变化、清空缓存的调用，或内存几乎用尽。",
-        ),
-        framed(Text("", ""), _UNBROKEN, _FIRST),
-        basis=BASIS,
-    ),
-}
 
 
 @rule(
@@ -148,16 +54,17 @@ def memory_calls(
         return
     worst = worst_call(memory_calls, found.ranks)
     used = _used(memory_peak, found.ranks[0])
+    names = names_of(memory_calls, found.ranks)
     yield Finding(
         rule="memory-calls",
-        message="unknown" if used is None else "full" if used >= limits.full_ratio else "room",
+        message=_message(used, memory_calls.filter(pl.col("rank") == found.ranks[0]), limits),
         parameters={
             "total_ns": found.total_ns,
             "idle_ns": found.idle_ns,
             "step_ns": found.step_ns,
             "ratio": found.idle_ratio,
             "calls": found.calls,
-            "names": names_of(memory_calls, found.ranks),
+            "names": names,
             **({} if used is None else {"used_ratio": used}),
         },
         **found.saving(per_of(breakdown)),
@@ -171,6 +78,15 @@ def memory_calls(
         code=code_of(memory_calls, found.ranks),
         span_ns=span_of(worst),
     ).on(found.ranks)
+
+
+def _message(used: float | None, calls: pl.DataFrame, limits: Limits) -> str:
+    """By how full memory is; if it is not, by what a rank calls."""
+    if used is not None and used >= limits.full_ratio:
+        return "full"
+    if calls["name"].str.contains(MAPPING).any():
+        return "mapped"
+    return "unknown" if used is None else "room"
 
 
 def _used(memory_peak: pl.DataFrame | None, rank: int) -> float | None:

@@ -254,10 +254,10 @@ _CALLS: dict[str, tuple[Text | Choices, Text | Choices | None]] = {
                 "内存接近用尽时减少占用。",
             ),
             (PYTORCH, ROCM): Text(
-                "Set PYTORCH_HIP_ALLOC_CONF=expandable_segments:True, keep sizes constant, leave out "
-                "torch.cuda.empty_cache(), and free memory if it is nearly full.",
-                "设置 PYTORCH_HIP_ALLOC_CONF=expandable_segments:True，保持大小不变，去掉 torch.cuda.empty_cache()，"
-                "内存接近用尽时减少占用。",
+                "Keep sizes constant, leave out torch.cuda.empty_cache(), and free memory if it is nearly full. From "
+                "PyTorch 2.11 with ROCm 7 on, set PYTORCH_HIP_ALLOC_CONF=expandable_segments:True.",
+                "保持大小不变，去掉 torch.cuda.empty_cache()，内存接近用尽时减少占用。自 PyTorch 2.11 和 ROCm 7 起，"
+                "设置 PYTORCH_HIP_ALLOC_CONF=expandable_segments:True。",
             ),
             (PYTORCH, NPU): Text(
                 "Set PYTORCH_NPU_ALLOC_CONF=expandable_segments:True, keep sizes constant, leave out "

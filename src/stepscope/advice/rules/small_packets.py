@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.advice.bucketing import Limits as BucketingLimits
 from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, per_of, platform_of
 from stepscope.advice.messages import Choices, Message, Text
 from stepscope.advice.registry import rule
@@ -109,6 +110,7 @@ def small_packets(
     breakdown: pl.DataFrame,
     transfer_sizes: pl.DataFrame | None = None,
     transmission: pl.DataFrame | None = None,
+    gradient_buckets: pl.DataFrame | None = None,
     ranks: pl.LazyFrame | None = None,
     call_savings: pl.DataFrame | None = None,
     limits: Limits = Limits(),
@@ -122,7 +124,7 @@ def small_packets(
     found_on = [] if counted is None else counted["ranks"]
     if counted is not None:
         facts |= {name: counted[name] for name in facts}
-    slow = None if platform_of(ranks).device == CPU else _latent(transmission)
+    slow = None if platform_of(ranks).device == CPU else _latent(_without_buckets(transmission, gradient_buckets))
     exposed = 0 if slow is None else _of_worst_rank(slow)
     if slow is not None and exposed >= limits.exposed_ratio * step_ns:
         worst = slow.row(0, named=True)
@@ -187,6 +189,14 @@ def _counted(sizes: pl.DataFrame, limits: Limits) -> dict[str, Any] | None:
         "time_ratio": row["small_ns"] / max(row["total_ns"], 1),
         "rate": row["small_bytes"] / row["small_ns"] * 1e9 if row["small_ns"] else None,
     }
+
+
+def _without_buckets(transmission: pl.DataFrame | None, buckets: pl.DataFrame | None) -> pl.DataFrame | None:
+    """Kinds of calls without the many buckets of DistributedDataParallel, of which `data-parallel` tells."""
+    if transmission is None or buckets is None or buckets["bucket"].n_unique() < BucketingLimits().small_buckets:
+        return transmission
+    sizes = buckets.select("group", "size_bytes", operation=pl.lit("all_reduce")).unique()
+    return transmission.join(sizes, on=["group", "operation", "size_bytes"], how="anti", nulls_equal=True)
 
 
 def _latent(transmission: pl.DataFrame | None) -> pl.DataFrame | None:

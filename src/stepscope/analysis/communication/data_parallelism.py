@@ -13,7 +13,7 @@ from stepscope.tables.base import Column
 DDP, FSDP, THREADS = "DistributedDataParallel", "FullyShardedDataParallel", "DataParallel"
 WRAPPERS = (DDP, FSDP, THREADS)
 
-_MARKS = {
+MARKS = {
     "is_ddp": r"^DistributedDataParallel\.forward$",
     "is_fsdp": r"^FullyShardedDataParallel\.forward$|^FSDP::",
     "is_threads": r"^DataParallel\.forward$|nn/parallel/data_parallel\.py\(\d+\): forward$",
@@ -50,7 +50,7 @@ def data_parallelism(
 ) -> pl.DataFrame:
     """Count what PyTorch marks of data parallelism on each rank: one row per rank that has any of it."""
     known = names_of(slices)
-    found = named(slices, known, **{kind: pl.col("name").str.contains(text) for kind, text in _MARKS.items()})
+    found = named(slices, known, **{kind: pl.col("name").str.contains(text) for kind, text in MARKS.items()})
     kinds = {kind: condition.alias(kind) for kind, condition in found.items()}
     on_host = pl.col("device").is_null() & pl.col("stream").is_null()
     marks = (

@@ -9,6 +9,7 @@ from stepscope.analysis.job.time_by_rank import LIMITS, Limits, measured
 from stepscope.analysis.methods.pauses import pauses
 from stepscope.analysis.registry import analysis, ranks_of
 from stepscope.analysis.step.idle import CAUSES
+from stepscope.analysis.step.processor_waits import waited
 from stepscope.tables import KERNELS, OPERATORS
 from stepscope.tables.base import Column, schema_of
 
@@ -63,7 +64,7 @@ COLUMNS = columns(
     Column("rank", "int32", "Rank that spends most extra time on other things than communication.", nullable=False),
     Column("kind", "string", "What most of the extra time is spent on.", values=KINDS),
     Column("alike", "int32", "Number of ranks that spend at least half as much extra time on it."),
-    meaning("window_ns", "Length of the step on this rank."),
+    meaning("window_ns", "Length of the step on this rank, without waits for a processor."),
     Column("median_ns", "int64", "Length of the rank's median step; of two steps, of the shorter one."),
     Column("excess_ns", "int64", "`window_ns` less `median_ns`."),
     Column("kind_ns", "int64", "Extra time of this kind, compared with the rank's median step."),
@@ -71,7 +72,12 @@ COLUMNS = columns(
     Column("is_first", "bool", "True for the first recorded step, and the first after a pause: these start things up."),
     meaning("steps", "Number of steps of the rank."),
     Column("recorded_ns", "int64", "Length of these steps."),
-    nulls="",
+    Column(
+        "same_work",
+        "bool",
+        "Of computing on a CPU: whether the step runs the operators, with the shapes, that most steps do; else null.",
+    ),
+    nulls="same_work",
 )
 
 
@@ -84,6 +90,7 @@ def outlier_steps(
     all_steps: pl.DataFrame | None = None,
     operators: pl.LazyFrame | None = None,
     kernels: pl.LazyFrame | None = None,
+    processor_waits: pl.DataFrame | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Find the steps that take far longer than others of their rank, and what they spend the extra time on.
@@ -96,10 +103,14 @@ def outlier_steps(
     waited for them. If operators are missing on a rank, it is unknown whether others wait for it. A step after a pause
     of the recording, on any rank, counts as a first one: ranks go on at different times.
 
+    What training threads wait for processors (`processor_waits`) makes no step long: lengths are without the wait of
+    the rank that waits longest in the step, as the others wait for that.
+
     Returns:
         One row per step, in order.
     """
-    every = measured(step_lengths, outer_steps, limits).with_columns(
+    net = (pl.col("window_ns") - _waited(step_lengths, processor_waits)).clip(lower_bound=0)
+    every = measured(step_lengths.with_columns(window_ns=net), outer_steps, limits).with_columns(
         excess_ns=(pl.col("window_ns") - pl.col("median_ns")).cast(pl.Int64)
     )
     if all_steps is not None:
@@ -134,7 +145,35 @@ def outlier_steps(
     blind = [] if all_steps is None else _unrecorded(step_lengths, all_steps)
     is_blind = (pl.col("kind") == "communication") & pl.col("step").is_in(blind)
     told = _without_waits(known).with_columns(kind=pl.when(is_blind).then(pl.lit(UNKNOWN)).otherwise("kind"))
-    return told.select(names(COLUMNS)).sort("step")
+    same = _same_work(told, OPERATORS.or_empty(operators), ranks_of(KERNELS.or_empty(kernels)))
+    return told.join(same, on=["rank", "step"], how="left").select(names(COLUMNS)).sort("step")
+
+
+def _same_work(long: pl.DataFrame, operators: pl.LazyFrame, on_devices: list[int]) -> pl.DataFrame:
+    """Whether long steps that compute on a CPU run what most steps of their rank do: `rank`, `step`, `same_work`."""
+    asked = long.filter((pl.col("kind") == "computing") & ~pl.col("rank").is_in(on_devices))["rank"].unique().to_list()
+    shape = pl.col("input_shapes").fill_null("")
+    # a sum tells the same calls in any order from others; of half the bits, so that it does not overflow
+    call = (pl.struct("name", shape).hash() % 2**32).cast(pl.Int64)
+    works = (
+        operators.filter(pl.col("rank").is_in(asked) & pl.col("step").is_not_null())
+        .group_by("rank", "step")
+        .agg(work=call.sum())
+        .collect(engine="streaming")
+    )
+    alike = pl.len().over("rank", "work") > pl.len().over("rank") / 2
+    of_computing = long.filter(pl.col("kind") == "computing").select("rank", "step")
+    return works.select("rank", "step", same_work=alike).join(of_computing, on=["rank", "step"], how="semi")
+
+
+def _waited(step_lengths: pl.DataFrame, processor_waits: pl.DataFrame | None) -> pl.Series:
+    """What the rank that waits longest for a processor in a step waits, for each row; 0 if it is unknown."""
+    return (
+        step_lengths.select("rank", "step")
+        .with_columns(waited(step_lengths, processor_waits))
+        .select(pl.col("run_delay_ns").max().over("step"))
+        .to_series()
+    )
 
 
 def _with_late(rows: pl.DataFrame) -> pl.DataFrame:

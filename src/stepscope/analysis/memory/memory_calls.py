@@ -18,6 +18,9 @@ DRIVER_MEMORY = (
 )
 """Such calls."""
 
+MAPPING = r"(?i)mem(map|unmap)$|(un)?mapmem$"
+"""Those of them that map memory into reserved addresses: the allocator's segments can already grow."""
+
 ON_STREAM = r"Async"
 """Those of them that order memory from a pool on a stream, which stop nothing."""
 

@@ -142,9 +142,12 @@ def memory_peak(
         if unknown := without_rows(ranks_of(RANKS.or_empty(ranks)), stated):
             raise Unavailable(NO_MEMORY, of=unknown)
     peaks = _known(parts, COLUMNS).drop(STATED.values(), strict=False)
-    cpus = ranks_of(RANKS.or_empty(ranks).filter(pl.col("device_kind") == "cpu"))
+    kinds = RANKS.or_empty(ranks).filter(pl.col("device_kind").is_not_null())
+    is_cpu = pl.col("device_kind") == "cpu"
+    cpus, others = (ranks_of(kinds.filter(is_one)) for is_one in (is_cpu, ~is_cpu))
     on_host = pl.col("device").is_null() & (pl.col("graph").is_null() | pl.col("rank").is_in(cpus))
-    of_rank = ~on_host | on_host.all().over("rank")  # the stated figures are of the memory that the rank trains on
+    # the stated figures are of the memory that the rank trains on
+    of_rank = ~on_host | on_host.all().over("rank") & ~pl.col("rank").is_in(others)
     of_all_steps = pl.col("time_ns").is_null() | pl.lit(parse_selection(chosen, "steps") is None)
     stated_peak = pl.when(of_all_steps).then("stated_peak_bytes")
     highest = pl.max_horizontal("peak_bytes", stated_peak, "reserved_peak_bytes")

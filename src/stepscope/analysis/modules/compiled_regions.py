@@ -5,16 +5,14 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
+from stepscope.analysis.methods.compiled_calls import MARKS, REGION, RUN, SEARCHED
 from stepscope.analysis.registry import analysis
 from stepscope.tables.base import Column
 
-REGION = r"^Torch-Compiled Region: (\d+)/(\d+)"
-"""A region: the number of its function (after a graph break, the rest of a function has a number of its own), and the
-number of its version, which a recompilation raises."""
-
 _COMPILED = r"^(forward: |nn\.Module: )OptimizedModule(_\d+)?$"
-_OTHER = r"^(CompiledFunction|CompiledFxGraph)\b|^## Call CompiledFxGraph"
-"""What versions without names of regions record of compiled code."""
+_OTHER = rf"^(CompiledFunction|CompiledFxGraph)\b|^## Call CompiledFxGraph|{MARKS[RUN]}|{MARKS[SEARCHED]}"
+"""What else is recorded of compiled code, also by versions without numbered regions, and the search for a version that
+fits; where none does, `compiled_searches` tells."""
 
 COLUMNS = columns(
     "rank",
@@ -32,7 +30,7 @@ NO_REGIONS = "nothing that torch.compile compiled was recorded in steps"
 @analysis("rank", COLUMNS, together=True, nothing=NO_REGIONS)
 def compiled_regions(slices: pl.LazyFrame, steps: pl.LazyFrame) -> pl.DataFrame:
     """Count what torch.compile compiled: one row per function in the order of their numbers, then one for forward
-    passes of compiled modules in which no compiled code ran."""
+    passes of compiled modules in which none ran, nor was searched for."""
     name = pl.col("name")
     some = slices.filter(
         pl.col("step").is_not_null() & pl.col("category").is_in(["operator", "annotation", "python"])

@@ -15,12 +15,17 @@ from stepscope.analysis.methods.sudden import MARKED
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.step.idle import unbroken
 from stepscope.analysis.step.marked_steps import idle_in_phases, phase_time
+from stepscope.analysis.step.processor_waits import waited
 from stepscope.limits import limit
 from stepscope.tables.base import Column
 
 STEP_COSTS = ("rank", "cause", "step", "lost_ns", "judged_ns", "paused_ns", "step_ns")
 """Input of `summed`: for each step and cause the cost, the part known for all steps alike, the part in pauses, and the
 step's length."""
+
+
+UNSEEN = ("data_loading", "python", "dispatch", "other")
+"""Causes of idle time in which a thread may as well have waited for a processor; the others are what it did itself."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +72,16 @@ def lost_time(
     outer_steps: pl.DataFrame,
     marks: pl.DataFrame | None,
     single_pauses: pl.DataFrame,
+    processor_waits: pl.DataFrame | None = None,
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Sum what each cause of idle time costs, and find the steps that stall: one row per cause, greatest loss first.
 
     In steps of which only phases are marked, the idle time outside phases is known (`idle_marked`); within phases, the
     idle share is assumed to be that of the steps with operators. Stalled steps are judged by what is known of all
-    steps. Pauses that occur once in recordings without steps (`single_pauses`) do not count as lost.
+    steps. Pauses that occur once in recordings without steps (`single_pauses`) do not count as lost. Nor does what the
+    training thread waits for a processor (`processor_waits`) while nothing that was recorded explains the idle time:
+    all of it where a step or a pause is judged, as it may have waited there.
     """
     once = single_pauses.group_by("rank").agg(once_ns=pl.col("duration_ns").sum())
     steps = (
@@ -89,7 +97,28 @@ def lost_time(
     found = found.with_columns(pl.col("lost_ns", "paused_ns").fill_null(0)).with_columns(judged_ns="lost_ns")
     if marks is not None and timed_steps["by_phases"].any():
         found = _with_phases(found, idle_pieces, timed_steps, marks)
-    return summed(found.select(STEP_COSTS), limits)
+    return summed(_without_waits(found, processor_waits).select(STEP_COSTS), limits)
+
+
+def _without_waits(rows: pl.DataFrame, processor_waits: pl.DataFrame | None) -> pl.DataFrame:
+    """Rows without what the thread of their steps waited for a processor, where it may have done so unseen.
+
+    Where it waited is unknown: what a step has more than the rank's lower quartile is put down to waiting first, and of
+    the rest its share of the step.
+    """
+    if processor_waits is None:
+        return rows
+    delay, lost = waited(rows, processor_waits), pl.col("lost_ns")
+    share = pl.when(pl.col("step_ns") > 0).then(lost / pl.col("step_ns")).otherwise(0.0).clip(upper_bound=1.0)
+    excess = lost - lost.quantile(0.25, "lower").over("rank", "cause")
+    waits = pl.max_horizontal(rounded(delay * share), pl.min_horizontal(excess, delay)).clip(0, lost)
+    less = {
+        "lost_ns": lost - waits,
+        "judged_ns": (pl.col("judged_ns") - delay).clip(lower_bound=0),
+        "paused_ns": (pl.col("paused_ns") - delay).clip(lower_bound=0),
+    }
+    unseen = pl.col("cause").is_in(UNSEEN)
+    return rows.with_columns(pl.when(unseen).then(value).otherwise(name).alias(name) for name, value in less.items())
 
 
 def _with_phases(

@@ -91,6 +91,15 @@ def device_name(header: Mapping[str, Any], device: int | None) -> str | None:
     return None
 
 
+def device_memory_bytes(header: Mapping[str, Any], device: int | None) -> int | None:
+    """Memory size of one device, from `deviceProperties`."""
+    for properties in _devices(header):
+        size = properties.get("totalGlobalMem")
+        if properties.get("id") == device and type(size) is int and size > 0:
+            return size
+    return None
+
+
 def options_json(header: Mapping[str, Any]) -> str | None:
     """Profiler options and the versions of the device tools, as JSON."""
     options: dict[str, Any] = {key: bool(header[key]) for key in _OPTIONS if key in header}

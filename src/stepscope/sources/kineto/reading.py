@@ -15,7 +15,7 @@ from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import LAYOUT
 from stepscope.sources.kineto.tables import TraceSupplement, Written, write_events
 from stepscope.sources.trace_events.reader import TraceEvents
-from stepscope.tables import RANKS
+from stepscope.tables import RANK_FIGURES, RANKS
 
 
 def read_trace(item: Input, sink: Sink) -> None:
@@ -33,6 +33,9 @@ def read_trace(item: Input, sink: Sink) -> None:
     events.base_ns = head.base_ns(header, item.path, sink.issue)
     written = write_events(item.path, events, sink, TraceSupplement(head.groups_of(header)))
     sink.write(RANKS, _rank_row(item.path, header, written, events.base_ns))
+    capacity = head.device_memory_bytes(header, written.counts.main_device)
+    if capacity is not None:
+        sink.write(RANK_FIGURES, RANK_FIGURES.unchecked(name=["memory_capacity_bytes"], value=[float(capacity)]))
 
 
 def _rank_row(path: Path, values: Mapping[str, Any], written: Written, base_ns: int) -> pl.DataFrame:

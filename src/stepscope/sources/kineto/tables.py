@@ -41,7 +41,7 @@ class TraceSupplement:
         """Threads of a recorder; their Python functions are left out."""
 
     def phases(self, steps: Steps, events: Events) -> pl.DataFrame | None:  # noqa: ARG002
-        """`step`, `forward_start_ns`, `backward_end_ns` of steps, if known."""
+        """`step`, `forward_start_ns`, `backward_end_ns`, `run_delay_ns` of steps, if known."""
         return None
 
     def recorded(self, steps: Steps) -> pl.Series | None:  # noqa: ARG002

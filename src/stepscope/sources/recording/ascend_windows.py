@@ -120,7 +120,7 @@ class AscendWindows:
 
     def _with_phases(self, known: RecordingSupplement, steps: pl.DataFrame) -> pl.DataFrame:
         phases = known.phases(self._steps, self._events)
-        rows = steps.drop("forward_start_ns", "backward_end_ns", strict=False)
+        rows = steps.drop("forward_start_ns", "backward_end_ns", "run_delay_ns", strict=False)
         return rows if phases is None else rows.join(phases, on="step", how="left", maintain_order="left")
 
     def _ranges(self, name: str, category: str, process: str) -> pl.DataFrame:

@@ -9,7 +9,16 @@ import polars as pl
 
 from stepscope.json_files import value_in
 from stepscope.recording_format.about import About
-from stepscope.recording_format.marks import BACKWARD, COLLECTIVE, FORWARD, GARBAGE, RANGE, STEP, CollectiveDetail
+from stepscope.recording_format.marks import (
+    BACKWARD,
+    COLLECTIVE,
+    FORWARD,
+    GARBAGE,
+    RANGE,
+    RUN_DELAY,
+    STEP,
+    CollectiveDetail,
+)
 from stepscope.recording_format.rows import MARKS
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto import communication as comm
@@ -23,6 +32,7 @@ from stepscope.text_columns import filled_in
 
 _SHOWN = {"start_ns": pl.Int64, "duration_ns": pl.Int64}
 _PHASES = {"kind": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
+_DELAYS = {"start_ns": pl.Int64, "end_ns": pl.Int64, "run_delay_ns": pl.Int64}
 
 _JITTER_NS = 100_000
 """A step begins where the previous one ended, but clocks are compared again at every flush, to about a microsecond.
@@ -53,6 +63,8 @@ class Marks:
     """Communication calls, as `CALLS`."""
     phases: list[pl.DataFrame] = field(default_factory=list)
     """Forward and backward passes: `kind`, `start_ns`, `end_ns`."""
+    delays: list[pl.DataFrame] = field(default_factory=list)
+    """What the threads of steps waited for processors: `start_ns`, `end_ns`, `run_delay_ns`."""
     collections: list[pl.DataFrame] = field(default_factory=list)
     """Garbage collections, as `COLLECTIONS`."""
 
@@ -73,9 +85,12 @@ class Marks:
         return found.filter((pl.col("reach_ns") <= pl.col("start_ns")).fill_null(True)).select(*COLLECTIONS)
 
     def phases_of(self, steps: Steps) -> pl.DataFrame:
-        """`step`, `forward_start_ns`, `backward_end_ns` of the steps in which they are marked."""
+        """`step`, `forward_start_ns`, `backward_end_ns`, `run_delay_ns` of the steps in which any is marked."""
         marks = pl.concat([pl.DataFrame(schema=_PHASES), *self.phases])
-        return (
+        delays = pl.concat([pl.DataFrame(schema=_DELAYS), *self.delays])
+        middle = delays.select((pl.col("start_ns") + pl.col("end_ns")) // 2).to_series()
+        waited = delays.select("run_delay_ns", step=steps.of(middle)).drop_nulls("step")
+        found = (
             marks.with_columns(step=steps.of(marks["start_ns"]))
             .drop_nulls("step")
             .group_by("step")
@@ -84,6 +99,7 @@ class Marks:
                 backward_end_ns=pl.col("end_ns").filter(pl.col("kind") == BACKWARD).max(),
             )
         )
+        return found.join(waited.unique("step", keep="first"), on="step", how="full", coalesce=True)
 
 
 def read_marks(about: About, events: Events, sink: Sink) -> Marks:
@@ -99,6 +115,9 @@ def read_marks(about: About, events: Events, sink: Sink) -> Marks:
         marks.rows += rows.height
         marks.calls.append(_calls(rows.filter(pl.col("kind") == COLLECTIVE)))
         marks.phases.append(rows.filter(pl.col("kind").is_in([FORWARD, BACKWARD])).select(*_PHASES))
+        delay = pl.col("detail").str.extract(RUN_DELAY).cast(pl.Int64, strict=False)
+        marked = rows.filter(pl.col("kind") == STEP).select("start_ns", "end_ns", run_delay_ns=delay)
+        marks.delays.append(marked.drop_nulls("run_delay_ns"))
         named = steps.named(rows).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
         collects = named["kind"] == GARBAGE
         placed = named.select("name", "start_ns", "duration_ns", "thread", process=pl.lit(about.process))

@@ -47,7 +47,8 @@ class RecordingSupplement(TraceSupplement):
             scoped.append(ends.drop_nulls("step").group_by("step").agg(pl.max("end_ns")))
         last = pl.concat(scoped).group_by("step").agg(pl.max("end_ns"))
         both = marked.join(last, on="step", how="full", coalesce=True)
-        known = both.select("step", "forward_start_ns", backward_end_ns=pl.coalesce("backward_end_ns", "end_ns"))
+        until = pl.coalesce("backward_end_ns", "end_ns")
+        known = both.select("step", "forward_start_ns", "run_delay_ns", backward_end_ns=until)
         return known if known.height else None
 
     def recorded(self, steps: Steps) -> pl.Series | None:
