@@ -19,6 +19,10 @@ from stepscope.compare.pair import compare as compare
 from stepscope.compare.registry import COMPARISONS as COMPARISONS
 from stepscope.compare.settings import compared_sides as compared_sides
 from stepscope.compare.settings import setting_differences as setting_differences
+from stepscope.compare.side_names import BASE as BASE
+from stepscope.compare.side_names import NEW as NEW
+from stepscope.compare.side_names import SideName as SideName
+from stepscope.compare.step_time import own_work_difference as own_work_difference
 from stepscope.compare.step_time import rank_differences as rank_differences
 from stepscope.compare.step_time import time_differences as time_differences
 from stepscope.compare.totals import operator_type_differences as operator_type_differences

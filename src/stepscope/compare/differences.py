@@ -98,6 +98,7 @@ def differences(
     value: str = "total_ns",
     calls: str | None = "count",
     limits: Limits = LIMITS,
+    are_parts: bool = False,
 ) -> pl.DataFrame:
     """Compare each item of both sides: the keys and the columns of `MEASURED`, largest difference first.
 
@@ -107,6 +108,8 @@ def differences(
         keys: What tells items apart, the same on both sides.
         value: Column of their times.
         calls: Column of numbers of calls, if there is one.
+        are_parts: Whether items are parts of the step, which are zero where they are missing, and never added or
+            removed.
     """
     base, new = Side.of(steps.base), Side.of(steps.new)
     both = base.values(rows.base, keys, value, calls).join(
@@ -116,6 +119,8 @@ def differences(
     if calls:
         both = both.with_columns(pl.col("calls", "calls_right").fill_null(0.0))
     both = both.sort(keys, nulls_last=True)
+    if are_parts:
+        both = both.with_columns(pl.col("values", "values_right").fill_null([]))
     probabilities, verdicts = _judged(both, base, new, limits)
     total = new.step_ns - base.step_ns
     known = base.step_ns > 0

@@ -84,6 +84,9 @@ VALUES: dict[str, str] = {
     "vector": "向量",
     "copies": "拷贝",
     # what comparisons say
+    "typical": "典型",
+    "slow": "慢",
+    "own work": "自身的工作",
     "base": "基准",
     "new": "新的一侧",
     "more": "增加",
