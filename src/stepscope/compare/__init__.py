@@ -3,6 +3,7 @@
 Importing this package registers all of them in `COMPARISONS`.
 """
 
+from stepscope.compare.apis import api_differences as api_differences
 from stepscope.compare.call_trees import call_tree_differences as call_tree_differences
 from stepscope.compare.communication import communication_differences as communication_differences
 from stepscope.compare.gate import Verdict as Verdict
@@ -10,8 +11,7 @@ from stepscope.compare.gate import judged as judged
 from stepscope.compare.kernels import kernel_change as kernel_change
 from stepscope.compare.kernels import kernel_differences as kernel_differences
 from stepscope.compare.memory import memory_differences as memory_differences
-from stepscope.compare.operators import api_differences as api_differences
-from stepscope.compare.operators import module_differences as module_differences
+from stepscope.compare.modules import module_differences as module_differences
 from stepscope.compare.operators import operator_differences as operator_differences
 from stepscope.compare.pair import OneSide as OneSide
 from stepscope.compare.pair import Pair as Pair

@@ -99,6 +99,7 @@ def differences(
     calls: str | None = "count",
     limits: Limits = LIMITS,
     are_parts: bool = False,
+    small: float | None = None,
 ) -> pl.DataFrame:
     """Compare each item of both sides: the keys and the columns of `MEASURED`, largest difference first.
 
@@ -110,6 +111,7 @@ def differences(
         calls: Column of numbers of calls, if there is one.
         are_parts: Whether items are parts of the step, which are zero where they are missing, and never added or
             removed.
+        small: What is below it on both sides is not tested; a small part of the step by default.
     """
     base, new = Side.of(steps.base), Side.of(steps.new)
     both = base.values(rows.base, keys, value, calls).join(
@@ -121,10 +123,12 @@ def differences(
     both = both.sort(keys, nulls_last=True)
     if are_parts:
         both = both.with_columns(pl.col("values", "values_right").fill_null([]))
-    probabilities, verdicts = _judged(both, base, new, limits)
+    if small is None:
+        small = limits.small_ratio * max(base.step_ns, new.step_ns)
+    probabilities, verdicts = judged_values(both, (base.steps, new.steps), small, limits)
     total = new.step_ns - base.step_ns
     known = base.step_ns > 0
-    differ = known and abs(total) > limits.same_ratio * base.step_ns
+    differ = known and abs(total) > limits.same_ratio * max(base.step_ns, new.step_ns)
     change = pl.col("new_ns") - pl.col("base_ns")
     exact = pl.col("mean_right") - pl.col("mean")
     return (
@@ -147,19 +151,27 @@ def differences(
     )
 
 
-def _judged(both: pl.DataFrame, base: Side, new: Side, limits: Limits) -> tuple[list[float | None], list[str]]:
-    """The adjusted probability and the verdict of each row."""
-    small = limits.small_ratio * max(base.step_ns, new.step_ns)
+def judged_values(
+    both: pl.DataFrame, steps: tuple[int, int], small: float, limits: Limits
+) -> tuple[list[float | None], list[str]]:
+    """The adjusted probability and the verdict of each row.
+
+    Args:
+        both: `values` and `mean` of the base, `values_right` and `mean_right` of the new side. A step without a value
+            has zero.
+        steps: How many each side has.
+        small: What is below it on both sides is not tested.
+        limits: What counts as a difference.
+    """
     tested: list[float | None] = []
     verdicts: list[str] = []
     samples: list[tuple[list[float], list[float]]] = []
     for row in both.select("values", "values_right", "mean", "mean_right").iter_rows():
         of_base, of_new = (
-            [*(found or []), *[0.0] * (side.steps - len(found or []))]
-            for found, side in zip(row[:2], (base, new), strict=True)
+            [*(found or []), *[0.0] * (count - len(found or []))] for found, count in zip(row[:2], steps, strict=True)
         )
         samples.append((of_base, of_new))
-        verdict = _untested(row, (base.steps, new.steps), small, limits)
+        verdict = _untested(row, steps, small, limits)
         verdicts.append(verdict)
         tested.append(None if verdict else probability(of_base, of_new))
     found = adjusted(tested)
@@ -176,7 +188,7 @@ def _untested(row: _Row, counts: tuple[int, int], small: float, limits: Limits) 
         return "added"
     if of_new is None and len(of_base or []) == counts[0]:
         return "removed"
-    if abs(new_mean - mean) <= limits.same_ratio * mean:
+    if abs(new_mean - mean) <= limits.same_ratio * max(mean, new_mean):
         return "same"
     if max(mean, new_mean) < small:
         return "small"
@@ -190,35 +202,3 @@ def _verdict(p: float, base: Sequence[float], new: Sequence[float], limits: Limi
             return "noise"
         return "more" if grown > 0 else "less"
     return "too few" if are_apart(base, new) else "noise"
-
-
-def untested(
-    rows: Sides,
-    steps: Sides,
-    keys: Sequence[str],
-    *,
-    value: str,
-    calls: str | None,
-    limits: Limits = LIMITS,
-) -> pl.DataFrame:
-    """As `differences`, of times that are known of the whole recording only: its steps share them.
-
-    Args:
-        rows: Times by `rank` and keys.
-    """
-    spread = [_spread(of_rows, of_steps, keys, value, calls) for of_rows, of_steps in zip(rows, steps, strict=True)]
-    found = differences(Sides(*spread), steps, keys, value=value, calls=calls, limits=limits)
-    keeps = pl.col("verdict").is_in(["same", "added", "removed"])
-    return found.with_columns(
-        probability_ratio=pl.lit(None, pl.Float64),
-        verdict=pl.when(keeps).then("verdict").otherwise(pl.lit("untested")),
-    )
-
-
-def _spread(
-    rows: pl.DataFrame, steps: pl.DataFrame, keys: Sequence[str], value: str, calls: str | None
-) -> pl.DataFrame:
-    """Each row once for each step of its rank, with its share."""
-    counts = steps.select("rank", "step").with_columns(count=pl.len().over("rank"))
-    every = rows.select("rank", *keys, *{value, *([calls] if calls else [])}).join(counts, on="rank")
-    return every.with_columns(pl.col(name) / pl.col("count") for name in (value, calls) if name).drop("count")

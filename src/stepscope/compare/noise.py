@@ -34,7 +34,7 @@ class Limits:
 
     level: float = limit(0.05, "probability", "customary: of this many differences called significant, one is noise")
     steps: int = limit(4, "steps on each side", "with three each, even values without overlap differ by chance in 10 %")
-    same_ratio: float = limit(0.005, "of the base", "chosen by us: a difference below it is worth no work")
+    same_ratio: float = limit(0.005, "of the larger side", "chosen by us: a difference below it is worth no work")
     small_ratio: float = limit(0.001, "of the step", "chosen by us: what takes less on both sides is not tested")
 
 

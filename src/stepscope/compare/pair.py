@@ -12,7 +12,7 @@ import polars as pl
 from stepscope.advice import finding
 from stepscope.advice.finding import Per
 from stepscope.compare.noise import NAME
-from stepscope.compare.registry import SIDE_QUESTIONS, WITH_OPTIONS, Comparison, Sides, find_comparison
+from stepscope.compare.registry import COMPARISONS, SIDE_QUESTIONS, WITH_OPTIONS, Comparison, Sides, find_comparison
 from stepscope.compare.side_names import BASE, NEW, SideName, names_of
 from stepscope.compare.typical import slow_and_typical
 from stepscope.errors import StepscopeError, Unavailable
@@ -197,11 +197,11 @@ class Pair:
             raise found
         return found
 
-    def _supplied(self, asked: Comparison) -> dict[str, Sides | None]:
-        found: dict[str, Sides | None] = {}
+    def _supplied(self, asked: Comparison) -> dict[str, Sides | pl.DataFrame | None]:
+        found: dict[str, Sides | pl.DataFrame | None] = {}
         for name, required in asked.parameters.needs.items():
             try:
-                found[name] = self._sides(name)
+                found[name] = self.analyse(name) if name in COMPARISONS else self._sides(name)
             except Unavailable:
                 if required:
                     raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from stepscope.pages.base import BASE_CHOOSING, Derived, Option, Page, Section
+from stepscope.pages.base import BASE_CHOOSING, Derived, Option, Page, Section, View
 from stepscope.pages.compared_summary import opening
 from stepscope.pages.verdicts import explained
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from stepscope.compare import Pair
+
+WORK, WAIT = "work", "wait"
 
 BY = Option(
     "by",
@@ -42,10 +44,56 @@ def _by(pair: Pair, rows: pl.DataFrame) -> Iterator[str]:
     yield from explained(pair, rows)
 
 
-def _measured(pair: Pair, rows: pl.DataFrame) -> Iterator[str]:
+def _apart(_: Pair, rows: pl.DataFrame) -> Derived:
+    """Rows with what divides them into two tables: calls that work, and calls that wait or communicate."""
+    import polars as pl  # noqa: PLC0415 - a command line reads this page before any data
+
+    is_work = pl.col("kind") == WORK
+    return Derived(rows.with_columns(split=pl.when(is_work).then(pl.lit(WORK)).otherwise(pl.lit(WAIT))))
+
+
+def _operators(pair: Pair, rows: pl.DataFrame) -> Iterator[str]:
     if rows.height:
-        device = "the time of the kernels that each launched itself"
-        yield f"Compared is {device if rows['measured'][0] == 'device' else 'the own time of each on the host'}."
+        texts = {
+            "device": "the time of the kernels that each launched itself",
+            "host": "the own time of each on the host",
+        }
+        yield f"Compared is {texts[rows['measured'][0]]}."
+    yield from _matched(rows)
+    yield from _waits(pair, rows)
+    yield from explained(pair, rows)
+
+
+def _matched(rows: pl.DataFrame) -> Iterator[str]:
+    """How many operators were found on both sides, if not all are at the same place."""
+    counts = [rows.filter(rows["matched"] == how).height for how in ("path", "inner")]
+    alone = rows.filter(rows["matched"].is_null()).height
+    if counts[1] or alone:
+        yield (
+            f"Of {rows.height} places in the tree of calls, {counts[0]} are the same on both sides, {counts[1]} have "
+            f"other operators around them on one side and are matched by what is the same, {alone} are on one side "
+            "only."
+        )
+
+
+def _waits(_: Pair, rows: pl.DataFrame) -> Iterator[str]:
+    if rows.filter(rows["kind"] != WORK).height:
+        yield (
+            "Calls that wait or communicate last as long as what they wait for, which may be another rank: waiting "
+            "less is no gain of a rank, and waiting more no fault of it."
+        )
+
+
+def _apis(pair: Pair, rows: pl.DataFrame) -> Iterator[str]:
+    yield from _waits(pair, rows)
+    yield from explained(pair, rows)
+
+
+def _modules(pair: Pair, rows: pl.DataFrame) -> Iterator[str]:
+    if rows.height and rows["measured"][0] == "host":
+        yield "Compared is the time of modules on the host, that of the modules in them as well."
+    if rows.filter(rows["matched"] == "several").height:
+        yield "`*`: one side has more modules of this class there, so all of them are compared together."
     yield from explained(pair, rows)
 
 
@@ -88,16 +136,32 @@ PAGE = Page(
         Section(
             "operator_differences",
             "Operators in {a_step}",
-            hidden=("measured", "probability_ratio", "of_step_ratio"),
-            notes=_measured,
+            hidden=("measured", "probability_ratio", "of_step_ratio", "matched", "new_path"),
+            views=[
+                View("Operators in {a_step}", split=WORK, without=["kind"]),
+                View("Operators in {a_step} that wait or communicate", split=WAIT),
+            ],
+            derived=_apart,
+            notes=_operators,
             rows=ROWS,
         ),
-        Section("module_differences", "Modules in {a_step}", hidden=("probability_ratio",), notes=explained, rows=ROWS),
+        Section(
+            "module_differences",
+            "Modules in {a_step}",
+            hidden=("probability_ratio", "matched", "measured"),
+            notes=_modules,
+            rows=ROWS,
+        ),
         Section(
             "api_differences",
             "Calls on the host in {a_step}",
             hidden=("probability_ratio", "share_ratio"),
-            notes=explained,
+            views=[
+                View("Calls on the host in {a_step}", split=WORK, without=["kind"]),
+                View("Calls on the host in {a_step} that wait or communicate", split=WAIT),
+            ],
+            derived=_apart,
+            notes=_apis,
             rows=ROWS,
         ),
         Section(
@@ -107,7 +171,15 @@ PAGE = Page(
             notes=explained,
             rows=ROWS,
         ),
-        Section("memory_differences", "Memory", derived=_changed, sentences=_unchanged, notes=_of_memory, rows=ROWS),
+        Section(
+            "memory_differences",
+            "Memory",
+            hidden=("probability_ratio",),
+            derived=_changed,
+            sentences=_unchanged,
+            notes=_of_memory,
+            rows=ROWS,
+        ),
         Section(
             "operator_type_differences",
             "Operators by type, whole recording",

@@ -21,6 +21,9 @@ _PHRASES: Mapping[Language, Mapping[str, str]] = {
 
 _ONLY: Mapping[Language, str] = {"en": "only {}", "zh": "仅 {}"}
 
+_FIGURES_ZH = {"own": "自有", "call": "单次", "rate": "带宽", "host": "主机", "path": "路径"}
+"""What titles have behind the side, where it is no title of its own."""
+
 _NOUNS = {"ranks": "rank", "step": "步", "steps": "步", "iteration": "迭代", "iterations": "迭代"}
 
 
@@ -75,5 +78,6 @@ def _named(column: Column, english: str, names: Mapping[str, SideName], pair: Pa
     side, _, rest = english.partition(" ")
     if side not in names:
         return replace(column, doc=doc)
-    title = f"{labels[side]} {filled(said(rest, language), pair.per, language)}"
+    figure = _FIGURES_ZH.get(rest) if language == "zh" else None
+    title = f"{labels[side]} {figure or filled(said(rest, language), pair.per, language)}"
     return replace(column, title=title if rest else whole_name(names[side], language), doc=doc)

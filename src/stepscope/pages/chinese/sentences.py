@@ -146,6 +146,24 @@ SENTENCES: tuple[tuple[str, str], ...] = (
         "比较的是各项自身下发的 kernel 的时间。",
     ),
     (r"Compared is the own time of each on the host\.", "比较的是各项在主机上的自身时间。"),
+    (
+        r"Compared is the time of modules on the host, that of the modules in them as well\.",
+        "比较的是各模块在主机上的时间，包括其中的模块。",
+    ),
+    (
+        r"`\*`: one side has more modules of this class there, so all of them are compared together\.",
+        "`*`：一侧在该处有更多此类模块，因此合在一起比较。",
+    ),
+    (
+        r"Of (\d+) places in the tree of calls, (\d+) are the same on both sides, (\d+) have other operators around them on "
+        r"one side and are matched by what is the same, (\d+) are on one side only\.",
+        r"调用树的 \1 个位置中，\2 个在两侧相同，\3 个在一侧另有外层算子、按相同的部分匹配，\4 个只在一侧。",
+    ),
+    (
+        r"Calls that wait or communicate last as long as what they wait for, which may be another rank: waiting less is no "
+        r"gain of a rank, and waiting more no fault of it\.",
+        "等待或通信的调用与其所等待的（可能是另一个 rank）持续一样久：等待更少不是该 rank 的收益，等待更多也不是它的过错。",
+    ),
     (r"Memory: all (\d+) figures are the same\.", r"内存：\1 项数值全部相同。"),
     (r"(base|new|ranks? \S+|steps? \S+): (.+)", r"{1}侧：{2}"),
     (r"Not the same work, so compare with care: (.+)\.", r"两侧的任务不同，请谨慎比较：\1。"),

@@ -142,6 +142,8 @@ VALUES: dict[str, str] = {
 """The Chinese by the English word."""
 
 OF_COLUMNS: dict[str, dict[str, str]] = {
+    "kind": {"work": "工作", "wait": "等待设备"},
+    "matched": {"path": "路径", "inner": "内层", "several": "同类一起"},
     "window": {
         "device": "设备",
         "host": "主机",
