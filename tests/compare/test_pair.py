@@ -74,13 +74,20 @@ def test_three_steps_are_too_few_and_no_verdict_of_them_is_certain() -> None:
     assert found["MatMul"] == "too few"
 
 
+def test_three_steps_that_overlap_are_noise_and_do_not_fail_a_check() -> None:
+    lengths = ({"MatMul": 20.0}, {"MatMul": 30.0}, {"MatMul": 22.0})
+    slower = [{"MatMul": 1.1 * of_step["MatMul"]} for of_step in lengths]
+
+    assert verdicts(kernels_run(list(lengths)), kernels_run(slower))["MatMul"] == "noise"
+
+
 def test_one_clear_difference_among_many_needs_more_than_four_steps() -> None:
     same = {f"op{n}": 1.0 for n in range(30)}
     wobbling = [
         {name: 1 + 0.02 * ((place * 7 + step * 13) % 10) for place, name in enumerate(same)} for step in range(16)
     ]
-    base = [{**wobbling[2 * n], "slow": 20 + n / 10} for n in range(8)]
-    new = [{**wobbling[2 * n + 1], "slow": 21 + n / 10} for n in range(8)]
+    base = [{**wobbling[2 * n], "slow": 20 + 3 * n % 8 / 10} for n in range(8)]
+    new = [{**wobbling[2 * n + 1], "slow": 21 + 3 * n % 8 / 10} for n in range(8)]
 
     assert verdicts(kernels_run(base[:4]), kernels_run(new[:4]))["slow"] == "too few"
     assert verdicts(kernels_run(base), kernels_run(new))["slow"] == "more"

@@ -46,8 +46,9 @@ SPOKEN = {
     "Of the base, step 1 does not count: a first one, far longer.": (
         "基准侧的第 1 步不计入：它是最初的步，远长于其他步。"
     ),
-    "too few: a test needs at least 4 steps on each side, here are 3 and 3; these differences are shown untested.": (
-        "步数太少：检验要求每侧至少 4 步，这里是 3 步与 3 步；这些差异未经检验。"
+    "too few: all steps of one side are above those of the other, but a test needs at least 4 steps on each side, here "
+    "are 3 and 3; these differences are shown untested.": (
+        "步数太少：一侧的各步全部高于另一侧，但检验要求每侧至少 4 步，这里是 3 步与 3 步；这些差异未经检验。"
     ),
     "58 of 1392 pieces of device work (4%) take less time than their launch.": (
         "1392 个设备任务中有 58 个（4%）的耗时比主机下发它还短。"

@@ -17,8 +17,8 @@ class Verdict:
         base_ns: Mean step of the base.
         new_ns: Mean step of the new side.
         limit_ratio: The difference that is allowed, as a share of the base.
-        how: `certain`: the difference is beyond noise; `untested`: there are too few steps to tell; `noise`: steps of
-            one side differ as much.
+        how: `certain`: the difference is beyond noise; `untested`: all steps are slower, but they are too few to be
+            sure; `noise`: steps of one side differ as much.
     """
 
     base_ns: int

@@ -86,9 +86,9 @@ def _peaks(
         for side in peaks
     ]
     both = tops[0].join(tops[1], on="name", nulls_equal=True)
-    for place, name in enumerate(("values", "values_right")):
+    for place in range(2):
         tested = _step_values(by_step, steps, place, column)
-        both = both.join(tested.rename({"values": name}), on="name", how="left", nulls_equal=True)
+        both = both.join(tested, on="name", how="left", nulls_equal=True)
     both = both.sort("name", nulls_last=True).with_columns(
         mean=pl.col("bytes") * 1.0, mean_right=pl.col("bytes_right") * 1.0
     )
@@ -99,7 +99,7 @@ def _peaks(
         & (pl.col("values_right").list.len() == counts[1])
         & (of_steps * (pl.col("bytes_right") - pl.col("bytes")) > 0)
     ).to_series()
-    filled = both.with_columns(pl.col("values", "values_right").fill_null([]))
+    filled = both.with_columns(pl.col("values", "values_right", "places", "places_right").fill_null([]))
     judged = zip(*judged_values(filled, counts, 0, limits), is_tested.fill_null(value=False), strict=True)
     told = [(p, verdict) if tested or verdict == "same" else (None, "untested") for p, verdict, tested in judged]
     figures = both.select("name", base_bytes="bytes", new_bytes="bytes_right")
@@ -107,13 +107,14 @@ def _peaks(
 
 
 def _step_values(by_step: Sides | None, steps: Sides | None, place: int, column: str) -> pl.DataFrame:
-    """The highest peak of each step that counts, by allocator: `name`, `values`."""
+    """The highest peak of each step that counts, by allocator: `name`, `values`, `places`."""
     if by_step is None or steps is None:
-        return pl.DataFrame(schema={"name": pl.String, "values": pl.List(pl.Float64)})
-    counted = Side.of(steps[place]).rows.select("rank", "step")
+        values, places = pl.List(pl.Float64), pl.List(pl.UInt32)
+        return pl.DataFrame(schema={"name": pl.String(), "values": values, "places": places})
+    counted = Side.of(steps[place]).rows.select("rank", "step", place=pl.col("step").rank("dense") - 1)
     rows = by_step[place].filter(pl.col(column).is_not_null()).join(counted, on=["rank", "step"])
-    tops = rows.group_by("step", name="component").agg(value=pl.col(column).max().cast(pl.Float64))
-    return tops.sort("step").group_by("name").agg(values="value")
+    tops = rows.group_by("place", name="component").agg(value=pl.col(column).max().cast(pl.Float64))
+    return tops.sort("place").group_by("name").agg(values="value", places="place")
 
 
 def _allocated(rows: Sides, steps: Sides, limits: Limits) -> pl.DataFrame:

@@ -70,9 +70,8 @@ def _matched(rows: pl.DataFrame) -> Iterator[str]:
     alone = rows.filter(rows["matched"].is_null()).height
     if counts[1] or alone:
         yield (
-            f"Of {rows.height} places in the tree of calls, {counts[0]} are the same on both sides, {counts[1]} have "
-            f"other operators around them on one side and are matched by what is the same, {alone} are on one side "
-            "only."
+            f"Places in the tree of calls: {counts[0]} with the same path on both sides, {counts[1]} matched by the "
+            f"inner part of the path (one side has other operators around it), {alone} on one side only."
         )
 
 
@@ -157,7 +156,7 @@ PAGE = Page(
             "Calls on the host in {a_step}",
             hidden=("probability_ratio", "share_ratio"),
             views=[
-                View("Calls on the host in {a_step}", split=WORK, without=["kind"]),
+                View("Calls on the host in {a_step}", split=WORK, without=["kind", "base_wait_ns", "new_wait_ns"]),
                 View("Calls on the host in {a_step} that wait or communicate", split=WAIT),
             ],
             derived=_apart,

@@ -48,12 +48,19 @@ def _too_few(pair: Pair, rows: pl.DataFrame, least: int, level: float) -> Iterat
         return
     if min(base, new) < least:
         yield (
-            f"too few: a test needs at least {least} {{steps}} on each side, here are {base} and {new}; these "
-            "differences are shown untested."
+            f"too few: all {{steps}} of one side are above those of the other, but a test needs at least {least} "
+            f"{{steps}} on each side, here are {base} and {new}; these differences are shown untested."
         )
-    if tested := rows["probability_ratio"].count():
-        enough = next(steps for steps in range(least, 100) if 2 * tested / comb(2 * steps, steps) <= level)
+        return
+    tested = rows["probability_ratio"].count()
+    enough = next((steps for steps in range(least, 100) if 2 * tested / comb(2 * steps, steps) <= level), 100)
+    if min(base, new) < enough:
         yield (
             f"too few: all {{steps}} of one side are above those of the other, but to be sure of one of {tested} rows "
             f"the test needs {enough} {{steps}} on each side, here are {base} and {new}."
+        )
+    else:
+        yield (
+            "too few: all {steps} of one side are above those of the other, but {steps} that follow one another "
+            f"resemble each other, so that {base} and {new} of them tell too little."
         )

@@ -122,14 +122,19 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ),
     (rf"noise: {_STEP}s? of one side differ as much from one another\.", "噪声：同一侧的各步之间也有这样大的差异。"),
     (
-        rf"too few: a test needs at least (\d+) {_STEP}s? on each side, here are (\d+) and (\d+); these differences are "
-        r"shown untested\.",
-        r"步数太少：检验要求每侧至少 \1 步，这里是 \2 步与 \3 步；这些差异未经检验。",
+        rf"too few: all {_STEP}s? of one side are above those of the other, but a test needs at least (\d+) {_STEP}s? on each "
+        r"side, here are (\d+) and (\d+); these differences are shown untested\.",
+        r"步数太少：一侧的各步全部高于另一侧，但检验要求每侧至少 \1 步，这里是 \2 步与 \3 步；这些差异未经检验。",
     ),
     (
         rf"too few: all {_STEP}s? of one side are above those of the other, but to be sure of one of (\d+) rows the test "
         rf"needs (\d+) {_STEP}s? on each side, here are (\d+) and (\d+)\.",
         r"步数太少：一侧的各步全部高于另一侧，但要在 \1 行中确认一行，检验要求每侧 \2 步，这里是 \3 步与 \4 步。",
+    ),
+    (
+        rf"too few: all {_STEP}s? of one side are above those of the other, but {_STEP}s? that follow one another resemble "
+        r"each other, so that (\d+) and (\d+) of them tell too little\.",
+        r"步数太少：一侧的各步全部高于另一侧，但相邻的步彼此相似，因此 \1 步与 \2 步说明不了什么。",
     ),
     (r"same: less than (\S+) of difference\.", r"相同：差异小于 \1。"),
     (
@@ -155,9 +160,9 @@ SENTENCES: tuple[tuple[str, str], ...] = (
         "`*`：一侧在该处有更多此类模块，因此合在一起比较。",
     ),
     (
-        r"Of (\d+) places in the tree of calls, (\d+) are the same on both sides, (\d+) have other operators around them on "
-        r"one side and are matched by what is the same, (\d+) are on one side only\.",
-        r"调用树的 \1 个位置中，\2 个在两侧相同，\3 个在一侧另有外层算子、按相同的部分匹配，\4 个只在一侧。",
+        r"Places in the tree of calls: (\d+) with the same path on both sides, (\d+) matched by the inner part of the path "
+        r"\(one side has other operators around it\), (\d+) on one side only\.",
+        r"调用树中的位置：\1 个在两侧路径相同，\2 个按路径的内层部分匹配（一侧另有外层算子），\3 个只在一侧。",
     ),
     (
         r"Calls that wait or communicate last as long as what they wait for, which may be another rank: waiting less is no "
