@@ -106,6 +106,22 @@ def test_parts_sum_to_the_step_and_parts_of_parts_to_them() -> None:
     assert found.filter(pl.col("level") == 1)["share_ratio"].sum() == pytest.approx(1)
 
 
+def test_swapped_sides_have_mirrored_parts_none_of_them_negative() -> None:
+    """Rounding is put right on the largest part of each side."""
+    nanosecond = 1e-6
+    base = kernels_run(
+        [{"Add": nanosecond, "FlashAttn": 2 * nanosecond}, {"Add": 2 * nanosecond, "FlashAttn": nanosecond}]
+    )
+    runs = [base, kernels_run([{"MatMul": 20.0}, {"MatMul": 20.0}])]
+    there, back = (compare(*pair).analyse("time_differences") for pair in (runs, runs[::-1]))
+
+    columns = ["part", "of", "base_ns", "new_ns"]
+    assert sorted(there.select(columns).rows(), key=str) == sorted(
+        ((part, of, new, base) for part, of, base, new in back.select(columns).iter_rows()), key=str
+    )
+    assert min(there["base_ns"].to_list() + there["new_ns"].to_list()) >= 0
+
+
 def test_kernels_slower_by_one_factor_are_said_to_be_so_in_both_directions() -> None:
     base = [{"MatMul": 20.0, "Add": 5.0, "Softmax": 9.0}] * 5
     slower = [{name: 1.3 * ms for name, ms in of_step.items()} for of_step in base]

@@ -122,12 +122,11 @@ def _divided(parts: pl.DataFrame, steps: pl.DataFrame, whole: str) -> pl.DataFra
 
 def _summing(parts: pl.DataFrame, whole: dict[str, object]) -> pl.DataFrame:
     """The parts with rounding put right, so that they sum to the whole if they all but do."""
-    off = {name: pl.lit(whole[name]) - pl.col(name).sum() for name in ("base_ns", "new_ns")}
-    largest = pl.int_range(pl.len()) == pl.col("new_ns").arg_max()
-    fixed = [
-        pl.when(largest & (gap.abs() <= pl.len())).then(pl.col(name) + gap).otherwise(name).alias(name)
-        for name, gap in off.items()
-    ]
+    fixed = []
+    for name in ("base_ns", "new_ns"):
+        gap = pl.lit(whole[name]) - pl.col(name).sum()
+        largest = pl.int_range(pl.len()) == pl.col(name).arg_max()
+        fixed.append(pl.when(largest & (gap.abs() <= pl.len())).then(pl.col(name) + gap).otherwise(name).alias(name))
     return parts.with_columns(fixed).with_columns(difference_ns=pl.col("new_ns") - pl.col("base_ns"))
 
 
