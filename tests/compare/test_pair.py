@@ -7,6 +7,7 @@ import pytest
 
 from stepscope.compare import COMPARISONS, compare, judged
 from stepscope.errors import StepscopeError, Unavailable
+from stepscope.pages.compared_summary import opening
 from stepscope.run import Run
 from stepscope.tables import KERNELS, RANKS, STEPS
 from tests.analysis.jobs import MS, job
@@ -213,3 +214,23 @@ def test_a_part_that_one_side_does_not_know_is_no_difference() -> None:
     assert "exposed communication" in set(compare(run, run).analyse("time_differences")["part"])
     assert found["part"].to_list() == ["step", "not told apart"]
     assert found["base_ns"][0] == found["base_ns"][1]
+
+
+def test_a_recording_without_steps_is_not_held_against_steps() -> None:
+    tables = {name: kernels_run(BASE).table(name).collect().drop("rank") for name in ("kernels", "steps")}
+    whole = tables["steps"].head(1).with_columns(window=pl.lit("recording"))
+    pair = compare(kernels_run(BASE), Run.from_frames({0: {**tables, "steps": whole}}))
+
+    assert pair.without_steps == "new"
+    assert compare(pair.new, pair.base).without_steps == "base"
+    assert next(iter(opening(pair))).startswith("Times cannot be compared: the new side has no steps")
+    with pytest.raises(Unavailable, match="new: it has no steps"):
+        judged(pair, 0.01)
+
+
+def test_kernels_that_differ_within_noise_are_not_said_to_be_slower() -> None:
+    noisy = [{"MatMul": ms} for ms in (20.0, 30.0, 22.0, 29.0, 21.0)]
+    pair = compare(kernels_run(noisy), kernels_run([{"MatMul": 1.05 * of["MatMul"]} for of in noisy]))
+
+    assert pair.analyse("kernel_change")["factor"].to_list() == [pytest.approx(1.05)]
+    assert not any("equal shapes" in text for text in opening(pair))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepscope.compare.pair import Pair
+from stepscope.errors import Unavailable
 
 CERTAIN, UNTESTED, NOISE = "certain", "untested", "noise"
 
@@ -43,6 +44,8 @@ def judged(pair: Pair, limit_ratio: float) -> Verdict:
     Raises:
         Unavailable: If the steps of a side are unknown.
     """
+    if pair.without_steps:
+        raise Unavailable(f"{pair.without_steps}: it has no steps to compare with those of the other side")
     step = pair.analyse("time_differences").row(0, named=True)
     how = {"noise": NOISE, "too few": UNTESTED}.get(step["verdict"], CERTAIN)
     return Verdict(step["base_ns"], step["new_ns"], limit_ratio, how)

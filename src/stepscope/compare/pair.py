@@ -21,6 +21,8 @@ from stepscope.run.opening import Paths, open_run
 from stepscope.selection import Choice
 from stepscope.tables.issues import Issue
 
+RECORDING: Per = "recording"
+
 
 class OneSide(Unavailable):
     """What a side, or both, cannot answer.
@@ -135,6 +137,15 @@ class Pair:
         """What the windows of the new side are: steps, iterations that were found, or the whole recording."""
         found: Per = self.new.analyse(finding.per_of, otherwise="step")
         return found
+
+    @cached_property
+    def without_steps(self) -> str:
+        """The side of which no steps are known, so that its whole recording stands against a step of the other one:
+        `base`, `new`, or empty if both sides are alike."""
+        of_base: Per = self.base.analyse(finding.per_of, otherwise="step")
+        if (of_base == RECORDING) == (self.per == RECORDING):
+            return ""
+        return BASE.label if of_base == RECORDING else NEW.label
 
     def select(
         self, *, base_ranks: Choice = None, ranks: Choice = None, base_steps: Choice = None, steps: Choice = None

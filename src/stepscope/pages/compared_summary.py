@@ -25,17 +25,25 @@ OWN, OTHERS = 0.5, 0.1
 UNCERTAIN = ("noise", "same", "small")
 """Verdicts of differences that no sentence names."""
 
+LEAST_CHANCE = 0.001
+"""The smallest probability that is written out."""
+
 COMMUNICATION = "exposed communication"
 
 
 def opening(pair: Pair) -> Iterator[str]:
     """What differs, in sentences: the step, its parts, kernels and ranks; then what the comparison rests on."""
     rows = rows_of(pair, "time_differences")
-    if rows:
+    if pair.without_steps:
+        yield from _no_steps(pair)
+        yield from _kernels(pair, rows)
+    elif rows:
         own = rows_of(pair, "own_work_difference") if pair.are_ranks else []
         yield from _own_work(pair, own[0], rows) if own else _step_and_parts(pair, rows)
-        yield from _kernels(pair)
+        yield from _kernels(pair, rows)
         yield from _own_rank(pair, rows[0])
+        if pair.per == "recording":
+            yield "No steps are known, so whole recordings are compared, which may hold different numbers of them."
     yield from pair.notes
     yield from _settings(pair)
     yield from _sides(pair)
@@ -47,6 +55,15 @@ def rows_of(pair: Pair, question: str) -> list[dict[str, Any]]:
         return pair.analyse(question).to_dicts()
     except Unavailable:
         return []
+
+
+def _no_steps(pair: Pair) -> Iterator[str]:
+    """That a recording stands against a step."""
+    which = _called(pair.names[pair.without_steps == "new"].label)
+    yield (
+        f"Times cannot be compared: {which} has no steps, so its whole recording stands against a step of the other "
+        "side. Only what single calls take is comparable. Record it with steps (prof.step() after each)."
+    )
 
 
 def has_names(pair: Pair) -> bool:
@@ -125,7 +142,8 @@ def _step(pair: Pair, row: Row) -> str:
         "too few": f"Too few {{steps}} to tell whether this is noise ({counts})",
     }.get(row["verdict"], f"This is beyond noise ({counts} {{steps}})")
     p = row["probability_ratio"]
-    chance = "" if p is None else f": chance gives such a difference in {p:.1%} of cases"
+    rarely = "" if p is None else f"{p:.1%}" if p >= LEAST_CHANCE else f"less than {LEAST_CHANCE:.1%}"
+    chance = f": chance gives such a difference in {rarely} of cases" if rarely else ""
     return (
         f"{{The_step}} is {_times(change)} {word}{whose}: {duration(new)} instead of {duration(base)} "
         f"({_signed(new - base)}). {how}{chance}."
@@ -163,12 +181,17 @@ def _is_large(row: Row, total: int) -> bool:
     return total != 0 and abs(row["difference_ns"]) >= LARGE * abs(total) and row["verdict"] not in UNCERTAIN
 
 
-def _kernels(pair: Pair) -> Iterator[str]:
-    """What the kernels that take another time have in common."""
+def _kernels(pair: Pair, parts: Sequence[Row]) -> Iterator[str]:
+    """What the kernels that take another time have in common, if computing differs beyond noise."""
+    computing = next((row for row in parts if row["level"] == 1 and row["part"] == "computing"), None)
+    if computing is not None and computing["verdict"] in UNCERTAIN and not pair.without_steps:
+        return
     for row in rows_of(pair, "kernel_change"):
         if row["kind"] != "compute" or row["pattern"] == "none":
             continue
         if row["pattern"] == "only" and _is_by_class(pair):
+            continue
+        if pair.without_steps and row["factor"] is None:
             continue
         word = "slower" if row["difference_ns"] > 0 else "faster"
         whose = f" for {pair.names[1].label}" if has_names(pair) else ""

@@ -47,7 +47,18 @@ SENTENCES: tuple[tuple[str, str], ...] = (
         r"步数太少，无法判断是否为噪声（\1 步与 \2 步）{3}",
     ),
     (rf"This is beyond noise \((\d+) and (\d+) {_STEP}s?\)(.*)", r"这超出了噪声（\1 步与 \2 步）{3}"),
+    (r": chance gives such a difference in less than (\S+) of cases\.", r"：偶然出现这样差异的概率小于 \1。"),
     (r": chance gives such a difference in (\S+) of cases\.", r"：偶然出现这样差异的概率为 \1。"),
+    (
+        r"Times cannot be compared: (.+) has no steps, so its whole recording stands against a step of the other side\. Only "
+        r"what single calls take is comparable\. Record it with steps \(prof\.step\(\) after each\)\.",
+        r"无法比较时间：{1}没有步，其整段记录与另一侧的一步相对。只有单次调用的耗时可以比较。请按步记录（每步之后调用 "
+        r"prof.step()）。",
+    ),
+    (
+        r"No steps are known, so whole recordings are compared, which may hold different numbers of them\.",
+        "没有步，因此比较的是整段记录，两者的步数可能不同。",
+    ),
     (r"\.", "。"),
     (r"By part: (.+)\.", r"按组成部分：{1}。"),
     (
