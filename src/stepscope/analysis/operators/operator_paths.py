@@ -38,7 +38,12 @@ COLUMNS = columns(
     meaning("self_ns", "Part of it outside of other operators."),
     Column("wait_ns", "int64", "Part of `total_ns` in calls that wait for the device, as `cudaStreamSynchronize`."),
     Column("own_wait_ns", "int64", "Part of `self_ns` in such calls."),
-    Column("device_ns", "int64", "Time of the kernels that they launched directly; null without device work."),
+    Column(
+        "device_ns",
+        "int64",
+        "Time of the kernels that they launched directly, but for communication, which waits for others; null without "
+        "device work.",
+    ),
     nulls="input_shapes device_ns",
 )
 
@@ -61,7 +66,7 @@ def operator_paths(
         .collect(engine="streaming")
     )
     calls = SLICES.or_empty(slices)
-    work = KERNELS.or_empty(kernels)
+    work = KERNELS.or_empty(kernels).filter((pl.col("kind") != "communication").fill_null(value=True))
     launched = owners(work, operators, calls).join(
         work.select("rank", "kernel", device_ns="duration_ns").collect(engine="streaming"), on=["rank", "kernel"]
     )
@@ -72,11 +77,13 @@ def operator_paths(
     for rank in ranks:
         mine = pl.col("rank") == rank
         of_rank = _with_parents(rows.filter(mine), rank, parents)
-        waited = _waited(of_rank, waits.filter(mine) if _knows_calls(calls, rank) else None)
+        own_waits, own_device = waits.filter(mine), device.filter(mine)
+        reads = own_device.height > 0 and not _knows_calls(calls, rank)
+        waited = _waited(of_rank, None if reads else own_waits)
         of_rank = of_rank.join(waited, on="slice", how="left").with_columns(
             pl.col("wait_ns", "own_wait_ns").fill_null(0)
         )
-        parts.append(_of_rank(of_rank, device.filter(mine), rank))
+        parts.append(_of_rank(of_rank, own_device, rank))
     return pl.concat(parts).select(names(COLUMNS)).sort("rank", "step", "path", "backward", "input_shapes")
 
 
@@ -98,7 +105,7 @@ def _waited(rows: pl.DataFrame, waits: pl.DataFrame | None) -> pl.DataFrame:
 
     Args:
         rows: Operators of a rank.
-        waits: Calls that wait; None if calls of the runtime were not recorded.
+        waits: Calls that wait; None if a device was recorded without calls of its runtime.
     """
     if waits is not None:
         numbers = rows.with_row_index("row").select(parent="slice", row_parent=pl.col("row").cast(pl.Int64))
