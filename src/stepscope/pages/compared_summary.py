@@ -85,18 +85,19 @@ def _own_work(pair: Pair, own: Row, rows: Sequence[Row]) -> Iterator[str]:
     """Which of two sides of a job takes longer itself, and that the other one waits."""
     sign = 1 if own["difference_ns"] > 0 else -1
     fast, slow = [name.whole for name in pair.names][::sign]
-    if own["verdict"] in UNCERTAIN:
+    if own["verdict"] in ("same", "small"):
+        slow_ns, fast_ns = (own["new_ns"], own["base_ns"])[::sign]
         yield (
-            f"Own work of {slow} takes about as long as that of {fast}: "
-            f"{duration(own['new_ns' if sign > 0 else 'base_ns'])} and "
-            f"{duration(own['base_ns' if sign > 0 else 'new_ns'])}, without communication."
+            f"Own work of {slow} takes about as long as that of {fast}: {duration(slow_ns)} and {duration(fast_ns)}, "
+            "without communication."
         )
         yield _step(pair, rows[0])
         return
     total = abs(own["difference_ns"])
     parts = list(_parts([row for row in rows if COMMUNICATION not in (row["part"], row["of"])], total, sign))
+    unsure = f", which as a whole is within noise ({_counts(pair)} {{steps}})" if own["verdict"] == "noise" else ""
     yield (
-        f"Own work of {slow} takes {duration(total)} longer in {{a_step}} than that of {fast}"
+        f"Own work of {slow} takes {duration(total)} longer in {{a_step}} than that of {fast}{unsure}"
         + (f": {'; '.join(parts)}." if parts else ".")
     )
     of_calls = [row for row in rows if COMMUNICATION in (row["part"], row["of"])]

@@ -15,8 +15,13 @@ _STEP = "(?:step|iteration|recording)"
 SENTENCES: tuple[tuple[str, str], ...] = (
     # comparisons
     (
-        rf"Own work of (.+) takes (.+) longer in (?:an? {_STEP}|the recording) than that of (.+?)(: .+)?\.",
-        r"每步自身的工作：{1} 比 {3} 长 \2{4}。",
+        rf"Own work of (.+) takes (.+) longer in (?:an? {_STEP}|the recording) than that of (.+?)"
+        r"(, which as a whole is within noise .+?)?(: .+)?\.",
+        r"每步自身的工作：{1} 比 {3} 长 \2{4}{5}。",
+    ),
+    (
+        rf", which as a whole is within noise \((\d+) and (\d+) {_STEP}s?\)",
+        r"（总体在噪声范围内，\1 步与 \2 步）",
     ),
     (
         r"Own work of (.+) takes about as long as that of (.+): (.+) and (.+), without communication\.",
