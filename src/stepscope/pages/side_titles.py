@@ -24,6 +24,8 @@ _ONLY: Mapping[Language, str] = {"en": "only {}", "zh": "仅 {}"}
 _FIGURES_ZH = {"own": "自有", "call": "单次", "rate": "带宽", "host": "主机", "path": "路径"}
 """What titles have behind the side, where it is no title of its own."""
 
+_ROLES_ZH = {"typical": "典型", "slow": "慢"}
+
 _NOUNS = {"ranks": "rank", "step": "步", "steps": "步", "iteration": "迭代", "iterations": "迭代"}
 
 
@@ -61,7 +63,7 @@ def whole_name(name: SideName, language: Language) -> str:
     label = said_label(name.label, language)
     if not name.role:
         return label
-    return f"{label} ({name.role})" if language == "en" else f"{label}（{said(name.role, language)}）"
+    return f"{label} ({name.role})" if language == "en" else f"{label}（{_ROLES_ZH.get(name.role, name.role)}）"
 
 
 def said_label(label: str, language: Language) -> str:

@@ -33,7 +33,7 @@ def explained(pair: Pair, rows: pl.DataFrame) -> Iterator[str]:
     if "same" in words:
         yield f"same: less than {limits.same_ratio:.1%} of difference."
     if "small" in words:
-        yield f"small: less than {limits.small_ratio:.1%} of {{the_step}} on both sides, so not tested."
+        yield f"small: less than {limits.small_ratio:.1%} of the whole on both sides, so not tested."
     if words & {"added", "removed"} and not has_names(pair):
         yield "added, removed: on one side only."
     if "untested" in words:

@@ -154,8 +154,8 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ),
     (r"same: less than (\S+) of difference\.", r"相同：差异小于 \1。"),
     (
-        rf"small: less than (\S+) of the {_STEP} on both sides, so not tested\.",
-        r"很小：在两侧都小于每步的 \1，因此未检验。",
+        r"small: less than (\S+) of the whole on both sides, so not tested\.",
+        r"很小：在两侧都小于总量的 \1，因此未检验。",
     ),
     (r"added, removed: on one side only\.", "新增、不再出现：只在一侧有。"),
     (
