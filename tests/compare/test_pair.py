@@ -147,6 +147,13 @@ def test_kernels_without_common_names_are_compared_by_class_of_work() -> None:
     assert rows["attention"]["verdict"] == "added"
 
 
+def test_a_name_that_takes_next_to_no_time_does_not_make_kernels_comparable() -> None:
+    base = [{"gemm": 20.0, "copy": 1.0}] * 5
+    new = [{"MatMulV3": 30.0, "copy": 1.0}] * 5
+
+    assert set(compare(kernels_run(base), kernels_run(new)).analyse("kernel_differences")["compared_by"]) == {"class"}
+
+
 def test_the_rank_whose_own_time_has_changed_comes_first() -> None:
     found = compare(job(4, 5), job(4, 5, compute={2: 1.5})).analyse("rank_differences")
 

@@ -36,7 +36,7 @@ def _indented(_: Pair, rows: pl.DataFrame) -> Derived:
 def _by(pair: Pair, rows: pl.DataFrame) -> Iterator[str]:
     by = rows["compared_by"][0] if rows.height else "type"
     texts = {
-        "class": "Kernels of both sides have no names in common, so they are compared by class of work.",
+        "class": "Kernels of both sides have hardly any name in common, so they are compared by class of work.",
         "operator": "These are the operators that launched the kernels, with the kernels' time; --by type for kernels.",
     }
     if by in texts:

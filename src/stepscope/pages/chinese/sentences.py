@@ -198,8 +198,8 @@ SENTENCES: tuple[tuple[str, str], ...] = (
         r"p：两侧各步之间仅因偶然出现这样差异的概率（Mann-Whitney 检验，按行数校正）；不超过 \1 才判断为增加或减少。",
     ),
     (
-        r"Kernels of both sides have no names in common, so they are compared by class of work\.",
-        "两侧的 kernel 没有相同的名称，因此按任务类别比较。",
+        r"Kernels of both sides have hardly any name in common, so they are compared by class of work\.",
+        "两侧的 kernel 几乎没有相同的名称，因此按任务类别比较。",
     ),
     (
         r"These are the operators that launched the kernels, with the kernels' time; --by type for kernels\.",
