@@ -101,10 +101,13 @@ def _own_work(pair: Pair, own: Row, rows: Sequence[Row]) -> Iterator[str]:
         + (f": {'; '.join(parts)}." if parts else ".")
     )
     of_calls = [row for row in rows if COMMUNICATION in (row["part"], row["of"])]
-    if of_calls and -sign * of_calls[0]["difference_ns"] >= LARGE * total:
+    longer = sign * of_calls[0]["difference_ns"] if of_calls else 0
+    if -longer >= LARGE * total:
         yield _waiting(fast, rows[0], of_calls, sign)
     elif rows[0]["verdict"] == "same":
         yield _step(pair, rows[0])
+    if longer >= LARGE * abs(rows[0]["difference_ns"]) and longer > 0:
+        yield f"Its exposed communication takes {duration(longer)} longer as well{_listed(of_calls[1:], sign)}."
     if rows[0]["verdict"] != "same":
         yield _step(pair, rows[0])
     elif own["verdict"] == "too few":
@@ -114,18 +117,20 @@ def _own_work(pair: Pair, own: Row, rows: Sequence[Row]) -> Iterator[str]:
 def _waiting(fast: str, step: Row, calls: Sequence[Row], sign: int) -> str:
     """That the faster side communicates for longer, as it waits."""
     whole, *inner = calls
-    parts = [
-        f"{_name(row)} {_signed(-sign * row['difference_ns'])}" for row in inner if -sign * row["difference_ns"] > 0
-    ]
-    text = (
-        f"In that time {fast} waits: its exposed communication takes {duration(-sign * whole['difference_ns'])} longer"
-        + (f" ({', '.join(parts)})" if parts else "")
-    )
+    waits = "wait: their" if fast.startswith("ranks ") else "waits: its"
+    longer = duration(-sign * whole["difference_ns"])
+    text = f"In that time {fast} {waits} exposed communication takes {longer} longer{_listed(inner, -sign)}"
     if step["verdict"] != "same":
         return f"{text}."
     return f"{text}, so that {{the_step}} of both takes the same time: {duration(step['base_ns'])} and " + (
         f"{duration(step['new_ns'])}."
     )
+
+
+def _listed(rows: Sequence[Row], sign: int) -> str:
+    """Parts that take longer, in parentheses; empty if there are none."""
+    parts = [f"{_name(row)} {_signed(sign * row['difference_ns'])}" for row in rows if sign * row["difference_ns"] > 0]
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _step(pair: Pair, row: Row) -> str:
@@ -156,9 +161,9 @@ def _counts(pair: Pair) -> str:
 
 
 def _times(factor: float) -> str:
-    """How much slower or faster, e.g. `1.30 times`, `2.0 %`."""
+    """How much slower or faster, e.g. `1.30 times`, or `2.0%` of the base's time."""
     ratio = max(factor, 1 / factor) if factor else 0.0
-    return f"{ratio:.2f} times" if ratio >= 1.1 else f"{ratio - 1:.1%}"
+    return f"{ratio:.2f} times" if ratio >= 1.1 else f"{abs(factor - 1):.1%}"
 
 
 def _signed(ns: float) -> str:

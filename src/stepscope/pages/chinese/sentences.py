@@ -28,9 +28,13 @@ SENTENCES: tuple[tuple[str, str], ...] = (
         r"每步自身的工作：{1} 与 {2} 大致相同，\3 与 \4（不计通信）。",
     ),
     (
-        r"In that time (.+) waits: its exposed communication takes (.+?) longer( \(.+?\))?"
+        r"In that time (.+) waits?: (?:its|their) exposed communication takes (.+?) longer( \(.+?\))?"
         rf"(, so that the {_STEP} of both takes the same time: .+)?\.",
         r"在此期间 {1} 在等待：其未掩盖的通信多 \2{3}{4}。",
+    ),
+    (
+        r"Its exposed communication takes (.+?) longer as well( \(.+\))?\.",
+        r"其未掩盖的通信也多 \1{2}。",
     ),
     (rf", so that the {_STEP} of both takes the same time: (.+) and (.+)", r"，因此两者每步耗时相同：\1 与 \2"),
     (rf"The {_STEP} takes the same time( for .+ and .+)?: (.+) and (.+)\.", r"{1}每步耗时相同：\2 与 \3。"),
