@@ -73,24 +73,20 @@ def operator_paths(
     device = launched.group_by("rank", "slice").agg(pl.col("device_ns").sum())
     waits = outer_waits(waiting_calls(calls, kernels)[0], calls)
     parents = Parents(calls, pl.Series(ranks, dtype=pl.Int32))
+    runtime = calls.filter(pl.col("category") == "runtime").select(pl.col("rank").unique())
+    with_calls = set(runtime.collect(engine="streaming")["rank"])
     parts = []
     for rank in ranks:
         mine = pl.col("rank") == rank
         of_rank = _with_parents(rows.filter(mine), rank, parents)
         own_waits, own_device = waits.filter(mine), device.filter(mine)
-        reads = own_device.height > 0 and not _knows_calls(calls, rank)
+        reads = own_device.height > 0 and rank not in with_calls
         waited = _waited(of_rank, None if reads else own_waits)
         of_rank = of_rank.join(waited, on="slice", how="left").with_columns(
             pl.col("wait_ns", "own_wait_ns").fill_null(0)
         )
         parts.append(_of_rank(of_rank, own_device, rank))
     return pl.concat(parts).select(names(COLUMNS)).sort("rank", "step", "path", "backward", "input_shapes")
-
-
-def _knows_calls(slices: pl.LazyFrame, rank: int) -> bool:
-    """Whether calls of the runtime were recorded."""
-    own = slices.filter((pl.col("rank") == rank) & (pl.col("category") == "runtime"))
-    return own.select("slice").head(1).collect(engine="streaming").height > 0
 
 
 def _with_parents(rows: pl.DataFrame, rank: int, parents: Parents) -> pl.DataFrame:
