@@ -87,6 +87,14 @@ def test_shapes_tell_what_is_the_same_where_both_sides_have_wrappers_of_their_ow
     assert (["MmBackward > mm"], [], None) in found(base, other)
 
 
+def test_shapes_of_single_numbers_tell_nothing() -> None:
+    base, new = (
+        {**places({f"{name} > fill_": Place(2, {"[[1]]": 2})}), **places({"sum": 1})} for name in ("Old", "New")
+    )
+
+    assert (["Old > fill_"], [], None) in found(base, new)
+
+
 def test_other_shapes_are_the_same_calls_only_if_the_whole_job_has_other_shapes() -> None:
     wide = {"[[128, 128], [128, 512]]": 4.0}
     base = places({"mm": Place(4, SHAPES), "add": Place(1, {"[[64]]": 1})})

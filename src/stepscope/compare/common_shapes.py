@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping
 Shapes = Mapping[str, float]
 """Calls in a step by the shapes of their inputs, as recorded."""
 
+TELLING = 16
+"""Size of a dimension from which on it is hardly the same by chance, chosen by us: losses and counters have 1."""
+
 _TENSOR = re.compile(r"\[[\d, ]+\]")
 _SIZE = re.compile(r"\d+")
 
@@ -28,6 +31,17 @@ def common_calls(base: Shapes, new: Shapes) -> float:
         if own and own == {length + 1 for length in other}:
             sides[place] = _summed((inputs[:-1], calls) for inputs, calls in sides[place].items())
     return float(sum(min(calls, sides[1][inputs]) for inputs, calls in sides[0].items() if inputs in sides[1]))
+
+
+def say_much(shapes: Shapes) -> bool:
+    """Whether shapes tell calls apart: most have a dimension that is not one that any tensor may have.
+
+    Examples:
+        >>> say_much({"[[64, 128]]": 3}), say_much({"[[1], []]": 3})
+        (True, False)
+    """
+    telling = sum(calls for shape, calls in shapes.items() if any(int(n) >= TELLING for n in _SIZE.findall(shape)))
+    return 2 * telling > sum(shapes.values())
 
 
 def patterns(shapes: Shapes) -> dict[str, float]:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stepscope.compare.common_shapes import Shapes, common_calls, patterns
+from stepscope.compare.common_shapes import Shapes, common_calls, patterns, say_much
 
 Path = tuple[str, ...]
 Key = tuple[Path, object]
@@ -179,7 +179,7 @@ class _Matching:
         if base.shapes and new.shapes:
             calls = SHAPES_IN_COMMON * max(base.calls, new.calls)
             if common_calls(base.shapes, new.shapes) >= calls:
-                return True
+                return not only_shapes or (say_much(base.shapes) and say_much(new.shapes))
             if self.are_shapes_comparable or only_shapes:
                 return False
             return common_calls(patterns(base.shapes), patterns(new.shapes)) >= calls and _same(base.calls, new.calls)
