@@ -40,7 +40,9 @@ def say_much(shapes: Shapes) -> bool:
         >>> say_much({"[[64, 128]]": 3}), say_much({"[[1], []]": 3})
         (True, False)
     """
-    telling = sum(calls for shape, calls in shapes.items() if any(int(n) >= TELLING for n in _SIZE.findall(shape)))
+    telling = sum(
+        calls for shape, calls in shapes.items() if any(len(n) > 2 or int(n) >= TELLING for n in _SIZE.findall(shape))
+    )
     return 2 * telling > sum(shapes.values())
 
 
