@@ -85,6 +85,13 @@ def test_what_runs_on_one_side_only_is_said_with_its_name() -> None:
     ]
 
 
+def test_a_table_that_a_side_lacks_is_named_as_people_call_it() -> None:
+    answered = answer(compare(run([20.0] * 5), run([30.0] * 5)), PAGE)
+
+    assert answered.unavailable["operator_differences"] == "the recording has no framework operators"
+    assert answered.unavailable["module_differences"] == "the recording has no timed ranges"
+
+
 def test_each_verdict_of_a_page_is_explained_once() -> None:
     sentences = said(compare(run([20, 21, 22]), run([30, 31, 32])))
 

@@ -35,7 +35,9 @@ class OneSide(Unavailable):
     def __init__(self, side: str, reason: Unavailable) -> None:
         self.side = side
         self.reason: str = reason.reason if isinstance(reason, OneSide) else str(reason).rstrip(".")
-        super().__init__(f"{side}: {self.reason}" if side else self.reason, table=reason.table)
+        tables = {cause.table for cause in reason.causes}
+        table = reason.table or (tables.pop() if len(tables) == 1 else None)
+        super().__init__(f"{side}: {self.reason}" if side else self.reason, table=table)
 
 
 class Pair:
