@@ -395,7 +395,7 @@ def test_threads_that_ask_one_rank_at_a_time_get_the_answers_of_all_ranks_at_onc
 
 def test_all_questions_about_ranks_may_be_asked_together_but_those_that_hold_all_calls_of_python() -> None:
     alone = {name for name, one in ANALYSES.items() if one.scope == "rank" and name not in TOGETHER}
-    assert alone == {"call_tree", "module_operators", "modules"}
+    assert alone == {"call_tree", "module_operators", "module_steps", "modules"}
 
 
 @pytest.mark.parametrize("whole_recording", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_a_run_with_itself_is_the_same(capsys: pytest.CaptureFixture[str]) -> No
     found = document(capsys, "compare", EXAMPLE, EXAMPLE)
 
     assert {row["verdict"] for row in found["tables"]["time_differences"]} == {"same"}
-    assert found["base"] == found["new"]
+    assert {**found["base"], "label": "new"} == found["new"]
     assert found["summary"][0].startswith("The step takes the same time")
 
 
@@ -72,7 +73,32 @@ def test_the_slow_rank_of_one_run_is_compared_with_a_typical_one(capsys: pytest.
     found = document(capsys, "compare", EXAMPLE)
 
     assert found["new"]["ranks"] == [2]
-    assert len(found["base"]["ranks"]) == 1
+    (typical,) = found["base"]["ranks"]
+    assert (found["base"]["label"], found["base"]["role"]) == (f"rank {typical}", "typical")
+    assert (found["new"]["label"], found["new"]["role"]) == ("rank 2", "slow")
+    assert found["summary"][0].startswith("Own work of rank 2 (slow) takes ")
+    assert found["summary"][1].startswith(f"In that time rank {typical} (typical) waits: ")
+
+
+def test_ranks_and_steps_of_one_run_stand_in_titles_in_place_of_base_and_new(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ranks = printed(capsys, "compare", EXAMPLE, "--base-ranks", "2", "--ranks", "0")
+    steps = printed(capsys, "compare", EXAMPLE, "--base-steps", "4-5", "--steps", "6-8", "--markdown")
+
+    for text, names in ((ranks, ("rank 2", "rank 0")), (steps, ("steps 4-5", "steps 6-8"))):
+        assert all(name in text for name in names)
+        assert not re.search(r"\b(base|new)\b", text)
+    assert "longer in a step than that of rank 0" in ranks
+    assert "Differences are steps 6-8 less steps 4-5." in steps
+
+
+def test_the_base_of_one_run_is_compared_with_what_is_left_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = document(capsys, "compare", EXAMPLE, "--base-steps", "4-5")["tables"]["compared_sides"]
+    ranks = document(capsys, "compare", EXAMPLE, "--base-ranks", "2")["tables"]["compared_sides"]
+
+    assert [side["counted_steps"] for side in steps] == ["4-5", "6-8"]
+    assert [side["ranks"] for side in ranks] == ["2", "0-1,3"]
 
 
 def test_markdown_shows_names_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import polars as pl
 import pytest
 
 from stepscope.compare import compare
 from stepscope.errors import Unavailable
 from stepscope.run import Run
-from stepscope.tables import ALLOCATIONS, COLLECTIVES, KERNELS, OPERATORS, SLICES, STEPS
+from stepscope.tables import ALLOCATIONS, COLLECTIVES, KERNELS, MEMORY_CURVE, OPERATORS, SLICES, STEPS
 from tests.analysis.jobs import MS
 
 STEP = 100 * MS
@@ -93,6 +94,50 @@ def test_calls_of_the_host_are_compared_in_total_and_without_those_within() -> N
     assert rows["Node", "launch"]["base_calls"] == 1
 
 
+def test_operators_below_a_new_wrapper_are_matched_and_it_is_added() -> None:
+    wrapped: list[Call] = [
+        ("Region: 0/0", 6, None, 0), ("aten::linear", 4, 0, 0), ("aten::addmm", 3, 1, 14), LINEAR[2]
+    ]  # fmt: skip
+    found = compare(called(LINEAR), called(wrapped)).analyse("operator_differences")
+
+    rows = {row["path"]: row for row in found.to_dicts()}
+    addmm = rows["aten::linear > aten::addmm"]
+    assert (addmm["matched"], addmm["verdict"], addmm["difference_ns"]) == ("inner", "more", 4 * MS)
+    assert addmm["new_path"] == "Region: 0/0 > aten::linear > aten::addmm"
+    assert rows["MmBackward0"]["matched"] == "path"
+    assert set(found["verdict"]) == {"more", "same"}
+
+
+def waiting(wait: float, work: float) -> Run:
+    """A rank whose `aten::item` waits in a call of the runtime within."""
+    calls: list[Call] = [("aten::linear", work, None, 10), ("aten::item", wait + 0.1, None, 0)]
+    run = called(calls)
+    slices = run.table("slices").collect().drop("rank")
+    within = slices.filter(pl.col("name") == "aten::item")
+    syncs = within.with_columns(
+        slice=pl.col("slice") + slices.height,
+        name=pl.lit("cudaStreamSynchronize"),
+        category=pl.lit("runtime"),
+        parent=pl.col("slice"),
+        duration_ns=pl.col("duration_ns") - 50_000,
+        start_ns=pl.col("start_ns") + 10,
+    )
+    tables = {name: run.table(name).collect().drop("rank") for name in ("operators", "steps", "kernels")}
+    return Run.from_frames({0: {**tables, "slices": pl.concat([slices, syncs.select(slices.columns)])}})
+
+
+def test_calls_that_wait_for_the_device_are_told_from_those_that_work() -> None:
+    pair = compare(waiting(30, 5), waiting(1, 30))
+
+    kinds = {row["name"]: row for row in pair.analyse("api_differences").to_dicts()}
+    assert kinds["aten::linear"]["kind"] == kinds["launch"]["kind"] == "work"
+    for name in ("aten::item", "cudaStreamSynchronize"):
+        assert kinds[name]["kind"] == "wait"
+        assert kinds[name]["base_wait_ns"] == pytest.approx(30 * MS, rel=0.01)
+    paths = {row["path"]: row["kind"] for row in pair.analyse("operator_differences").to_dicts()}
+    assert paths == {"aten::linear": "work"}  # by device time, of which aten::item has none
+
+
 def communicating(size: int, transfer: float, group: str) -> Run:
     """Two ranks, the second of which comes 2 ms late to an all-reduce in each step."""
     frames = {}
@@ -136,16 +181,42 @@ def test_groups_and_sizes_that_both_sides_do_not_have_are_one() -> None:
     assert found.select("group", "size_bytes", "verdict").rows() == [(None, 10_250_000, "same")]
 
 
-def test_memory_that_operators_allocate_is_compared_by_name() -> None:
-    sides = []
-    for size in (1000, 3000):
-        run = called(LINEAR)
-        tables = {name: run.table(name).collect().drop("rank") for name in ("steps", "kernels")}
-        blocks = ALLOCATIONS.frame(name=["aten::mm"] * 5, size_bytes=[size] * 5, allocation_ns=[1, 2, 3, 4, 5])
-        sides.append(Run.from_frames({0: {**tables, "allocations": blocks}}))
-    row = compare(*sides).analyse("memory_differences").row(0, named=True)
+def allocating(sizes: Sequence[int], kept: int = 0) -> Run:
+    """A rank that allocates a block in each step, which it releases in it, beside others that it keeps."""
+    run = called(LINEAR, steps=len(sizes))
+    tables = {name: run.table(name).collect().drop("rank") for name in ("steps", "kernels")}
+    times = [step * STEP + 10 for step in range(1, len(sizes) + 1)]
+    blocks = ALLOCATIONS.frame(name=["aten::mm"] * len(sizes), size_bytes=sizes, allocation_ns=times)
+    curve = MEMORY_CURVE.frame(
+        time_ns=[time + more for time in times for more in (0, 5)],
+        change_bytes=[sign * size for size in sizes for sign in (1, -1)],
+        allocated_bytes=[kept + used * size for size in sizes for used in (1, 0)],
+    )
+    return Run.from_frames({0: {**tables, "allocations": blocks, "memory_curve": curve}})
 
-    assert (row["figure"], row["name"], row["difference_bytes"]) == ("allocated in a step", "aten::mm", 2000)
+
+def test_memory_is_tested_over_the_steps() -> None:
+    pair = compare(allocating([1000, 1100, 1000, 1100, 1000]), allocating([3000, 3100, 3000, 3100, 3100], kept=10))
+    peak, allocated = pair.analyse("memory_differences").to_dicts()
+
+    assert (peak["figure"], peak["base_bytes"], peak["new_bytes"]) == ("peak", 1100, 3110)
+    assert (allocated["figure"], allocated["name"]) == ("allocated in a step", "aten::mm")
+    assert allocated["difference_bytes"] == 3060 - 1040
+    assert peak["verdict"] == allocated["verdict"] == "more"
+    assert peak["probability_ratio"] == allocated["probability_ratio"] == pytest.approx(2 / 252)
+
+
+def test_a_peak_of_single_steps_is_noise_and_one_outside_of_steps_is_not_tested() -> None:
+    often = allocating([1000, 1200, 1000, 1200, 1000])
+    pair = compare(often, allocating([1000, 1200, 1000, 1210, 1000]))
+    outside = allocating([1000, 1200, 1000, 1200, 1000])
+    curve = outside.table("memory_curve").collect().drop("rank")
+    early = MEMORY_CURVE.frame(time_ns=[1], change_bytes=[9000], allocated_bytes=[9000])
+    tables = {"steps": outside.table("steps").collect(), "memory_curve": pl.concat([early, curve])}
+
+    assert pair.analyse("memory_differences")["verdict"][0] == "noise"
+    found = compare(often, Run.from_frames({0: tables})).analyse("memory_differences").row(0, named=True)
+    assert (found["new_bytes"], found["verdict"], found["probability_ratio"]) == (9000, "untested", None)
 
 
 def test_what_a_side_has_not_recorded_is_not_compared() -> None:

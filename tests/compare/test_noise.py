@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import comb
+from random import Random
 
 import pytest
 
 from stepscope.compare import noise
-from stepscope.compare.noise import adjusted, are_apart, probability
+from stepscope.compare.noise import adjusted, are_apart, probability, probability_of_steps
 
 
 def counted(base: list[float], new: list[float]) -> float:
@@ -61,6 +62,41 @@ def test_noise_is_rarely_called_significant() -> None:
         found += probability(values[:6], values[6:]) <= 0.05
 
     assert found <= 32  # 5 % of 400 and three standard deviations
+
+
+def drifting(seed: int, steps: int, alike: float = 0.8) -> list[float]:
+    """Steps each of which resembles the one before."""
+    random, found = Random(seed), [0.0]
+    for _ in range(steps + 50):
+        found.append(alike * found[-1] + random.gauss(0, 1))
+    return found[-steps:]
+
+
+def test_steps_that_resemble_their_neighbours_are_rarely_called_significant() -> None:
+    pairs = [(drifting(2 * seed, 30), drifting(2 * seed + 1, 30)) for seed in range(200)]
+
+    assert sum(probability(base, new) <= 0.05 for base, new in pairs) > 60
+    assert sum(probability_of_steps(base, new) <= 0.05 for base, new in pairs) <= 25
+
+
+def test_independent_steps_are_tested_nearly_as_if_their_order_were_unknown() -> None:
+    pairs = [(drifting(2 * seed, 20, 0), [x + 1 for x in drifting(2 * seed + 1, 20, 0)]) for seed in range(100)]
+
+    assert sum(probability_of_steps(base, new) <= 0.05 for base, new in pairs) >= 70
+    assert sum(probability(base, new) <= 0.05 for base, new in pairs) >= 80
+
+
+def test_sides_far_apart_differ_although_their_steps_drift() -> None:
+    base = [100 + step / 10 for step in range(10)]
+
+    assert probability_of_steps(base, [step + 0.4 for step in base]) > 0.05
+    assert probability_of_steps(base, [step + 30 for step in base]) < 0.001
+
+
+def test_the_order_of_sides_does_not_matter() -> None:
+    base, new = drifting(1, 12), [x + 1 for x in drifting(2, 9)]
+
+    assert probability_of_steps(base, new) == pytest.approx(probability_of_steps(new, base))
 
 
 def test_sides_that_do_not_overlap_are_apart() -> None:

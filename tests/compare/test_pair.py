@@ -7,6 +7,7 @@ import pytest
 
 from stepscope.compare import COMPARISONS, compare, judged
 from stepscope.errors import StepscopeError, Unavailable
+from stepscope.pages.compared_summary import opening
 from stepscope.run import Run
 from stepscope.tables import KERNELS, RANKS, STEPS
 from tests.analysis.jobs import MS, job
@@ -74,13 +75,20 @@ def test_three_steps_are_too_few_and_no_verdict_of_them_is_certain() -> None:
     assert found["MatMul"] == "too few"
 
 
+def test_three_steps_that_overlap_are_noise_and_do_not_fail_a_check() -> None:
+    lengths = ({"MatMul": 20.0}, {"MatMul": 30.0}, {"MatMul": 22.0})
+    slower = [{"MatMul": 1.1 * of_step["MatMul"]} for of_step in lengths]
+
+    assert verdicts(kernels_run(list(lengths)), kernels_run(slower))["MatMul"] == "noise"
+
+
 def test_one_clear_difference_among_many_needs_more_than_four_steps() -> None:
     same = {f"op{n}": 1.0 for n in range(30)}
     wobbling = [
         {name: 1 + 0.02 * ((place * 7 + step * 13) % 10) for place, name in enumerate(same)} for step in range(16)
     ]
-    base = [{**wobbling[2 * n], "slow": 20 + n / 10} for n in range(8)]
-    new = [{**wobbling[2 * n + 1], "slow": 21 + n / 10} for n in range(8)]
+    base = [{**wobbling[2 * n], "slow": 20 + 3 * n % 8 / 10} for n in range(8)]
+    new = [{**wobbling[2 * n + 1], "slow": 21 + 3 * n % 8 / 10} for n in range(8)]
 
     assert verdicts(kernels_run(base[:4]), kernels_run(new[:4]))["slow"] == "too few"
     assert verdicts(kernels_run(base), kernels_run(new))["slow"] == "more"
@@ -97,6 +105,22 @@ def test_parts_sum_to_the_step_and_parts_of_parts_to_them() -> None:
             inner = found.filter(pl.col("of") == part)
             assert inner.is_empty() or inner[column].sum() == whole
     assert found.filter(pl.col("level") == 1)["share_ratio"].sum() == pytest.approx(1)
+
+
+def test_swapped_sides_have_mirrored_parts_none_of_them_negative() -> None:
+    """Rounding is put right on the largest part of each side."""
+    nanosecond = 1e-6
+    base = kernels_run(
+        [{"Add": nanosecond, "FlashAttn": 2 * nanosecond}, {"Add": 2 * nanosecond, "FlashAttn": nanosecond}]
+    )
+    runs = [base, kernels_run([{"MatMul": 20.0}, {"MatMul": 20.0}])]
+    there, back = (compare(*pair).analyse("time_differences") for pair in (runs, runs[::-1]))
+
+    columns = ["part", "of", "base_ns", "new_ns"]
+    assert sorted(there.select(columns).rows(), key=str) == sorted(
+        ((part, of, new, base) for part, of, base, new in back.select(columns).iter_rows()), key=str
+    )
+    assert min(there["base_ns"].to_list() + there["new_ns"].to_list()) >= 0
 
 
 def test_kernels_slower_by_one_factor_are_said_to_be_so_in_both_directions() -> None:
@@ -121,6 +145,13 @@ def test_kernels_without_common_names_are_compared_by_class_of_work() -> None:
     rows = {row["name"]: row for row in found.to_dicts()}
     assert rows["matmul"]["verdict"] == "more"
     assert rows["attention"]["verdict"] == "added"
+
+
+def test_a_name_that_takes_next_to_no_time_does_not_make_kernels_comparable() -> None:
+    base = [{"gemm": 20.0, "copy": 1.0}] * 5
+    new = [{"MatMulV3": 30.0, "copy": 1.0}] * 5
+
+    assert set(compare(kernels_run(base), kernels_run(new)).analyse("kernel_differences")["compared_by"]) == {"class"}
 
 
 def test_the_rank_whose_own_time_has_changed_comes_first() -> None:
@@ -190,3 +221,23 @@ def test_a_part_that_one_side_does_not_know_is_no_difference() -> None:
     assert "exposed communication" in set(compare(run, run).analyse("time_differences")["part"])
     assert found["part"].to_list() == ["step", "not told apart"]
     assert found["base_ns"][0] == found["base_ns"][1]
+
+
+def test_a_recording_without_steps_is_not_held_against_steps() -> None:
+    tables = {name: kernels_run(BASE).table(name).collect().drop("rank") for name in ("kernels", "steps")}
+    whole = tables["steps"].head(1).with_columns(window=pl.lit("recording"))
+    pair = compare(kernels_run(BASE), Run.from_frames({0: {**tables, "steps": whole}}))
+
+    assert pair.without_steps == "new"
+    assert compare(pair.new, pair.base).without_steps == "base"
+    assert next(iter(opening(pair))).startswith("Times cannot be compared: the new side has no steps")
+    with pytest.raises(Unavailable, match="new: it has no steps"):
+        judged(pair, 0.01)
+
+
+def test_kernels_that_differ_within_noise_are_not_said_to_be_slower() -> None:
+    noisy = [{"MatMul": ms} for ms in (20.0, 30.0, 22.0, 29.0, 21.0)]
+    pair = compare(kernels_run(noisy), kernels_run([{"MatMul": 1.05 * of["MatMul"]} for of in noisy]))
+
+    assert pair.analyse("kernel_change")["factor"].to_list() == [pytest.approx(1.05)]
+    assert not any("equal shapes" in text for text in opening(pair))

@@ -43,13 +43,40 @@ def test_stacks_have_own_times_and_names_that_break_no_line() -> None:
     assert len(lines) == 3
 
 
-def test_speedscope_has_a_profile_for_each_time() -> None:
-    found = json.loads(speedscope([flame_of(TREE, "run", "host"), flame_of(TREE, "run", "device")]))
+def test_speedscope_has_a_profile_for_each_time_in_which_calls_begin_and_end_one_in_another() -> None:
+    flames = [flame_of(TREE, "run", "host"), flame_of(TREE, "run", "device")]
+    found = json.loads(b"".join(speedscope(flames)))
 
-    host, device = found["profiles"]
     names = [frame["name"] for frame in found["shared"]["frames"]]
-    assert [names[frame] for frame in host["samples"][0]] == ["thread 1", "step"]
-    assert (host["weights"], host["endValue"], device["weights"]) == ([40, 30, 30], 100, [9])
+    assert [profile["endValue"] for profile in found["profiles"]] == [100, 9]
+    for profile in found["profiles"]:
+        opened, at = [], 0
+        for event in profile["events"]:
+            assert event["at"] >= at
+            at = event["at"]
+            if event["type"] == "O":
+                opened.append(event["frame"])
+            else:
+                assert opened.pop() == event["frame"]
+        assert not opened and at == profile["endValue"]
+    host = [(event["type"], names[event["frame"]], event["at"]) for event in found["profiles"][0]["events"]]
+    assert host[:2] == [("O", "thread 1", 0), ("O", "step", 0)]
+    assert host[5:] == [("O", "save", 70), ("C", "save", 100), ("C", "thread 1", 100)]
+
+
+def test_a_speedscope_file_grows_with_the_calls_and_not_with_their_depth() -> None:
+    deep = 3000
+    chain = pl.DataFrame(
+        {
+            "parent": [None, *range(deep - 1)], "depth": range(deep), "name": ["f"] * deep, "kind": ["python"] * deep,
+            "calls": [1] * deep, "host_ns": range(deep, 0, -1), "host_self_ns": [1] * deep,
+            "device_ns": [0] * deep, "device_self_ns": [0] * deep,
+        }
+    )  # fmt: skip
+    flame = flame_of(chain, "run", "host")
+
+    assert sum(map(len, speedscope([flame]))) < 100 * deep
+    assert len(ElementTree.fromstring(b"".join(svg(flame))).findall("{*}g")) == deep
 
 
 def test_a_picture_places_calls_in_the_calls_around_them() -> None:
@@ -67,6 +94,16 @@ def test_names_do_not_end_the_script_of_a_page() -> None:
     assert text.count("</script>") == 2 and "<b>" not in text
     data = re.search(r'id="data">(.*?)</script>', text, re.S)
     assert data and json.loads(data[1])["graphs"][0]["rows"][2][1].startswith("</script><script>alert(1)")
+
+
+def test_a_title_and_names_with_characters_that_xml_does_not_have_break_no_picture() -> None:
+    rows = TREE.with_columns(name=pl.col("name") + "\ufffe\x01")
+    title = "a\x01b\udcff\uffff<i>"
+
+    root = ElementTree.fromstring(b"".join(svg(flame_of(rows, title, "host"))))
+
+    assert root.findtext("{*}text") == "a b  <i>"
+    assert b"\x01" not in page([flame_of(rows, title, "host")])
 
 
 def test_short_calls_are_left_out_and_counted() -> None:
@@ -99,6 +136,7 @@ def test_a_table_is_printed_otherwise(tmp_path: Path, capfd) -> None:
 
 def _differing() -> pl.DataFrame:
     figures = {"base_host_ns": [100, 70, 0], "new_host_ns": [120, 70, 30]}
+    figures |= {name.replace("_host", "_matched_host"): values for name, values in figures.items()}
     more = {f"{side}_{name}": [0] * 3 for side in ("base", "new") for name in ("host_self_ns", "device_ns")}
     places = {"parent": [None, 0, 0], "depth": [0, 1, 1], "name": ["thread 1", "step", "save"], "kind": ["python"] * 3}
     return pl.DataFrame({**places, **figures, **more})
@@ -111,7 +149,7 @@ def test_a_differential_graph_colours_what_is_slower_and_faster() -> None:
     fills = [re.findall(r'rx="1.5" fill="(.*?)"', b"".join(svg(flame)).decode()) for flame in (new, base)]
     slower, same = "#d64541", "#dedede"
     assert fills == [[slower, same, slower], [slower, same]]
-    faster = difference_of(_differing().with_columns(new_host_ns=pl.lit(70)), "run", "host", "base")
+    faster = difference_of(_differing().with_columns(new_matched_host_ns=pl.lit(70)), "run", "host", "base")
     assert faster is not None and '#3a7cc7"' in b"".join(svg(faster)).decode()
     assert difference_of(_differing(), "run", "device", "new") is None
 

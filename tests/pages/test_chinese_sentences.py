@@ -27,10 +27,38 @@ SPOKEN = {
         "按组成部分：未掩盖的通信 -7.10 ms (等待其他 rank -4.44 ms, 传输 -2.66 ms); 空闲 +7.02 ms。"
     ),
     "Calls of equal shapes are 1.40 times slower in a<b, c> and d.": "形状相同的调用变慢（1.40 倍）：a<b, c>、d。",
+    "Own work of rank 2 (slow) takes 7.04 ms longer in a step than that of rank 7 (typical): free +7.02 ms (dispatch "
+    "+7.02 ms).": "每步自身的工作：rank 2（慢） 比 rank 7（典型） 长 7.04 ms：空闲 +7.02 ms (下发 +7.02 ms)。",
+    "Own work of rank 2 takes 7.04 ms longer in a step than that of rank 7, which as a whole is within noise (3 and 3 "
+    "steps): free +7.02 ms.": (
+        "每步自身的工作：rank 2 比 rank 7 长 7.04 ms（总体在噪声范围内，3 步与 3 步）：空闲 +7.02 ms。"
+    ),
+    "In that time rank 7 (typical) waits: its exposed communication takes 7.10 ms longer (waiting for others +4.44 "
+    "ms), so that the step of both takes the same time: 28.46 ms and 28.40 ms.": (
+        "在此期间 rank 7（典型） 在等待：其未掩盖的通信多 7.10 ms（等待其他 rank +4.44 ms），"
+        "因此两者每步耗时相同：28.46 ms 与 28.40 ms。"
+    ),
+    "The step is 9.6% slower for steps 7-12 than for steps 1-6: 2.00 ms instead of 1.00 ms (+1.00 ms). This is beyond "
+    "noise (6 and 6 steps).": (
+        "与 第 1-6 步 相比，第 7-12 步 每步变慢（9.6%）：2.00 ms，原为 1.00 ms（+1.00 ms）。"
+        "这超出了噪声（6 步与 6 步）。"
+    ),
+    "Kernels are uniformly 1.30 times slower for rank 6, whatever they compute: as by another clock, power limit or "
+    "device, not by another program.": (
+        "对 rank 6，所有 kernel 无论计算什么都同样变慢（1.30 倍）：像是时钟、功耗上限或设备不同，而不是程序不同。"
+    ),
+    "Of the base, step 1 does not count: a first one, far longer.": (
+        "基准侧的第 1 步不计入：它是最初的步，远长于其他步。"
+    ),
+    "too few: all steps of one side are above those of the other, but a test needs at least 4 steps on each side, here "
+    "are 3 and 3; these differences are shown untested.": (
+        "步数太少：一侧的各步全部高于另一侧，但检验要求每侧至少 4 步，这里是 3 步与 3 步；这些差异未经检验。"
+    ),
     "58 of 1392 pieces of device work (4%) take less time than their launch.": (
         "1392 个设备任务中有 58 个（4%）的耗时比主机下发它还短。"
     ),
     "base: the recording has no steps": "基准侧：记录中没有步",
+    "rank 7: the recording has no steps": "rank 7侧：记录中没有步",
 }
 
 

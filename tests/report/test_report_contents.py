@@ -105,7 +105,8 @@ def test_the_slowest_rank_is_compared_with_a_typical_one() -> None:
     compared = part(report_of(slow_run()), "compared")
 
     assert compared.items[0].question == "time_differences"
-    assert any("slower" in note for note in compared.notes)
+    assert compared.notes[0].startswith("Own work of rank 2 (slow) takes")
+    assert [column.title for column in compared.items[0].columns if column.name == "new_ns"] == ["rank 2 (slow)"]
 
 
 def test_a_run_is_compared_with_another() -> None:

@@ -147,11 +147,14 @@ from stepscope.analysis.layout.parallel_layout import parallel_layout as paralle
 from stepscope.analysis.memory.memory_breakdown import memory_breakdown as memory_breakdown
 from stepscope.analysis.memory.memory_calls import memory_calls as memory_calls
 from stepscope.analysis.memory.memory_hints import memory_hints as memory_hints
+from stepscope.analysis.memory.memory_steps import allocation_steps as allocation_steps
+from stepscope.analysis.memory.memory_steps import memory_steps as memory_steps
 from stepscope.analysis.memory.memory_usage import memory_peak as memory_peak
 from stepscope.analysis.memory.memory_usage import memory_usage as memory_usage
 from stepscope.analysis.modules.compiled_regions import compiled_regions as compiled_regions
 from stepscope.analysis.modules.compiled_searches import compiled_searches as compiled_searches
 from stepscope.analysis.modules.module_operators import module_operators as module_operators
+from stepscope.analysis.modules.module_steps import module_steps as module_steps
 from stepscope.analysis.modules.modules import modules as modules
 from stepscope.analysis.modules.recompilations import recompilations as recompilations
 from stepscope.analysis.operators.call_tree import call_tree as call_tree

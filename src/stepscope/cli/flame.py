@@ -115,7 +115,7 @@ def _write(kind: Kind, target: Path | None, flames: list[Flame]) -> None:
     elif kind == "svg":
         made = svg(flames[0])
     elif kind == "speedscope":
-        made = [speedscope(flames)]
+        made = speedscope(flames)
     else:
         made = collapsed(flames[0])
     if target is None or str(target) == "-":
@@ -140,8 +140,12 @@ def draw_difference(pair: Pair, target: Path) -> None:
     if kind not in ("html", "svg"):
         raise StepscopeError(f"--flame {target}: give a file that ends in .html or .svg")
     tree = pair.analyse("call_tree_differences")
-    title = pair.name if pair.is_one_run else f"{pair.base.name} (base) and {pair.new.name} (new)"
-    drawn = [difference_of(tree, title, time, side, LEAST_RATIO) for time in TIMES for side in ("new", "base")]
+    base, new = (name.whole for name in pair.names)
+    title = (
+        f"{pair.name}: {base} and {new}" if pair.is_one_run else f"{pair.base.name} (base) and {pair.new.name} (new)"
+    )
+    sides = (base, "new side" if new == "new" else new)
+    drawn = [difference_of(tree, title, time, side, LEAST_RATIO, sides) for time in TIMES for side in ("new", "base")]
     flames = [flame for flame in drawn if flame is not None]
     if not flames:
         raise StepscopeError(f"--flame {target}: no times of calls were recorded")

@@ -120,7 +120,7 @@ def _words(verdict: Verdict) -> str:
         return f"not slower ({ratio:+.1%}; {limit})"
     how = {
         "noise": "within noise, so this does not fail",
-        "untested": "too few steps to tell whether this is noise, which counts as slower",
+        "untested": "all steps are, but too few to be sure that this is no noise, which counts as slower",
         "certain": "beyond noise",
     }[verdict.how]
     if ratio <= verdict.limit_ratio:

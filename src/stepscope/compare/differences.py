@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns
 from stepscope.analysis.methods.statistics import rounded
-from stepscope.compare.noise import LIMITS, VERDICTS, Limits, adjusted, are_apart, probability
+from stepscope.compare.noise import LIMITS, VERDICTS, Limits, adjusted, are_apart, probability_of_steps
 from stepscope.compare.registry import Sides
 from stepscope.tables.base import Column
 
@@ -45,6 +45,9 @@ KEPT = "difference_ns change_factor verdict new_ns base_ns of_step_ratio"
 """Those that a narrow display keeps longest."""
 
 
+_PLACE = "place of the step"
+"""A column that no row has."""
+
 _Row = tuple[list[float] | None, list[float] | None, float, float]
 """Values by step and mean of both sides."""
 
@@ -73,17 +76,21 @@ class Side:
         return cls(rows, ranks.height, float(length) if isinstance(length, (int, float)) else 0.0)
 
     def values(self, rows: pl.DataFrame, keys: Sequence[str], value: str, calls: str | None) -> pl.DataFrame:
-        """For each item its value in each step that has it (`values`), the mean of the ranks, and its calls."""
+        """For each item its value in each step that has it, the mean of the ranks (`values`), which of the steps these
+        are (`places`), their mean and its calls."""
         of_ranks = rows.join(self.rows.select("rank", "step", "ranks"), on=["rank", "step"])
         count = pl.col(calls).sum() if calls else pl.lit(None, pl.Int64)
         by_step = of_ranks.group_by(*keys, "step").agg(
             value=pl.col(value).sum() / pl.col("ranks").first(), calls=count / pl.col("ranks").first()
         )
+        numbers = self.rows.select("step").unique().sort("step").with_row_index(_PLACE)
         return (
-            by_step.sort("step")
+            by_step.join(numbers, on="step")
+            .sort(_PLACE)
             .group_by(keys)
             .agg(
                 values=pl.col("value"),
+                places=pl.col(_PLACE),
                 mean=pl.col("value").sum() / max(self.steps, 1),
                 calls=pl.col("calls").sum() / max(self.steps, 1) if calls else pl.lit(None, pl.Float64),
             )
@@ -98,6 +105,8 @@ def differences(
     value: str = "total_ns",
     calls: str | None = "count",
     limits: Limits = LIMITS,
+    are_parts: bool = False,
+    small: float | None = None,
 ) -> pl.DataFrame:
     """Compare each item of both sides: the keys and the columns of `MEASURED`, largest difference first.
 
@@ -107,6 +116,9 @@ def differences(
         keys: What tells items apart, the same on both sides.
         value: Column of their times.
         calls: Column of numbers of calls, if there is one.
+        are_parts: Whether items are parts of the step, which are zero where they are missing, and never added or
+            removed.
+        small: What is below it on both sides is not tested; a small part of the step by default.
     """
     base, new = Side.of(steps.base), Side.of(steps.new)
     both = base.values(rows.base, keys, value, calls).join(
@@ -116,10 +128,14 @@ def differences(
     if calls:
         both = both.with_columns(pl.col("calls", "calls_right").fill_null(0.0))
     both = both.sort(keys, nulls_last=True)
-    probabilities, verdicts = _judged(both, base, new, limits)
+    if are_parts:
+        both = both.with_columns(pl.col("values", "values_right", "places", "places_right").fill_null([]))
+    if small is None:
+        small = limits.small_ratio * max(base.step_ns, new.step_ns)
+    probabilities, verdicts = judged_values(both, (base.steps, new.steps), small, limits)
     total = new.step_ns - base.step_ns
     known = base.step_ns > 0
-    differ = known and abs(total) > limits.same_ratio * base.step_ns
+    differ = known and abs(total) > limits.same_ratio * max(base.step_ns, new.step_ns)
     change = pl.col("new_ns") - pl.col("base_ns")
     exact = pl.col("mean_right") - pl.col("mean")
     return (
@@ -142,26 +158,44 @@ def differences(
     )
 
 
-def _judged(both: pl.DataFrame, base: Side, new: Side, limits: Limits) -> tuple[list[float | None], list[str]]:
-    """The adjusted probability and the verdict of each row."""
-    small = limits.small_ratio * max(base.step_ns, new.step_ns)
+def judged_values(
+    both: pl.DataFrame, steps: tuple[int, int], small: float, limits: Limits
+) -> tuple[list[float | None], list[str]]:
+    """The adjusted probability and the verdict of each row.
+
+    Args:
+        both: `values`, `places` (which steps have them; the others have zero) and `mean` of the base; with `_right`
+            those of the new side.
+        steps: How many each side has.
+        small: What is below it on both sides is not tested.
+        limits: What counts as a difference.
+    """
     tested: list[float | None] = []
     verdicts: list[str] = []
     samples: list[tuple[list[float], list[float]]] = []
-    for row in both.select("values", "values_right", "mean", "mean_right").iter_rows():
-        of_base, of_new = (
-            [*(found or []), *[0.0] * (side.steps - len(found or []))]
-            for found, side in zip(row[:2], (base, new), strict=True)
-        )
+    columns = ("values", "values_right", "mean", "mean_right", "places", "places_right")
+    for *row, base_places, new_places in both.select(columns).iter_rows():
+        of_base = _by_step(row[0], base_places, steps[0])
+        of_new = _by_step(row[1], new_places, steps[1])
         samples.append((of_base, of_new))
-        verdict = _untested(row, (base.steps, new.steps), small, limits)
+        verdict = _untested((row[0], row[1], row[2], row[3]), steps, small, limits)
+        if not verdict and min(steps) < limits.steps:
+            verdict = "too few" if are_apart(of_base, of_new) else "noise"
         verdicts.append(verdict)
-        tested.append(None if verdict else probability(of_base, of_new))
+        tested.append(None if verdict else probability_of_steps(of_base, of_new))
     found = adjusted(tested)
     for place, (p, (of_base, of_new)) in enumerate(zip(found, samples, strict=True)):
         if p is not None:
             verdicts[place] = _verdict(p, of_base, of_new, limits)
     return found, verdicts
+
+
+def _by_step(values: Sequence[float] | None, places: Sequence[int] | None, steps: int) -> list[float]:
+    """The value of each step, zero where there is none."""
+    found = [0.0] * steps
+    for place, value in zip(places or (), values or (), strict=True):
+        found[place] = value
+    return found
 
 
 def _untested(row: _Row, counts: tuple[int, int], small: float, limits: Limits) -> str:
@@ -171,11 +205,11 @@ def _untested(row: _Row, counts: tuple[int, int], small: float, limits: Limits) 
         return "added"
     if of_new is None and len(of_base or []) == counts[0]:
         return "removed"
-    if abs(new_mean - mean) <= limits.same_ratio * mean:
+    if abs(new_mean - mean) <= limits.same_ratio * max(mean, new_mean):
         return "same"
     if max(mean, new_mean) < small:
         return "small"
-    return "too few" if min(counts) < limits.steps else ""
+    return ""
 
 
 def _verdict(p: float, base: Sequence[float], new: Sequence[float], limits: Limits) -> str:
@@ -185,35 +219,3 @@ def _verdict(p: float, base: Sequence[float], new: Sequence[float], limits: Limi
             return "noise"
         return "more" if grown > 0 else "less"
     return "too few" if are_apart(base, new) else "noise"
-
-
-def untested(
-    rows: Sides,
-    steps: Sides,
-    keys: Sequence[str],
-    *,
-    value: str,
-    calls: str | None,
-    limits: Limits = LIMITS,
-) -> pl.DataFrame:
-    """As `differences`, of times that are known of the whole recording only: its steps share them.
-
-    Args:
-        rows: Times by `rank` and keys.
-    """
-    spread = [_spread(of_rows, of_steps, keys, value, calls) for of_rows, of_steps in zip(rows, steps, strict=True)]
-    found = differences(Sides(*spread), steps, keys, value=value, calls=calls, limits=limits)
-    keeps = pl.col("verdict").is_in(["same", "added", "removed"])
-    return found.with_columns(
-        probability_ratio=pl.lit(None, pl.Float64),
-        verdict=pl.when(keeps).then("verdict").otherwise(pl.lit("untested")),
-    )
-
-
-def _spread(
-    rows: pl.DataFrame, steps: pl.DataFrame, keys: Sequence[str], value: str, calls: str | None
-) -> pl.DataFrame:
-    """Each row once for each step of its rank, with its share."""
-    counts = steps.select("rank", "step").with_columns(count=pl.len().over("rank"))
-    every = rows.select("rank", *keys, *{value, *([calls] if calls else [])}).join(counts, on="rank")
-    return every.with_columns(pl.col(name) / pl.col("count") for name in (value, calls) if name).drop("count")

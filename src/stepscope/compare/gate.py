@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepscope.compare.pair import Pair
+from stepscope.errors import Unavailable
 
 CERTAIN, UNTESTED, NOISE = "certain", "untested", "noise"
 
@@ -17,8 +18,8 @@ class Verdict:
         base_ns: Mean step of the base.
         new_ns: Mean step of the new side.
         limit_ratio: The difference that is allowed, as a share of the base.
-        how: `certain`: the difference is beyond noise; `untested`: there are too few steps to tell; `noise`: steps of
-            one side differ as much.
+        how: `certain`: the difference is beyond noise; `untested`: all steps are slower, but they are too few to be
+            sure; `noise`: steps of one side differ as much.
     """
 
     base_ns: int
@@ -43,6 +44,8 @@ def judged(pair: Pair, limit_ratio: float) -> Verdict:
     Raises:
         Unavailable: If the steps of a side are unknown.
     """
+    if pair.without_steps:
+        raise Unavailable(f"{pair.without_steps}: it has no steps to compare with those of the other side")
     step = pair.analyse("time_differences").row(0, named=True)
     how = {"noise": NOISE, "too few": UNTESTED}.get(step["verdict"], CERTAIN)
     return Verdict(step["base_ns"], step["new_ns"], limit_ratio, how)

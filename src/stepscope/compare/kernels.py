@@ -23,6 +23,9 @@ alone; the operator that launched them."""
 IN_COMMON = 0.8
 """Share of the time that kernels with the same names must have on both sides, to be compared by name."""
 
+COMPARABLE = 0.25
+"""The same below which neither kernels nor operators are compared one by one, but classes of work: chosen by us."""
+
 COLUMNS = columns(
     Column("name", "string", "Type or name of the kernels, their class, or the operator that launched them."),
     Column("work", "string", "Class of work; null for operators.", values=(*CLASSES, COPIES), importance=39),
@@ -46,7 +49,7 @@ def kernel_differences(
 
     Args:
         by: What tells them apart (`BY`). By default the type; if types and names have little in common, as on devices
-            of two makers, the operators that launched them if these have more in common, else the class.
+            of two makers, the operators that launched them if these have more in common; if neither has, the class.
 
     Raises:
         StepscopeError: If `by` is none of these.
@@ -96,9 +99,10 @@ def _what_is_common(kernels: Sides, paths: Sides | None) -> str:
     launched = _launched(paths)
     if of_types >= IN_COMMON:
         return "type"
-    if launched is not None and common_ratio(launched) > of_types:
-        return "operator"
-    return "type" if of_types > 0 else "class"
+    of_operators = 0.0 if launched is None else common_ratio(launched)
+    if max(of_types, of_operators) < COMPARABLE:
+        return "class"
+    return "operator" if of_operators > of_types else "type"
 
 
 def common_ratio(rows: Sides) -> float:

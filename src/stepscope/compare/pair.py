@@ -12,13 +12,16 @@ import polars as pl
 from stepscope.advice import finding
 from stepscope.advice.finding import Per
 from stepscope.compare.noise import NAME
-from stepscope.compare.registry import SIDE_QUESTIONS, WITH_OPTIONS, Comparison, Sides, find_comparison
+from stepscope.compare.registry import COMPARISONS, SIDE_QUESTIONS, WITH_OPTIONS, Comparison, Sides, find_comparison
+from stepscope.compare.side_names import BASE, NEW, SideName, names_of
 from stepscope.compare.typical import slow_and_typical
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.run import Rank, Run
 from stepscope.run.opening import Paths, open_run
 from stepscope.selection import Choice
 from stepscope.tables.issues import Issue
+
+RECORDING: Per = "recording"
 
 
 class OneSide(Unavailable):
@@ -32,7 +35,9 @@ class OneSide(Unavailable):
     def __init__(self, side: str, reason: Unavailable) -> None:
         self.side = side
         self.reason: str = reason.reason if isinstance(reason, OneSide) else str(reason).rstrip(".")
-        super().__init__(f"{side}: {self.reason}" if side else self.reason, table=reason.table)
+        tables = {cause.table for cause in reason.causes}
+        table = reason.table or (tables.pop() if len(tables) == 1 else None)
+        super().__init__(f"{side}: {self.reason}" if side else self.reason, table=table)
 
 
 class Pair:
@@ -43,14 +48,21 @@ class Pair:
         new: What is compared with it; it may be of the same run.
         chosen: Whether the user chose steps, of the base and of the new side. Chosen steps all count.
         notes: How the sides came about, as sentences for people.
+        roles: What the sides are among the ranks of one run, see `SideName`.
     """
 
     def __init__(
-        self, base: Run, new: Run, *, chosen: tuple[bool, bool] = (False, False), notes: Sequence[str] = ()
+        self,
+        base: Run,
+        new: Run,
+        *,
+        chosen: tuple[bool, bool] = (False, False),
+        notes: Sequence[str] = (),
+        roles: tuple[str, str] = ("", ""),
     ) -> None:
         self.base, self.new = base, new
         self.notes = list(notes)
-        self._chosen = chosen
+        self._chosen, self._roles = chosen, roles
         self._answers: dict[Any, pl.DataFrame | Unavailable] = {}
 
     @property
@@ -62,6 +74,30 @@ class Pair:
     def is_one_run(self) -> bool:
         """Whether both sides are of one run."""
         return self.base.original is self.new.original
+
+    @cached_property
+    def names(self) -> tuple[SideName, SideName]:
+        """What people call both sides: base and new of two runs, else the ranks or steps that tell them apart."""
+        if not self.is_one_run:
+            return BASE, NEW
+        return names_of(self.base, self.new, self._roles, self.per if any(self._chosen) else "")
+
+    @property
+    def are_ranks(self) -> bool:
+        """Whether both sides are other ranks of one run in the same steps, so that they may wait for each other."""
+        same_steps = not any(self._chosen) or self.base.steps == self.new.steps
+        return self.is_one_run and not self._common_ranks and same_steps
+
+    @property
+    def are_apart(self) -> bool:
+        """Whether no step of a rank belongs to both sides."""
+        if not self.is_one_run or not self._common_ranks:
+            return True
+        return any(self._chosen) and set(self.base.steps).isdisjoint(self.new.steps)
+
+    @property
+    def _common_ranks(self) -> set[int]:
+        return {rank.rank for rank in self.base.ranks} & {rank.rank for rank in self.new.ranks}
 
     @property
     def path(self) -> Path:
@@ -104,6 +140,15 @@ class Pair:
         found: Per = self.new.analyse(finding.per_of, otherwise="step")
         return found
 
+    @cached_property
+    def without_steps(self) -> str:
+        """The side of which no steps are known, so that its whole recording stands against a step of the other one:
+        `base`, `new`, or empty if both sides are alike."""
+        of_base: Per = self.base.analyse(finding.per_of, otherwise="step")
+        if (of_base == RECORDING) == (self.per == RECORDING):
+            return ""
+        return BASE.label if of_base == RECORDING else NEW.label
+
     def select(
         self, *, base_ranks: Choice = None, ranks: Choice = None, base_steps: Choice = None, steps: Choice = None
     ) -> Pair:
@@ -112,26 +157,31 @@ class Pair:
         Args:
             base_ranks: Ranks of the base. Default: those of `ranks`; in one run, where `ranks` are chosen, a typical
                 rank other than these.
-            ranks: Ranks of the new side. Default: all; in one run of which nothing is chosen, the slowest rank.
+            ranks: Ranks of the new side. Default: all; in one run all but those of the base, or if nothing is chosen,
+                the slowest rank.
             base_steps: Steps of the base. Default: those of `steps`.
-            steps: Steps of the new side.
+            steps: Steps of the new side. Default: all; in one run all but those of the base.
 
         Raises:
             StepscopeError: If there are no such ranks or steps, or nothing to compare in one run.
         """
-        notes = list(self.notes)
+        notes, roles = list(self.notes), self._roles
         both_steps = (steps if base_steps is None else base_steps, steps)
         if self.is_one_run and base_ranks is None and base_steps is None and self.base is self.new:
-            base_ranks, ranks, why = slow_and_typical(self.new, ranks)
-            notes.append(why)
+            found = slow_and_typical(self.new, ranks)
+            base_ranks, ranks, roles = found.base, found.new, found.roles
+            notes.append(found.why)
         elif base_ranks is None and ranks is not None:
             base_ranks = ranks if base_steps is not None or not self.is_one_run else base_ranks
+        elif self.base is self.new:
+            ranks, steps = _others(self.new, base_ranks, ranks, base_steps, steps)
+            both_steps = (both_steps[0], steps)
         sides = [
             _selected(side, chosen, of)
             for side, chosen, of in zip((self.base, self.new), (base_ranks, ranks), both_steps, strict=True)
         ]
         given = tuple(before or of is not None for before, of in zip(self._chosen, both_steps, strict=True))
-        return Pair(*sides, chosen=(given[0], given[1]), notes=notes)
+        return Pair(*sides, chosen=(given[0], given[1]), notes=notes, roles=roles)
 
     def analyse(self, question: str, /, **options: Any) -> pl.DataFrame:
         """Answer a comparison.
@@ -160,11 +210,11 @@ class Pair:
             raise found
         return found
 
-    def _supplied(self, asked: Comparison) -> dict[str, Sides | None]:
-        found: dict[str, Sides | None] = {}
+    def _supplied(self, asked: Comparison) -> dict[str, Sides | pl.DataFrame | None]:
+        found: dict[str, Sides | pl.DataFrame | None] = {}
         for name, required in asked.parameters.needs.items():
             try:
-                found[name] = self._sides(name)
+                found[name] = self.analyse(name) if name in COMPARISONS else self._sides(name)
             except Unavailable:
                 if required:
                     raise
@@ -190,6 +240,17 @@ class Pair:
             both = len(missing) == 2 and missing[0].reason == missing[1].reason
             raise OneSide("", missing[0]) if both else missing[0]
         return Sides(*answers)
+
+
+def _others(run: Run, base_ranks: Choice, ranks: Choice, base_steps: Choice, steps: Choice) -> tuple[Choice, Choice]:
+    """Ranks and steps of the new side of one run: where only the base's were chosen, the others."""
+    if base_ranks is not None and ranks is None and base_steps is None:
+        of_base = {rank.rank for rank in run.select(ranks=base_ranks).ranks}
+        ranks = [rank.rank for rank in run.ranks if rank.rank not in of_base] or None
+    elif base_steps is not None and steps is None:
+        of_base = set(run.select(steps=base_steps).steps)
+        steps = [step for step in run.steps if step not in of_base] or None
+    return ranks, steps
 
 
 def _selected(run: Run, ranks: Choice, steps: Choice) -> Run:

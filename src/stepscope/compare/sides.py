@@ -62,14 +62,6 @@ def side_steps(
 
 
 @side_question
-def side_allocations(allocations: pl.LazyFrame) -> pl.LazyFrame:
-    """What operators allocate on a rank, mean of the ranks: `name`, `size_bytes`."""
-    ranks = allocations.select(pl.col("rank").n_unique().alias("ranks"))
-    sums = allocations.group_by("name").agg(size_bytes=pl.col("size_bytes").sum())
-    return sums.join(ranks, how="cross").select("name", size_bytes=pl.col("size_bytes") / pl.col("ranks")).sort("name")
-
-
-@side_question
 def side_facts(ranks: pl.LazyFrame) -> pl.DataFrame:
     """Who recorded each rank, and where."""
     return ranks.collect().sort("rank")

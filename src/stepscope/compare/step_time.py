@@ -12,6 +12,7 @@ from stepscope.compare.differences import KEPT, MEASURED, differences
 from stepscope.compare.noise import LIMITS, Limits
 from stepscope.compare.registry import Sides, comparison
 from stepscope.compare.sides import PARTS
+from stepscope.errors import Unavailable
 from stepscope.tables.base import Column, schema_of
 
 STEP, REST = "step", "not told apart"
@@ -56,9 +57,9 @@ def time_differences(
     given = [(None, None) if each is None else each for each in (kernel_steps, calls, idle)]
     inner = Sides(*(pl.concat(_inner(*of_side)) for of_side in zip(side_steps, *given, strict=True)))
     whole = Sides(*(side.select("rank", "step", part=pl.lit(STEP), total_ns="step_ns") for side in side_steps))
-    step = differences(whole, side_steps, ["part"], calls=None, limits=limits)
-    parts = differences(tops, side_steps, ["part"], calls=None, limits=limits)
-    details = differences(inner, side_steps, ["part", "of"], calls=None, limits=limits)
+    step = differences(whole, side_steps, ["part"], calls=None, limits=limits, are_parts=True)
+    parts = differences(tops, side_steps, ["part"], calls=None, limits=limits, are_parts=True)
+    details = differences(inner, side_steps, ["part", "of"], calls=None, limits=limits, are_parts=True)
     shown = [step.with_columns(of=pl.lit(None, pl.String), level=0)]
     step_row = step.row(0, named=True)
     parts = _summing(parts, step_row)
@@ -121,13 +122,41 @@ def _divided(parts: pl.DataFrame, steps: pl.DataFrame, whole: str) -> pl.DataFra
 
 def _summing(parts: pl.DataFrame, whole: dict[str, object]) -> pl.DataFrame:
     """The parts with rounding put right, so that they sum to the whole if they all but do."""
-    off = {name: pl.lit(whole[name]) - pl.col(name).sum() for name in ("base_ns", "new_ns")}
-    largest = pl.int_range(pl.len()) == pl.col("new_ns").arg_max()
-    fixed = [
-        pl.when(largest & (gap.abs() <= pl.len())).then(pl.col(name) + gap).otherwise(name).alias(name)
-        for name, gap in off.items()
-    ]
+    fixed = []
+    for name in ("base_ns", "new_ns"):
+        gap = pl.lit(whole[name]) - pl.col(name).sum()
+        largest = pl.int_range(pl.len()) == pl.col(name).arg_max()
+        fixed.append(pl.when(largest & (gap.abs() <= pl.len())).then(pl.col(name) + gap).otherwise(name).alias(name))
     return parts.with_columns(fixed).with_columns(difference_ns=pl.col("new_ns") - pl.col("base_ns"))
+
+
+OWN_WORK = "own work"
+
+OWN = columns(
+    Column("part", "string", "What is compared: the step less exposed communication.", values=(OWN_WORK,)),
+    *(column for column in MEASURED if not column.name.endswith("_calls")),
+    keep="part " + KEPT,
+)
+
+
+@comparison(OWN)
+def own_work_difference(side_steps: Sides, limits: Limits = LIMITS) -> pl.DataFrame:
+    """Compare what ranks do themselves in a step, the step less exposed communication: one row.
+
+    Ranks that wait for another one take as long as it does, but their own work is shorter.
+
+    Raises:
+        Unavailable: If exposed communication is not known of all steps that count.
+    """
+    own = []
+    for side in side_steps:
+        counted = side.filter(pl.col("left_out").is_null())
+        if counted["communication_ns"].null_count():
+            raise Unavailable("it is not known how long communication is exposed in each step")
+        time = pl.col("step_ns") - pl.col("communication_ns")
+        own.append(counted.select("rank", "step", part=pl.lit(OWN_WORK), total_ns=time))
+    found = differences(Sides(*own), side_steps, ["part"], calls=None, limits=limits, are_parts=True)
+    return found.select(names(OWN))
 
 
 RANKS = columns(

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.compare.side_names import SLOW, TYPICAL
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.run import Run
 from stepscope.selection import Choice, describe_numbers, named_numbers
 
 
-def slow_and_typical(run: Run, ranks: Choice = None) -> tuple[Sequence[int], Choice, str]:
-    """A typical rank and the slowest one, or the chosen `ranks`, and a sentence about how they were chosen.
+@dataclass(frozen=True)
+class Chosen:
+    """Ranks of one run to compare.
+
+    Args:
+        base: A typical rank.
+        new: The slow rank, or the ranks that the user chose.
+        roles: What base and new side are among the ranks: `typical`, `slow`; empty if that is not known.
+        why: How they were chosen, as a sentence.
+    """
+
+    base: Sequence[int]
+    new: Sequence[int]
+    roles: tuple[str, str]
+    why: str
+
+
+def slow_and_typical(run: Run, ranks: Choice = None) -> Chosen:
+    """A typical rank and the slowest one, or the chosen `ranks`.
 
     A typical rank is one that `slow_ranks` does not name, whose own time (without communication) is the median of the
     ranks of its pipeline stage.
@@ -40,7 +59,11 @@ def slow_and_typical(run: Run, ranks: Choice = None) -> tuple[Sequence[int], Cho
     typical = _typical(run, [*chosen, *named], chosen) or _typical(run, chosen, chosen)
     if typical is None:
         raise StepscopeError(f"there is no rank beside {describe_numbers(chosen)} in {run.name} to compare with")
-    return [typical], chosen, f"{how} {typical}, whose own time is the median of the ranks that are not slow."
+    role = SLOW if named.issuperset(chosen) else ""
+    why = f"{how} {typical}, whose own time is the median of the ranks that are not slow."
+    if ranks is None and (others := sorted(named.difference(chosen))):
+        why += f" Slow as well: {named_numbers('rank', others)}; choose with --ranks."
+    return Chosen([typical], chosen, (TYPICAL, role), why)
 
 
 def _typical(run: Run, without: Sequence[int], chosen: Sequence[int]) -> int | None:

@@ -174,7 +174,7 @@ def _answer(run: Subject, section: Section, values: Mapping[str, Any]) -> pl.Dat
     try:
         found: pl.DataFrame = run.analyse(section.question, **taken(section, values))
     except Unavailable as reason:
-        return explain_pair(reason) if isinstance(run, Pair) else explain(run, section.question, reason)
+        return explain_pair(run, reason) if isinstance(run, Pair) else explain(run, section.question, reason)
     return found
 
 
@@ -209,8 +209,11 @@ def _about(answered: Answered) -> dict[str, Any]:
     run, steps = answered.run, answered.request.steps
     if isinstance(run, Pair):
         sides = {
-            name: {"run": side.name, "path": str(side.path), "ranks": [rank.rank for rank in side.ranks]}
-            for name, side in (("base", run.base), ("new", run.new))
+            key: {
+                **{"run": side.name, "path": str(side.path), "ranks": [rank.rank for rank in side.ranks]},
+                **{"label": name.label, "role": name.role or None},
+            }
+            for key, side, name in zip(("base", "new"), (run.base, run.new), run.names, strict=True)
         }
         return {**sides, "summary": opening_of(answered)}
     if answered.page.scope == "rank":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.analysis.registry import find_analysis
-from stepscope.compare import OneSide
+from stepscope.compare import OneSide, Pair
 from stepscope.errors import Unavailable
 from stepscope.present import listed
 from stepscope.run.supplements import described
@@ -88,13 +88,14 @@ def explain(run: Run, question: str, reason: Unavailable) -> str:
     return "; ".join([f"the recording has no {_noun(table)}", *(why for why in _why(run, table) if why != _UNKNOWN)])
 
 
-def explain_pair(reason: Unavailable) -> str:
+def explain_pair(pair: Pair, reason: Unavailable) -> str:
     """Why a pair cannot answer a question: a side lacks a table, or the reason that a comparison gives."""
-    side = reason.side if isinstance(reason, OneSide) else ""
-    text = str(reason).rstrip(".")
+    text = reason.reason if isinstance(reason, OneSide) else str(reason).rstrip(".")
     if reason.table:
-        text = f"{side}: " * bool(side) + f"the recording has no {_noun(reason.table)}"
-    return text
+        text = f"the recording has no {_noun(reason.table)}"
+    if not isinstance(reason, OneSide) or not reason.side:
+        return text
+    return f"{pair.names[reason.side == 'new'].label}: {text}"
 
 
 def _distinct_reasons(reason: Unavailable) -> str:

@@ -9,6 +9,7 @@ import polars as pl
 
 from stepscope.advice.finding import Per
 from stepscope.analysis.parameters import CHOSEN
+from stepscope.compare import Pair
 from stepscope.pages.answering import Answered, notes_of, per_of
 from stepscope.pages.base import Derived, Section, View
 from stepscope.pages.coded_values import in_words
@@ -16,6 +17,7 @@ from stepscope.pages.listing import Part, listed, paged
 from stepscope.pages.relative_times import since_start
 from stepscope.pages.short_names import readable
 from stepscope.pages.shown_table import ShownTable, columns_of, filled
+from stepscope.pages.side_titles import with_side_names
 from stepscope.pages.sources import source_of
 from stepscope.pages.words import added, said
 from stepscope.present import Language, plural
@@ -49,12 +51,16 @@ def shown_sections(
         StepscopeError: If the request names a column or page that the table does not have.
     """
     per = per_of(answered.run)
-    tables = answered.tables
+    tables, said = answered.tables, set[str]()
     for section, answer in answered.found:
         other = tables.get(section.unless)
         if isinstance(answer, str) or not section.heading or (other is not None and not other.is_empty()):
             continue
-        yield _Showing(answered, section, answer, per, every_column, whole_names, language).section()
+        shown = _Showing(answered, section, answer, per, every_column, whole_names, language).section()
+        if answered.page.scope == "pair":  # what words of several tables mean is said once
+            shown = replace(shown, sentences=[sentence for sentence in shown.sentences if sentence not in said])
+            said.update(shown.sentences)
+        yield shown
 
 
 def shown_answer(run: Run, section: Section, answer: pl.DataFrame) -> ShownTable:
@@ -132,6 +138,8 @@ class _Showing:
         if not self.whole_names:
             rows = readable(rows)
         columns = columns_of(self.of.question, rows, self.per, own, self.language)
+        if isinstance(self.answered.run, Pair):
+            columns, rows = with_side_names(self.of.question, columns, rows, self.answered.run, self.language)
         rows = in_words(rows, columns, self.language)
         more = derived.more + (since if any(column.moment for column in columns) else "")
         heading = filled(view.heading, self.per) + source_of(part.rows, view.by)

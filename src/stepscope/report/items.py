@@ -10,6 +10,7 @@ import polars as pl
 
 from stepscope.advice import worded
 from stepscope.analysis.registry import ANALYSES
+from stepscope.compare import Pair
 from stepscope.errors import Unavailable
 from stepscope.pages import PAGES
 from stepscope.pages.answering import Answered, Request, Subject, per_of
@@ -19,6 +20,7 @@ from stepscope.pages.listing import Listing
 from stepscope.pages.reasons import explain
 from stepscope.pages.showing import shown_sections
 from stepscope.pages.shown_table import ShownTable, columns_of, filled
+from stepscope.pages.side_titles import with_side_names
 from stepscope.pages.words import said, sentence
 from stepscope.report.facts import Fact
 from stepscope.report.findings import time_range
@@ -160,6 +162,8 @@ class Items:
             sentence(text, self.language) for text in dict.fromkeys(text for one in shown for text in one.sentences)
         ]
         columns = columns_of(section.question, rows, self._per, language=self.language)
+        if isinstance(subject, Pair):
+            columns, rows = with_side_names(section.question, columns, rows, subject, self.language)
         key = section.question.replace("_", "-")
         return Item(key, self.heading(section), section.question, tables, notes, rows, columns)
 

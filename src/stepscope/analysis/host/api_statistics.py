@@ -7,6 +7,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.distributions import OVER_RANKS, STATISTICS, distributions, distributions_over_ranks
+from stepscope.analysis.methods.host_waits import waiting_calls
 from stepscope.analysis.methods.statistics import share_of
 from stepscope.analysis.registry import analysis, ranks_of, without_rows
 from stepscope.errors import Unavailable
@@ -46,6 +47,7 @@ BY_STEP = columns(
     meaning("count", "Number of calls in the step."),
     meaning("total_ns", "Their time in the step."),
     meaning("self_ns", "Their time outside of other recorded calls within them."),
+    Column("wait_ns", "int64", "Part of their time in which they wait for the device, as `cudaStreamSynchronize`."),
     nulls="layer",
 )
 
@@ -82,7 +84,7 @@ def api_statistics(slices: pl.LazyFrame) -> pl.DataFrame:
 
 
 @analysis("rank", BY_STEP, together=True)
-def api_steps(slices: pl.LazyFrame) -> pl.DataFrame:
+def api_steps(slices: pl.LazyFrame, kernels: pl.LazyFrame | None = None) -> pl.DataFrame:
     """Sum up each rank's calls of the runtime by step and name, in order.
 
     Raises:
@@ -94,7 +96,11 @@ def api_steps(slices: pl.LazyFrame) -> pl.DataFrame:
         total_ns=pl.col("duration_ns").sum(),
         self_ns=pl.coalesce("self_ns", "duration_ns").sum(),
     )
-    sums = found.collect(engine="streaming")
+    keys = ["rank", "step", "name"]
+    waits = waiting_calls(slices, kernels)[0].group_by(keys).agg(wait_ns=pl.col("duration_ns").sum())
+    sums = (
+        found.collect(engine="streaming").join(waits, on=keys, how="left").with_columns(pl.col("wait_ns").fill_null(0))
+    )
     if without := without_rows(ranks_of(slices), sums):
         raise Unavailable(NO_CALLS, of=without)
     return _named(sums).select(names(BY_STEP)).sort("rank", "step", "layer", "name", nulls_last=True)

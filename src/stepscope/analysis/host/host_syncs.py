@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.code_places import places
+from stepscope.analysis.methods.host_waits import waiting_calls
 from stepscope.analysis.methods.launch_owners import Parents
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.registry import analysis
@@ -32,10 +33,6 @@ _HOW = {
     SIZE: r"^aten::(nonzero\w*|masked_select|unique\w*|_unique\w*|repeat_interleave|index|index_put_?|where|bincount)$",
 }
 """What makes an operator wait: the host needs a value, or a size that depends on values."""
-
-SYNCHRONIZE = r"(?i)synchronize"
-_BLOCKING = r"^(cuda|hip)Memcpy$|^hipMemcpyWithStream$"
-_TO_PAGEABLE = r"(?i)device -> pageable"
 
 COLUMNS = columns(
     "rank",
@@ -124,19 +121,9 @@ def host_syncs(
 def _waits(slices: pl.LazyFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
     """Waits in steps: `rank`, `slice`, `parent`, `unit` (the operator, or the call itself), `start_ns`, `wait_ns`, and
     `copied`: the direction of a copy by the same operator."""
-    memory = kernels.filter((pl.col("kind") == "memory") & pl.col("correlation").is_not_null())
-    copies = memory.select("rank", "correlation", copy="name").collect(engine="streaming")
-    runtime = slices.filter((pl.col("category") == "runtime") & pl.col("step").is_not_null())
-    name = pl.col("name")
-    names = runtime.select("name").unique().collect(engine="streaming")
-    waiting = names.filter(name.str.contains(SYNCHRONIZE) | name.str.contains(_BLOCKING))["name"]
-    moving = names.filter(name.str.contains("(?i)memcpy"))["name"]
-    some = runtime.filter(name.is_in(pl.concat([waiting, moving]).implode()))
-    calls = some.select("rank", "slice", "parent", "name", "correlation", "start_ns", "duration_ns").collect()
-    calls = calls.join(copies.unique(["rank", "correlation"], keep="first"), on=["rank", "correlation"], how="left")
-    of_parent = calls.filter(pl.col("copy").is_not_null() & pl.col("parent").is_not_null())
+    waits, copying = waiting_calls(slices, kernels)
+    of_parent = copying.filter(pl.col("parent").is_not_null())
     copied = of_parent.group_by("rank", "parent").agg(copied=pl.col("copy").sort().first())
-    waits = calls.filter(name.is_in(waiting.implode()) | pl.col("copy").str.contains(_TO_PAGEABLE).fill_null(False))
     return waits.join(copied, on=["rank", "parent"], how="left").select(
         "rank", "slice", "parent", "start_ns", "copied", unit=pl.coalesce("parent", "slice"), wait_ns="duration_ns"
     )

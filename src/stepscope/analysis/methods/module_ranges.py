@@ -25,14 +25,14 @@ def is_module() -> pl.Expr:
 
 
 def module_calls(slices: pl.LazyFrame) -> pl.DataFrame:
-    """The ranges of the modules of one rank, with `path`, `parent` (path of the module around it; null at the top; the
-    same for all ranges of a path) and `row_parent` (the row around it).
+    """The ranges of the modules of one rank, with their `step`, `path`, `parent` (path of the module around it; null at
+    the top; the same for all ranges of a path) and `row_parent` (the row around it).
 
     A path is the names of the modules around it, outermost first; names that begin with that of the module around them
     are paths already. PyTorch numbers the modules of a class, so one that runs outside of all others, to compute its
     forward pass again in the backward pass, is the one of that name inside of others.
     """
-    ranges = slices.filter(is_module()).select("name", "thread", "start_ns", "duration_ns").collect()
+    ranges = slices.filter(is_module()).select("name", "thread", "start_ns", "duration_ns", "step").collect()
     rows = ranges.sort("thread", "start_ns", -pl.col("duration_ns"), "name", nulls_last=True)
     above = nest(rows)["parent"]
     numbered = rows["name"].str.starts_with(PYTHON_MODULE).to_list()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.methods.launched_work import launched_directly
+from stepscope.analysis.methods.host_waits import outer_waits, waiting_calls
+from stepscope.analysis.methods.launch_owners import Parents, owners
+from stepscope.analysis.methods.module_ranges import innermost
 from stepscope.analysis.methods.operator_phases import OPERATORS as PHASES
 from stepscope.analysis.registry import analysis, ranks_of
+from stepscope.sources.ancestors import climb
 from stepscope.tables import KERNELS, SLICES
 from stepscope.tables.base import Column, schema_of
 
@@ -17,16 +20,31 @@ BETWEEN = " > "
 DEEPEST = 64
 """Levels of operators within operators that are counted; there is no such depth but in damaged recordings."""
 
+MOST_SHAPES = 64
+"""Different shapes at one place from which on they are not told apart: chosen by us, so that rows stay few where shapes
+differ in each step."""
+
+READS = r"^aten::(item|_local_scalar_dense)$"
+"""Operators that read a value of the device, and so wait for it: where calls of the runtime are not recorded."""
+
 COLUMNS = columns(
     "rank step",
     Column("backward", "bool", "Whether the outermost operator belongs to a backward pass, by its name or thread."),
     Column("path", "string", "The operators around it, from the outermost, and itself, as `aten::linear > aten::mm`."),
     meaning("name", "Name of the operator."),
+    Column("input_shapes", "string", "Shapes of its inputs; null if not recorded, or if there are very many."),
     meaning("count", "Number of calls in the step."),
     meaning("total_ns", "Their time on the host in the step."),
     meaning("self_ns", "Part of it outside of other operators."),
-    Column("device_ns", "int64", "Time of the kernels that they launched directly; null without device work."),
-    nulls="device_ns",
+    Column("wait_ns", "int64", "Part of `total_ns` in calls that wait for the device, as `cudaStreamSynchronize`."),
+    Column("own_wait_ns", "int64", "Part of `self_ns` in such calls."),
+    Column(
+        "device_ns",
+        "int64",
+        "Time of the kernels that they launched directly, but for communication, which waits for others; null without "
+        "device work.",
+    ),
+    nulls="input_shapes device_ns",
 )
 
 
@@ -34,50 +52,100 @@ COLUMNS = columns(
 def operator_paths(
     operators: pl.LazyFrame, slices: pl.LazyFrame | None = None, kernels: pl.LazyFrame | None = None
 ) -> pl.DataFrame:
-    """Sum up each rank's operators by step and place in the tree of calls, in order.
+    """Sum up each rank's operators by step, place in the tree of calls and shapes, in order.
 
     A place is the path of operators around an operator, on the same thread: ranges that are no operators, such as marks
     and Python functions, are not part of it.
     """
-    parts = [_of_rank(rank, operators, slices, kernels) for rank in ranks_of(operators)]
-    if not parts:
+    ranks = ranks_of(operators)
+    if not ranks:
         return pl.DataFrame(schema=schema_of(COLUMNS))
-    return pl.concat(parts).select(names(COLUMNS)).sort("rank", "step", "path", "backward")
-
-
-def _of_rank(
-    rank: int, operators: pl.LazyFrame, slices: pl.LazyFrame | None, kernels: pl.LazyFrame | None
-) -> pl.DataFrame:
-    mine = pl.col("rank") == rank
     rows = (
-        operators.filter(mine & pl.col("step").is_not_null())
-        .select("slice", "name", "step", "duration_ns", "external_id", "forward_thread")
+        operators.filter(pl.col("step").is_not_null())
+        .select("rank", "slice", "name", "step", "thread", "start_ns", "duration_ns", "forward_thread", "input_shapes")
         .collect(engine="streaming")
     )
-    parents = (
-        SLICES.or_empty(slices)
-        .filter(mine & (pl.col("category") == "operator") & pl.col("parent").is_not_null())
-        .select("slice", "parent")
-        .collect(engine="streaming")
+    calls = SLICES.or_empty(slices)
+    work = KERNELS.or_empty(kernels).filter((pl.col("kind") != "communication").fill_null(value=True))
+    launched = owners(work, operators, calls).join(
+        work.select("rank", "kernel", device_ns="duration_ns").collect(engine="streaming"), on=["rank", "kernel"]
     )
-    device = launched_directly(KERNELS.or_empty(kernels).filter(mine)).collect(engine="streaming")
-    rows = rows.join(parents.join(rows.select(parent="slice"), on="parent", how="semi"), on="slice", how="left")
+    device = launched.group_by("rank", "slice").agg(pl.col("device_ns").sum())
+    waits = outer_waits(waiting_calls(calls, kernels)[0], calls)
+    parents = Parents(calls, pl.Series(ranks, dtype=pl.Int32))
+    runtime = calls.filter(pl.col("category") == "runtime").select(pl.col("rank").unique())
+    with_calls = set(runtime.collect(engine="streaming")["rank"])
+    parts = []
+    for rank in ranks:
+        mine = pl.col("rank") == rank
+        of_rank = _with_parents(rows.filter(mine), rank, parents)
+        own_waits, own_device = waits.filter(mine), device.filter(mine)
+        reads = own_device.height > 0 and rank not in with_calls
+        waited = _waited(of_rank, None if reads else own_waits)
+        of_rank = of_rank.join(waited, on="slice", how="left").with_columns(
+            pl.col("wait_ns", "own_wait_ns").fill_null(0)
+        )
+        parts.append(_of_rank(of_rank, own_device, rank))
+    return pl.concat(parts).select(names(COLUMNS)).sort("rank", "step", "path", "backward", "input_shapes")
+
+
+def _with_parents(rows: pl.DataFrame, rank: int, parents: Parents) -> pl.DataFrame:
+    """The operators with the operator around each (`parent`), whatever else is between them."""
+    above = parents.of(rank, rows["slice"])
+    around = climb(above.gather(rows["slice"]), above, rows["slice"])
+    return rows.with_columns(parent=around)
+
+
+def _waited(rows: pl.DataFrame, waits: pl.DataFrame | None) -> pl.DataFrame:
+    """Time of waits in each operator that has some: `slice`, `own_wait_ns`, `wait_ns`.
+
+    Args:
+        rows: Operators of a rank.
+        waits: Calls that wait; None if a device was recorded without calls of its runtime.
+    """
+    if waits is not None:
+        numbers = rows.with_row_index("row").select(parent="slice", row_parent=pl.col("row").cast(pl.Int64))
+        ranges = rows.join(numbers, on="parent", how="left", maintain_order="left")
+        at = rows["slice"].gather(innermost(ranges, waits.select("thread", "start_ns")))
+        own = waits.select(slice=at, own_wait_ns="duration_ns").drop_nulls()
+    else:
+        own = rows.filter(pl.col("name").str.contains(READS)).select("slice", own_wait_ns="duration_ns")
+        inside = rows.filter(pl.col("slice").is_in(own["slice"].implode()))["parent"]
+        own = own.filter(~pl.col("slice").is_in(inside.implode()).fill_null(value=False))
+    own = own.group_by("slice").agg(pl.col("own_wait_ns").sum())
+    level = own.rename({"own_wait_ns": "wait_ns"})
+    levels, above = [level], rows.select("slice", "parent")
+    for _ in range(DEEPEST):
+        level = level.join(above, on="slice").drop_nulls("parent").group_by(slice="parent").agg(pl.col("wait_ns").sum())
+        if level.is_empty():
+            break
+        levels.append(level)
+    sums = pl.concat(levels).group_by("slice").agg(pl.col("wait_ns").sum())
+    return sums.join(own, on="slice", how="left")
+
+
+def _of_rank(rows: pl.DataFrame, device: pl.DataFrame, rank: int) -> pl.DataFrame:
     inside = rows.filter(pl.col("parent").is_not_null()).group_by(slice="parent")
     inner = inside.agg(inner_ns=pl.col("duration_ns").sum())
     rows = rows.join(inner, on="slice", how="left").with_columns(
         self_ns=(pl.col("duration_ns") - pl.col("inner_ns").fill_null(0)).clip(0)
     )
-    firsts = rows.filter(pl.col("external_id").is_not_null()).sort("slice").unique("external_id", keep="first")
-    launched = firsts.select("slice", "external_id").join(device.drop("rank"), on="external_id")
-    rows = rows.join(launched.select("slice", "device_ns"), on="slice", how="left")
+    rows = rows.join(device.select("slice", "device_ns"), on="slice", how="left")
     paths, placed = _placed(rows)
-    sums = placed.group_by("place", "step").agg(
+    few = pl.col("input_shapes").n_unique().over("place") <= MOST_SHAPES
+    placed = placed.with_columns(input_shapes=pl.when(few).then("input_shapes"))
+    sums = placed.group_by("place", "step", "input_shapes").agg(
         count=pl.len().cast(pl.Int64),
         total_ns=pl.col("duration_ns").sum(),
         self_ns=pl.col("self_ns").sum(),
+        wait_ns=pl.min_horizontal("wait_ns", "duration_ns").sum(),
+        own_wait_ns=pl.min_horizontal("own_wait_ns", "self_ns").sum(),
         device_ns=pl.col("device_ns").sum() if device.height else pl.lit(None, pl.Int64),
     )
     return sums.join(paths, on="place").with_columns(rank=pl.lit(rank, pl.Int32))
+
+
+_MEASURED = ("slice", "step", "input_shapes", "duration_ns", "self_ns", "wait_ns", "own_wait_ns", "device_ns")
 
 
 def _placed(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -98,7 +166,7 @@ def _placed(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         keys = ["above", "name", "backward"]
         placed = level.join(known.select(*keys, "place", "path"), on=keys, nulls_equal=True)
         paths.append(known.select("place", "path", "name", "backward"))
-        levels.append(placed.select("slice", "step", "duration_ns", "self_ns", "device_ns", "place"))
+        levels.append(placed.select(*_MEASURED, "place"))
         if depth == DEEPEST - 1 or inner.is_empty():
             break
         around = placed.select(parent="slice", above="place", before="path", backward="backward")

@@ -57,7 +57,7 @@ def svg(flame: Flame) -> Iterator[bytes]:
         y = HEAD + ROW * call.depth
         letters = int((width - 6) / LETTER)
         name = call.name if len(call.name) <= letters else f"{call.name[: letters - 1]}..." if letters > 5 else ""
-        told = f"{call.name} ({call.kind}): {_told(call)}"
+        told = f"{call.name} ({call.kind}): {_told(call, flame.other)}"
         yield (
             f'<g><title>{_text(told)}</title><rect x="{x:.2f}" y="{y}" width="{max(width, 0.2):.2f}" '
             f'height="{ROW - 1}" rx="1.5" fill="{_colour(flame, call)}"/>'
@@ -75,6 +75,8 @@ def page(flames: Sequence[Flame]) -> bytes:
             "time": flame.time,
             "total": flame.total_ns,
             "compared": flame.compared,
+            "drawn": flame.drawn,
+            "other": flame.other,
             "rows": flame.rows.select("depth", "name", "kind", "calls", "whole_ns", "own_ns", *_other(flame)).rows(),
         }
         for flame in flames
@@ -116,12 +118,12 @@ def _other(flame: Flame) -> list[str]:
     return ["other_ns"] if flame.compared else []
 
 
-def _told(call: _Call) -> str:
+def _told(call: _Call, other: str) -> str:
     """The figures of a call."""
     share = cell("share_ratio", call.share)
     if call.other_ns is None:
         return f"{duration(call.whole_ns)}, {share}; {call.calls} calls"
-    return f"{duration(call.whole_ns)}, {share}; the other side {duration(call.other_ns)}"
+    return f"{duration(call.whole_ns)}, {share}; {other} {duration(call.other_ns)}"
 
 
 def _colour(flame: Flame, call: _Call) -> str:
@@ -139,7 +141,7 @@ def _about(flame: Flame) -> str:
     whose = "time on the host" if flame.time == "host" else "time of device work, by what launched it"
     parts = [f"{duration(flame.total_ns)} of {whose}{' in a step' if flame.compared else ''}"]
     if flame.compared:
-        parts.append("red: slower on the new side, blue: faster, grey: the same")
+        parts.append(f"drawn: {flame.drawn}; red: {flame.sides[1]} takes longer, blue: less, grey: the same")
     if flame.left_out:
         parts.append(f"{flame.left_out} calls of less than {LEAST_RATIO:.2%} are left out")
     if flame.rows.select((pl.col("depth") == 0).sum()).item() > 1 and flame.time == "host":

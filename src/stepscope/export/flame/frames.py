@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,6 +17,11 @@ LONGEST_NAME = 500
 """Characters of a name that files keep: some recordings have names of megabytes."""
 
 
+_BREAKING = r"[\x00-\x1f\x7f-\x9f\u{2028}\u{2029}\u{fffe}\u{ffff}]"
+_BREAKING_IN_PYTHON = r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]"
+"""Characters that end a line, command a terminal, or that XML does not have."""
+
+
 @dataclass(frozen=True)
 class Flame:
     """What one flame graph shows.
@@ -28,6 +34,7 @@ class Flame:
         left_out: Calls that are left out as they are too short to be seen.
         compared: Of a differential graph, whether rows have the time of the other side (`other_ns`), and which of both
             is drawn.
+        sides: What the base and the new side are called.
     """
 
     title: str
@@ -36,6 +43,17 @@ class Flame:
     total_ns: int
     left_out: int = 0
     compared: Literal["", "base", "new"] = ""
+    sides: tuple[str, str] = ("base", "new side")
+
+    @property
+    def drawn(self) -> str:
+        """The side that is drawn."""
+        return self.sides[self.compared == "new"]
+
+    @property
+    def other(self) -> str:
+        """The side that it is compared with."""
+        return self.sides[self.compared != "new"]
 
 
 def flame_of(tree: pl.DataFrame, title: str, time: Time, least_ratio: float = 0.0) -> Flame:
@@ -59,11 +77,16 @@ def flame_of(tree: pl.DataFrame, title: str, time: Time, least_ratio: float = 0.
         raise StepscopeError(f"there is no {time} time in this recording. Try --time {other}")
     kept = timed.filter(pl.col(f"{time}_ns") >= least_ratio * total)
     rows = _named(kept).with_columns(whole_ns=f"{time}_ns", own_ns=f"{time}_self_ns")
-    return Flame(title, time, rows, total, timed.height - kept.height)
+    return Flame(plain(title), time, rows, total, timed.height - kept.height)
 
 
 def difference_of(
-    tree: pl.DataFrame, title: str, time: Time, drawn: Literal["base", "new"], least_ratio: float = 0.0
+    tree: pl.DataFrame,
+    title: str,
+    time: Time,
+    drawn: Literal["base", "new"],
+    least_ratio: float = 0.0,
+    sides: tuple[str, str] = Flame.sides,
 ) -> Flame | None:
     """The differential flame graph of two trees of calls: drawn is one, coloured by its difference from the other.
 
@@ -73,6 +96,7 @@ def difference_of(
         time: Whose time it shows.
         drawn: Which of both sides.
         least_ratio: As of `flame_of`.
+        sides: What both sides are called.
 
     Returns:
         The graph; None if the side has no such time.
@@ -87,9 +111,9 @@ def difference_of(
         calls=pl.lit(None, pl.Int64),
         whole_ns=f"{drawn}_{time}_ns",
         own_ns=f"{drawn}_{time}_self_ns",
-        other_ns=f"{other}_{time}_ns",
+        other_ns=pl.col(f"{other}_matched_{time}_ns").fill_null(0),
     )
-    return Flame(title, time, rows, total, timed.height - kept.height, drawn)
+    return Flame(plain(title), time, rows, total, timed.height - kept.height, drawn, sides)
 
 
 def _total(rows: pl.DataFrame, column: str) -> int:
@@ -98,5 +122,9 @@ def _total(rows: pl.DataFrame, column: str) -> int:
 
 def _named(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with names that break no line."""
-    name = pl.col("name").str.replace_all(r"[\x00-\x1f\x7f-\x9f\u{2028}\u{2029}]", " ").str.slice(0, LONGEST_NAME)
-    return rows.with_columns(name=name)
+    return rows.with_columns(name=pl.col("name").str.replace_all(_BREAKING, " ").str.slice(0, LONGEST_NAME))
+
+
+def plain(text: str) -> str:
+    """A text of a file, such as its title, that breaks no line."""
+    return re.sub(_BREAKING_IN_PYTHON, " ", text)

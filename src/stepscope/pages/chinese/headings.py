@@ -6,6 +6,8 @@ HEADINGS = {
     "Operators in {a_step}": "{a_step}的算子",
     "Modules in {a_step}": "{a_step}的模块",
     "Calls on the host in {a_step}": "{a_step}的主机调用",
+    "Operators in {a_step} that wait or communicate": "{a_step}中等待或通信的算子",
+    "Calls on the host in {a_step} that wait or communicate": "{a_step}中等待或通信的主机调用",
     "Communication in {a_step}": "{a_step}的通信",
     "Memory": "内存",
     "Operators by type, whole recording": "按类型统计的算子（整段记录）",

@@ -14,56 +14,96 @@ _STEP = "(?:step|iteration|recording)"
 
 SENTENCES: tuple[tuple[str, str], ...] = (
     # comparisons
-    (rf"The {_STEP} takes the same time: (.+) and (.+)\.", r"每步耗时相同：\1 与 \2。"),
     (
-        rf"The {_STEP} is (\S+?)( times)? slower: (.+) instead of (.+) \((.+?)\)\. (.+)",
-        r"每步变慢（\1{2}）：\3，原为 \4（\5）。{6}",
+        rf"Own work of (.+) takes (.+) longer in (?:an? {_STEP}|the recording) than that of (.+?)"
+        r"(, which as a whole is within noise .+?)?(: .+)?\.",
+        r"每步自身的工作：{1} 比 {3} 长 \2{4}{5}。",
     ),
     (
-        rf"The {_STEP} is (\S+?)( times)? faster: (.+) instead of (.+) \((.+?)\)\. (.+)",
-        r"每步变快（\1{2}）：\3，原为 \4（\5）。{6}",
+        rf", which as a whole is within noise \((\d+) and (\d+) {_STEP}s?\)",
+        r"（总体在噪声范围内，\1 步与 \2 步）",
+    ),
+    (
+        r"Own work of (.+) takes about as long as that of (.+): (.+) and (.+), without communication\.",
+        r"每步自身的工作：{1} 与 {2} 大致相同，\3 与 \4（不计通信）。",
+    ),
+    (
+        r"In that time (.+) waits?: (?:its|their) exposed communication takes (.+?) longer( \(.+?\))?"
+        rf"(, so that the {_STEP} of both takes the same time: .+)?\.",
+        r"在此期间 {1} 在等待：其未掩盖的通信多 \2{3}{4}。",
+    ),
+    (
+        r"Its exposed communication takes (.+?) longer as well( \(.+\))?\.",
+        r"其未掩盖的通信也多 \1{2}。",
+    ),
+    (rf", so that the {_STEP} of both takes the same time: (.+) and (.+)", r"，因此两者每步耗时相同：\1 与 \2"),
+    (rf"The {_STEP} takes the same time( for .+ and .+)?: (.+) and (.+)\.", r"{1}每步耗时相同：\2 与 \3。"),
+    (
+        rf"The {_STEP} is (\S+?)( times)? slower( for .+ than for .+)?: (.+) instead of (.+) \((.+?)\)\. (.+)",
+        r"{3}每步变慢（\1{2}）：\4，原为 \5（\6）。{7}",
+    ),
+    (
+        rf"The {_STEP} is (\S+?)( times)? faster( for .+ than for .+)?: (.+) instead of (.+) \((.+?)\)\. (.+)",
+        r"{3}每步变快（\1{2}）：\4，原为 \5（\6）。{7}",
     ),
     (r" times", " 倍"),
     (
-        r"This is within noise: steps of one side differ as much \((\d+) and (\d+) steps\)(.*)",
+        rf"This is within noise: {_STEP}s? of one side differ as much \((\d+) and (\d+) {_STEP}s?\)(.*)",
         r"这在噪声范围内：同一侧的各步也有这样大的差异（\1 步与 \2 步）{3}",
     ),
     (
-        r"Too few steps to tell whether this is noise \((\d+) and (\d+)\)(.*)",
+        rf"Too few {_STEP}s to tell whether this is noise \((\d+) and (\d+)\)(.*)",
         r"步数太少，无法判断是否为噪声（\1 步与 \2 步）{3}",
     ),
-    (r"This is beyond noise \((\d+) and (\d+) steps\)(.*)", r"这超出了噪声（\1 步与 \2 步）{3}"),
+    (rf"This is beyond noise \((\d+) and (\d+) {_STEP}s?\)(.*)", r"这超出了噪声（\1 步与 \2 步）{3}"),
+    (r": chance gives such a difference in less than (\S+) of cases\.", r"：偶然出现这样差异的概率小于 \1。"),
     (r": chance gives such a difference in (\S+) of cases\.", r"：偶然出现这样差异的概率为 \1。"),
+    (
+        r"Times cannot be compared: (.+) has no steps, so its whole recording stands against a step of the other side\. Only "
+        r"what single calls take is comparable\. Record it with steps \(prof\.step\(\) after each\)\.",
+        r"无法比较时间：{1}没有步，其整段记录与另一侧的一步相对。只有单次调用的耗时可以比较。请按步记录（每步之后调用 "
+        r"prof.step()）。",
+    ),
+    (
+        r"No steps are known, so whole recordings are compared, which may hold different numbers of them\.",
+        "没有步，因此比较的是整段记录，两者的步数可能不同。",
+    ),
     (r"\.", "。"),
     (r"By part: (.+)\.", r"按组成部分：{1}。"),
     (
-        r"Kernels are uniformly (\S+?)( times)? slower, whatever they compute: as by another clock, power limit or "
-        r"device, not by another program\.",
-        r"所有 kernel 无论计算什么都同样变慢（\1{2}）：像是时钟、功耗上限或设备不同，而不是程序不同。",
+        r"Kernels are uniformly (\S+?)( times)? slower( for .+)?, whatever they compute: as by another clock, power limit "
+        r"or device, not by another program\.",
+        r"{3}所有 kernel 无论计算什么都同样变慢（\1{2}）：像是时钟、功耗上限或设备不同，而不是程序不同。",
     ),
     (
-        r"Kernels are uniformly (\S+?)( times)? faster, whatever they compute: as by another clock, power limit or "
-        r"device, not by another program\.",
-        r"所有 kernel 无论计算什么都同样变快（\1{2}）：像是时钟、功耗上限或设备不同，而不是程序不同。",
+        r"Kernels are uniformly (\S+?)( times)? faster( for .+)?, whatever they compute: as by another clock, power limit "
+        r"or device, not by another program\.",
+        r"{3}所有 kernel 无论计算什么都同样变快（\1{2}）：像是时钟、功耗上限或设备不同，而不是程序不同。",
     ),
     (
-        r"Kernels that multiply matrices are (\S+?)( times)? slower \((.+)\), the others are not\.",
-        r"矩阵乘 kernel 变慢（\1{2}；{3}），其他 kernel 没有。",
+        r"Kernels that multiply matrices are (\S+?)( times)? slower( for .+?)? \((.+)\), the others are not\.",
+        r"{3}矩阵乘 kernel 变慢（\1{2}；{4}），其他 kernel 没有。",
     ),
     (
-        r"Kernels that multiply matrices are (\S+?)( times)? faster \((.+)\), the others are not\.",
-        r"矩阵乘 kernel 变快（\1{2}；{3}），其他 kernel 没有。",
+        r"Kernels that multiply matrices are (\S+?)( times)? faster( for .+?)? \((.+)\), the others are not\.",
+        r"{3}矩阵乘 kernel 变快（\1{2}；{4}），其他 kernel 没有。",
     ),
     (
-        r"Kernels that do not multiply matrices are (\S+?)( times)? slower \((.+)\), the others are not\.",
-        r"非矩阵乘 kernel 变慢（\1{2}；{3}），其他 kernel 没有。",
+        r"Kernels that do not multiply matrices are (\S+?)( times)? slower( for .+?)? \((.+)\), the others are not\.",
+        r"{3}非矩阵乘 kernel 变慢（\1{2}；{4}），其他 kernel 没有。",
     ),
     (
-        r"Kernels that do not multiply matrices are (\S+?)( times)? faster \((.+)\), the others are not\.",
-        r"非矩阵乘 kernel 变快（\1{2}；{3}），其他 kernel 没有。",
+        r"Kernels that do not multiply matrices are (\S+?)( times)? faster( for .+?)? \((.+)\), the others are not\.",
+        r"{3}非矩阵乘 kernel 变快（\1{2}；{4}），其他 kernel 没有。",
     ),
-    (r"Calls of equal shapes are (\S+?)( times)? slower in (.+)\.", r"形状相同的调用变慢（\1{2}）：{3}。"),
-    (r"Calls of equal shapes are (\S+?)( times)? faster in (.+)\.", r"形状相同的调用变快（\1{2}）：{3}。"),
+    (
+        r"Calls of equal shapes are (\S+?)( times)? slower( for .+?)? in (.+)\.",
+        r"{3}形状相同的调用变慢（\1{2}）：{4}。",
+    ),
+    (
+        r"Calls of equal shapes are (\S+?)( times)? faster( for .+?)? in (.+)\.",
+        r"{3}形状相同的调用变快（\1{2}）：{4}。",
+    ),
     (r"The number of calls differs most: (.+)\.", r"差异最大的是调用次数：{1}。"),
     (r"Calls have other shapes: (.+)\.", r"调用的形状不同：{1}。"),
     (r"Most of it is in kernels that only one side runs: (.+)\.", r"大部分差异来自只有一侧执行的 kernel：{1}。"),
@@ -73,18 +113,84 @@ SENTENCES: tuple[tuple[str, str], ...] = (
         r"各 rank 中，rank \1 自身增加最多（不计通信 \2）；多数其他 rank 没有（\3）。",
     ),
     (
-        r"The slowest rank, (\d+), against rank (\d+), whose own time is the median of the ranks that are not slow\.",
-        r"最慢的 rank \1 与 rank \2 比较；后者自身的时间是不慢的各 rank 的中位数。",
+        r"The slowest rank, (\d+), against rank (\d+), whose own time is the median of the ranks that are not slow\."
+        r"( Slow as well: .+)?",
+        r"最慢的 rank \1 与 rank \2 比较；后者自身的时间是不慢的各 rank 的中位数。{3}",
+    ),
+    (r" Slow as well: ranks? (.+); choose with --ranks\.", r"同样慢的还有 rank \1；可用 --ranks 选择。"),
+    (
+        r"ranks? (\S+) against rank (\d+), whose own time is the median of the ranks that are not slow\.",
+        r"rank \1 与 rank \2 比较；后者自身的时间是不慢的各 rank 的中位数。",
     ),
     (r"Rank (\d+) is compared with rank (\d+)(?: of the base)?\.", r"rank \1 与基准 rank \2 比较。"),
-    (r"Compared are steps (.+) of the base and (.+) of the new side\.", r"比较的是基准侧的步 \1 与新的一侧的步 \2。"),
+    (
+        rf"Compared are {_STEP}s? (\S+) of (.+) and (\S+) of (.+)\.",
+        r"比较的是{2}的步 \1 与{4}的步 \3。",
+    ),
+    (r"Differences are (.+) less (.+)\.", r"差值为 {1} 减去 {2}。"),
+    (
+        rf"Some ranks and {_STEP}s? belong to both sides, so the differences are smaller than they really are\.",
+        "部分 rank 和步同时属于两侧，因此差异比实际小。",
+    ),
+    (
+        rf"Of (.+), {_STEP} (\S+) does not count: a first one, far longer\.",
+        r"{1}的第 \2 步不计入：它是最初的步，远长于其他步。",
+    ),
+    (
+        rf"Of (.+), {_STEP} (\S+) stands out: it counts in the means, the test weighs it no more than others\.",
+        r"{1}的第 \2 步异常长：它计入平均值，检验中不比其他步权重更大。",
+    ),
+    (rf"noise: {_STEP}s? of one side differ as much from one another\.", "噪声：同一侧的各步之间也有这样大的差异。"),
+    (
+        rf"too few: all {_STEP}s? of one side are above those of the other, but a test needs at least (\d+) {_STEP}s? on each "
+        r"side, here are (\d+) and (\d+); these differences are shown untested\.",
+        r"步数太少：一侧的各步全部高于另一侧，但检验要求每侧至少 \1 步，这里是 \2 步与 \3 步；这些差异未经检验。",
+    ),
+    (
+        rf"too few: all {_STEP}s? of one side are above those of the other, but to be sure of one of (\d+) rows the test "
+        rf"needs (\d+) {_STEP}s? on each side, here are (\d+) and (\d+)\.",
+        r"步数太少：一侧的各步全部高于另一侧，但要在 \1 行中确认一行，检验要求每侧 \2 步，这里是 \3 步与 \4 步。",
+    ),
+    (
+        rf"too few: all {_STEP}s? of one side are above those of the other, but {_STEP}s? that follow one another resemble "
+        r"each other, so that (\d+) and (\d+) of them tell too little\.",
+        r"步数太少：一侧的各步全部高于另一侧，但相邻的步彼此相似，因此 \1 步与 \2 步说明不了什么。",
+    ),
+    (r"same: less than (\S+) of difference\.", r"相同：差异小于 \1。"),
+    (
+        r"small: less than (\S+) of the whole on both sides, so not tested\.",
+        r"很小：在两侧都小于总量的 \1，因此未检验。",
+    ),
+    (r"added, removed: on one side only\.", "新增、不再出现：只在一侧有。"),
+    (
+        rf"untested: one figure for each side, none by {_STEP}, so there is no test\.",
+        "未检验：每侧只有一个数值，没有各步的数值，因此无法检验。",
+    ),
     (
         r"Compared is the time of the kernels that each launched itself\.",
         "比较的是各项自身下发的 kernel 的时间。",
     ),
     (r"Compared is the own time of each on the host\.", "比较的是各项在主机上的自身时间。"),
+    (
+        r"Compared is the time of modules on the host, that of the modules in them as well\.",
+        "比较的是各模块在主机上的时间，包括其中的模块。",
+    ),
+    (
+        r"`\*`: one side has more modules of this class there, so all of them are compared together\.",
+        "`*`：一侧在该处有更多此类模块，因此合在一起比较。",
+    ),
+    (
+        r"Places in the tree of calls: (\d+) with the same path on both sides, (\d+) matched by the inner part of the path "
+        r"\(one side has other operators around it\), (\d+) on one side only\.",
+        r"调用树中的位置：\1 个在两侧路径相同，\2 个按路径的内层部分匹配（一侧另有外层算子），\3 个只在一侧。",
+    ),
+    (
+        r"Calls that wait or communicate last as long as what they wait for, which may be another rank: waiting less is no "
+        r"gain of a rank, and waiting more no fault of it\.",
+        "等待或通信的调用与其所等待的（可能是另一个 rank）持续一样久：等待更少不是该 rank 的收益，等待更多也不是它的过错。",
+    ),
     (r"Memory: all (\d+) figures are the same\.", r"内存：\1 项数值全部相同。"),
-    (r"(base|new): (.+)", r"{1}侧：{2}"),
+    (r"(base|new|ranks? \S+|steps? \S+): (.+)", r"{1}侧：{2}"),
     (r"Not the same work, so compare with care: (.+)\.", r"两侧的任务不同，请谨慎比较：\1。"),
     (
         r"Compared are the means over ranks (.+) of the base and (.+) of the new side\.",
@@ -96,8 +202,8 @@ SENTENCES: tuple[tuple[str, str], ...] = (
         r"p：两侧各步之间仅因偶然出现这样差异的概率（Mann-Whitney 检验，按行数校正）；不超过 \1 才判断为增加或减少。",
     ),
     (
-        r"Kernels of both sides have no names in common, so they are compared by class of work\.",
-        "两侧的 kernel 没有相同的名称，因此按任务类别比较。",
+        r"Kernels of both sides have hardly any name in common, so they are compared by class of work\.",
+        "两侧的 kernel 几乎没有相同的名称，因此按任务类别比较。",
     ),
     (
         r"These are the operators that launched the kernels, with the kernels' time; --by type for kernels\.",
@@ -182,6 +288,16 @@ SENTENCES: tuple[tuple[str, str], ...] = (
         "记录中没有加速器任务；记录时未包含 NPU 活动",
     ),
     (r"the recording has no accelerator work; it records host ranges only", "记录中没有加速器任务；只记录了主机区间"),
+    # sides
+    (r" for (.+) than for (.+)", r"与 {2} 相比，{1} "),
+    (r" for (.+) and (.+)", r"对 {1} 与 {2}，"),
+    (r" for (.+)", r"对 {1}，"),
+    (r"the base", "基准侧"),
+    (r"the new side", "新的一侧"),
+    (r"(.+) \((typical|slow)\)", r"{1}（{2}）"),
+    (r"(?:steps?|iterations?) ([\d,-]+)", r"第 \1 步"),
+    (r": (.+)", r"：{1}"),
+    (r" \((.+)\)", r"（{1}）"),
 )
 """English form of a whole sentence, or of the rest of one, and the Chinese: `\\1` is taken as it is, `{1}` translated."""
 

@@ -6,9 +6,39 @@ MEANINGS: dict[str, str] = {
     # comparisons
     "The operators around it, outermost first, and itself; or its name.": "它外层的各算子（由外到内）及其自身；或其名称。",
     "Whether the outermost operator belongs to a backward pass.": "最外层算子是否属于反向。",
-    "What is compared: time of the kernels that it launched itself, or without any on a side its own host time.": (
-        "比较的内容：它自身下发的 kernel 的时间；若一侧没有则为其主机自身时间。"
+    "What is compared: time of the kernels that it launched, or its own host time, if kernels are unknown on a side or "
+    "free time of the device differs more than computing.": (
+        "比较的内容：它下发的 kernel 的时间；若一侧不知道 kernel，或设备空闲时间的差异大于计算，则为其主机自身时间。"
     ),
+    "What most of its time is: `work`; `wait` for the device, as in `aten::item` or `cudaStreamSynchronize`; or "
+    "`communication`. What a rank waits less is no gain of it if another one waits for it instead.": (
+        "其大部分时间是什么：工作（`work`）、等待设备（`wait`，如 `aten::item`、`cudaStreamSynchronize`），或通信"
+        "（`communication`）。若另一个 rank 转而等待它，则它少等待的时间不是收益。"
+    ),
+    "How it was found on both sides: by its whole `path`, or by the `inner` part of it where one side has other "
+    "operators around it; null if it is on one side only.": (
+        "如何在两侧找到它：按整个路径（`path`），或在一侧另有外层算子时按内层部分（`inner`）；只在一侧则为空。"
+    ),
+    "Its path on the new side, if that is another one.": "新的一侧的路径（若不同）。",
+    "Part of the base's time in which calls wait for the device.": "基准侧的时间中调用等待设备的部分。",
+    "How it was found on both sides: by its `path`; by the `inner` part of it, as it is wrapped or numbered otherwise on "
+    "one side; with `several` of its class, as one side has more of them; null if it is on one side only.": (
+        "如何在两侧找到它：按路径（`path`）；在一侧被包装或编号不同时按内层部分（`inner`）；一侧有更多同类模块时与同类一起"
+        "（`several`）；只在一侧则为空。"
+    ),
+    "How probable so large a difference of the steps' figures is without any; null if not tested.": (
+        "若并无差异，各步数值出现如此大差异的概率；未检验则为空。"
+    ),
+    "Whether the difference is more than noise: of peaks, by the peaks of the steps; `untested` if these are not known "
+    "or do not differ as the peaks of the whole recordings do.": (
+        "差异是否超出噪声：峰值按各步的峰值检验；若未知，或与整段记录的峰值差异方向不同，则为 `untested`。"
+    ),
+    "Own time of the base: its step less exposed communication.": "基准侧自身的时间：步时间减去未掩盖的通信。",
+    "`new_own_ns` less `base_own_ns`.": "`new_own_ns` 减去 `base_own_ns`。",
+    "What differs.": "不同之处。",
+    "On the base; null if not recorded.": "基准侧；未记录则为空。",
+    "On the new side; null if not recorded.": "新的一侧；未记录则为空。",
+    "What it may change.": "它可能影响什么。",
     "Own host time of the base in a step.": "基准侧每步的主机自身时间。",
     "Own host time of the new side.": "新的一侧的主机自身时间。",
     "Name of the operator or call.": "算子或调用的名称。",
@@ -31,13 +61,17 @@ MEANINGS: dict[str, str] = {
     "Time of all calls of the base, mean of its ranks.": "基准侧所有调用的时间（各 rank 平均）。",
     "Calls of the base, mean of its ranks.": "基准侧的调用次数（各 rank 平均）。",
     "Not tested over steps.": "未按步检验。",
-    "Module, with the modules around it.": "模块及其外层模块。",
+    "Module, with the modules around it; a `*` stands for all numbers of a class.": (
+        "模块及其外层模块；`*` 代表一类的所有编号。"
+    ),
     "Of the base's time, outside of modules within.": "基准侧的时间中不含内层模块的部分。",
     "What is compared.": "比较的内容。",
     "Allocator, or the operator that allocates; null for the framework's own allocator.": (
         "分配器，或分配内存的算子；框架自身的分配器为空。"
     ),
-    "On the base; of peaks, the rank that needs most.": "基准侧；峰值取需要最多的 rank。",
+    "On the base: of peaks, in the whole recording, the rank that needs most; else mean of its steps and ranks.": (
+        "基准侧：峰值取整段记录中需要最多的 rank；其余为各步、各 rank 平均。"
+    ),
     "On the new side.": "新的一侧。",
     "`new_bytes` less `base_bytes`.": "`new_bytes` 减去 `base_bytes`。",
     "`new_bytes` over `base_bytes`; null if the base has none.": "`new_bytes` 与 `base_bytes` 之比；基准侧没有则为空。",

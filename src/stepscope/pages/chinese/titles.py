@@ -4,6 +4,11 @@ from __future__ import annotations
 
 TITLES = {
     "path": "路径",
+    "matched": "匹配方式",
+    "new path": "新路径",
+    "own diff.": "自有之差",
+    "setting": "设置",
+    "matters": "影响",
     "measured": "比较内容",
     "base host": "基准主机时间",
     "new host": "新主机时间",

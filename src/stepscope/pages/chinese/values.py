@@ -84,6 +84,9 @@ VALUES: dict[str, str] = {
     "vector": "向量",
     "copies": "拷贝",
     # what comparisons say
+    "typical": "典型",
+    "slow": "慢",
+    "own work": "自身的工作",
     "base": "基准",
     "new": "新的一侧",
     "more": "增加",
@@ -139,6 +142,8 @@ VALUES: dict[str, str] = {
 """The Chinese by the English word."""
 
 OF_COLUMNS: dict[str, dict[str, str]] = {
+    "kind": {"work": "工作", "wait": "等待设备"},
+    "matched": {"path": "路径", "inner": "内层", "several": "同类一起"},
     "window": {
         "device": "设备",
         "host": "主机",
