@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.step.activity import COMMUNICATION_CALL
+from stepscope.analysis.step.host_work import COMMUNICATION_CALL
 from stepscope.compare.registry import Sides
 from stepscope.tables.base import Column
 
