@@ -59,7 +59,7 @@ def test_retries_of_the_allocator_in_steps_are_told_with_how_full_memory_is(
     assert f"Mostly {prefix}Free and {prefix}Malloc" in words.cause and "97% at the peak" in words.cause
     assert words.action.startswith(f"Set {variable}=expandable_segments:True")
     assert "micro-batch" in words.action
-    assert finding.saving_ns == pytest.approx(10 * 990_000, rel=0.02)
+    assert finding.saving_ns == pytest.approx(10 * 990_000, rel=0.03)  # of all steps, as a replay shows
 
 
 @pytest.mark.parametrize("device", ["cuda", "rocm"])

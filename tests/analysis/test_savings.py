@@ -15,7 +15,7 @@ from simulated.on_cpu import cpu_programs
 from simulated.recording import recorded
 from simulated.truth import Job
 from stepscope.analysis.methods.costs import quartiles
-from stepscope.errors import StepscopeError, Unavailable
+from stepscope.errors import StepscopeError
 from tests.analysis.jobs import GAP, MS, job
 
 ALL = range(4)
@@ -67,11 +67,15 @@ def test_hosts_without_a_device_cannot_do_without_the_calls_that_they_wait_for()
         assert run.analyse("joint_savings").filter(kind="synchronisation")["alone_ns"].to_list() == [0]
 
 
-def test_an_unknown_kind_and_a_single_rank_are_refused() -> None:
+def test_an_unknown_kind_is_refused() -> None:
     with pytest.raises(StepscopeError, match="no kind of time `waiting`"):
         saved(job(ranks=2), "waiting")
-    with pytest.raises(Unavailable, match="two ranks"):
-        saved(job(ranks=1), "compile")
+
+
+def test_a_single_rank_is_replayed_with_calls_as_long_as_they_were() -> None:
+    alone = saved(job(ranks=1, gap_ns={0: 3 * MS}), "dispatch")
+
+    assert alone[0] == pytest.approx(4 * 3 * MS, rel=0.05)  # before each of four kernels
 
 
 def test_the_range_of_a_saving_holds_its_mean() -> None:
