@@ -7,7 +7,7 @@ from math import comb
 from typing import TYPE_CHECKING
 
 from stepscope.errors import Unavailable
-from stepscope.pages.compared_summary import has_names
+from stepscope.pages.compared_basis import has_names
 
 if TYPE_CHECKING:
     import polars as pl
