@@ -255,14 +255,17 @@ def breakdown_by_hand(trace: RankTrace) -> Iterator[dict[str, object]]:
     if not trace.work:
         computing = [s for s in trace.operators if not s.name.startswith("c10d::")]
         communication = [s for s in (*trace.operators, *trace.annotations) if s.name.startswith(("c10d::", "gloo:"))]
-    everything = [*computing, *communication, *memory, *loading]
+    around = [] if trace.work else [s for s in computing if isinstance(s, Span) and is_around_a_call(s, trace)]
+    computing = [s for s in computing if s not in around]
+    everything = [*computing, *around, *communication, *memory, *loading]
     for step, window, start_ns, end_ns in windows_by_hand(trace):
         row = dict.fromkeys(
             ("computing_ns", "communication_ns", "overlapped_ns", "communication_not_overlapped_ns"), 0
         ) | dict.fromkeys(("memory_ns", "memory_not_overlapped_ns", "free_ns", "data_loading_ns"), 0)
         for start, end in pieces(everything, start_ns, end_ns):
             loads, talks, copies = (covered(spans, start, end) for spans in (loading, communication, memory))
-            computes = covered(computing, start, end) and not (loads and not trace.work)
+            works = covered(computing, start, end) or (covered(around, start, end) and not talks)
+            computes = works and not (loads and not trace.work)
             for name, holds in {
                 "computing_ns": computes,
                 "communication_ns": talks,
@@ -275,6 +278,14 @@ def breakdown_by_hand(trace: RankTrace) -> Iterator[dict[str, object]]:
             }.items():
                 row[name] += (end - start) * holds
         yield {"rank": trace.rank, "step": step, "window": window, "window_ns": end_ns - start_ns, **row}
+
+
+def is_around_a_call(span: Span, trace: RankTrace) -> bool:
+    """Whether an operator encloses the next call that its thread makes, so that it may wait for it."""
+    made = [s for s in trace.operators if s.name.startswith("c10d::") and s.thread == span.thread]
+    later = sorted((s.start_ns, s.end_ns) for s in made if s.start_ns >= span.start_ns)
+    has_calls = any(s.name.startswith("gloo:") for s in trace.annotations)
+    return has_calls and bool(later) and later[0][0] < span.end_ns and later[0][1] <= span.end_ns
 
 
 def windows_by_hand(trace: RankTrace) -> Iterator[tuple[int, str, int, int]]:

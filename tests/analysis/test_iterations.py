@@ -154,6 +154,22 @@ def test_the_windows_of_iterations_on_a_device_are_those_of_their_kernels() -> N
     assert found["computing_ns"].to_list() == [50 * US] * 3
 
 
+def test_what_was_launched_before_the_recording_is_of_no_iteration() -> None:
+    """A device that is 200 us behind its host first runs kernels whose launches were not recorded."""
+    launches = [n * 120 * US for n in range(4)]
+    starts = [-20 * US, 80 * US, *(at + 200 * US for at in launches)]
+    kernels = KERNELS.frame(
+        kernel=range(6), name=["k"] * 6, kind=["compute"] * 6, stream=[7] * 6, start_ns=starts,
+        duration_ns=[90 * US] * 6, launch_start_ns=[None, None, *launches], step=[0] * 6,
+    )  # fmt: skip
+    run = Run.from_frames({0: {**recorded(STEP * 4), "kernels": kernels}})
+
+    split = run.analyse("breakdown").select("step", "window_start_ns", "window_ns", "computing_ns")
+
+    windows = [(number, at + 200 * US, 120 * US, 90 * US) for number, at in enumerate(launches, start=1)]
+    assert split.rows() == [*windows[:3], (4, 560 * US, 90 * US, 90 * US)]
+
+
 def test_ranks_that_find_other_numbers_of_iterations_have_none() -> None:
     same = Run.from_frames({0: recorded(STEP * 4), 1: recorded(STEP * 4)})
     other = Run.from_frames({0: recorded(STEP * 4), 1: recorded(STEP * 5)})

@@ -21,6 +21,10 @@ BY_STEP = ("slices", "operators", "kernels", "collectives")
 """Tables whose rows get the number of the iteration in which they began or were launched."""
 
 
+_LAUNCHED_BEFORE = pl.col("launch_start_ns").is_null() & pl.col("launch_start_ns").is_not_null().any().over("rank")
+"""Kernels without a launch on ranks whose launches were recorded."""
+
+
 @dataclass(frozen=True)
 class Iterations:
     """Iterations of a run whose ranks mark no steps.
@@ -64,9 +68,10 @@ def iterations_of(ranks: Sequence[Rank], found: pl.DataFrame) -> Iterations | No
 
 def _on_device(steps: pl.DataFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
     """The iterations with windows like those of marked steps, from the first device task of each to that of the
-    next."""
+    next. What was launched before the recording began is of none, unless no launches were recorded."""
     end = pl.col("start_ns") + pl.col("duration_ns")
-    work = numbered(kernels, "kernels", steps).filter(pl.col("step").is_not_null()).group_by("rank", "step")
+    launched = numbered(kernels, "kernels", steps).filter(pl.col("step").is_not_null() & ~_LAUNCHED_BEFORE)
+    work = launched.group_by("rank", "step")
     spans = work.agg(first_ns=pl.col("start_ns").min(), last_ns=end.max()).collect()
     last = pl.col("last_ns").max().over("rank")
     first = pl.col("first_ns").fill_null(strategy="backward").fill_null(pl.col("last_ns").max()).cum_max().over("rank")
@@ -84,7 +89,8 @@ def numbered(rows: pl.LazyFrame, name: str, steps: pl.DataFrame) -> pl.LazyFrame
     if name not in BY_STEP:
         return rows
     began = pl.coalesce("launch_start_ns", "start_ns") if name == "kernels" else pl.col("start_ns")
-    on_device = pl.col("on_device") if name == "collectives" else pl.lit(value=False)
+    of_device = {"collectives": pl.col("on_device"), "kernels": _LAUNCHED_BEFORE}
+    on_device = of_device.get(name, pl.lit(value=False))
     bounds = steps.lazy().select("rank", number="step", at_ns="start_ns", over_ns="end_ns")
     devices = steps.lazy().select("rank", number="step", at_ns="window_start_ns", over_ns="window_end_ns")
     timed = rows.with_row_index("place").with_columns(at_ns=began, on_device_=on_device)

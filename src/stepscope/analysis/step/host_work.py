@@ -39,12 +39,12 @@ def host_work(operators: pl.LazyFrame, calls: pl.DataFrame, slices: pl.LazyFrame
     words = {"call": COMMUNICATION_CALL, "engine": ENGINE, "compiled": COMPILED}
     known = named(operators, names_of(operators), **{name: pl.col("name").str.contains(p) for name, p in words.items()})
     asked = {f"is_{name}": one.fill_null(value=False) for name, one in known.items()}
-    own = operators.filter(asked["is_call"]).select(*_CELL, "start_ns", end_ns=END).sort("start_ns")
+    own = operators.filter(asked["is_call"]).select(*_CELL, "start_ns", end_ns=END).sort("start_ns", "end_ns")
     made = (own.limit(0) if on_host.is_empty() else own).collect()
     where = () if garbage.is_empty() and made.is_empty() else ("thread",)
     parts: list[pl.DataFrame] = []
     for batch in batches(operators.select("rank", "start_ns", "duration_ns", *where, **asked)):
-        for what, rows in _by_kind(_not_among(calls, batch), made.select(*_CELL, made_ns="start_ns")).items():
+        for what, rows in _by_kind(_not_among(calls, batch), made).items():
             found = _named(rows, what, *where)
             parts.append(merged(_not_stopped(found, garbage) if where else found))
     found = pl.concat(parts)
@@ -63,9 +63,13 @@ def _by_kind(rows: pl.DataFrame, made: pl.DataFrame) -> dict[str, pl.DataFrame]:
     if made.is_empty():
         return {"communication": rows.filter(is_call), "computing": rows.filter(~is_call)}
     others = rows.filter(~is_call).sort("start_ns", maintain_order=True)
+    first = made.unique([*_CELL, "start_ns"], keep="first", maintain_order=True)
+    calls = first.select(*_CELL, made_ns="start_ns", over_ns="end_ns")
     encloses = others.join_asof(
-        made, left_on="start_ns", right_on="made_ns", by=_CELL, strategy="forward", check_sortedness=False
-    ).with_columns(around=(pl.col("made_ns") < END).fill_null(value=False) & ~pl.col("is_compiled"))
+        calls, left_on="start_ns", right_on="made_ns", by=_CELL, strategy="forward", check_sortedness=False
+    ).with_columns(
+        around=((pl.col("made_ns") < END) & (pl.col("over_ns") <= END)).fill_null(value=False) & ~pl.col("is_compiled")
+    )
     around = pl.col("around") | pl.col("is_engine")
     return {
         "communication": rows.filter(is_call),
