@@ -116,6 +116,15 @@ def test_the_same_operators_that_take_longer_once_are_nothing_to_change(tmp_path
     assert run.analyse("outlier_steps")["same_work"].to_list() == [True]
 
 
+def test_on_a_host_without_free_processors_a_long_step_is_a_remark(tmp_path: Path) -> None:
+    delays = dict.fromkeys(range(1, 13), 10)
+
+    crowded = told(recording(tmp_path / "crowded", delays, longer={6: 90}, larger=True))["long-step"]
+    alone = told(recording(tmp_path / "alone", {}, longer={6: 90}, larger=True))["long-step"]
+
+    assert (crowded.severity, alone.severity) == ("low", "high")
+
+
 def test_larger_shapes_that_take_longer_are_work_of_the_step(tmp_path: Path) -> None:
     finding = told(recording(tmp_path, {}, longer={6: 60}, larger=True))["long-step"]
 

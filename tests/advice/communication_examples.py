@@ -134,8 +134,12 @@ def communication_examples() -> dict[str, list[dict[str, Any]]]:
             for module, size, memory in (("layers.0", 10**8, None), (None, 10**4, None), (None, 10**8, roomy))
         ]
         + [
-            {"data_parallelism": parallel(), "breakdown": steps(), "gradient_buckets": buckets(size, count, left)}
+            {
+                **{"data_parallelism": parallel(), "breakdown": steps()},
+                "gradient_buckets": buckets(size, count, left).with_columns(unsplit_ns=pl.lit(unsplit, pl.Int64)),
+            }
             for size, count, left in ((10**5, 20, 10**7), (10**7, 2, 0))
+            for unsplit in (0, 10**7)
         ],
         "small-packets": [
             {"breakdown": steps(), "transfer_sizes": sizes(), "transmission": transmission}

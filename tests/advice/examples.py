@@ -31,7 +31,7 @@ from stepscope.tables.base import schema_of
 from tests.advice import device_examples
 from tests.advice.communication_examples import communication_examples
 from tests.advice.hang_examples import hangs, unfinished_calls
-from tests.advice.torch_examples import copied, recompilations, torch_examples
+from tests.advice.torch_examples import compiled_and_recorded, copied, recompilations, torch_examples
 
 
 def breakdown() -> pl.DataFrame:
@@ -372,7 +372,8 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         "idle-time": [
             {"lost_time": lost([*CAUSES, "dependency"]), "breakdown": steps, "loader": one, "idle_functions": None}
             for one in LOADERS
-        ],
+        ]
+        + [compiled_and_recorded(lost(["dispatch"]), steps)],
         "long-step": [{"outlier_steps": outliers(same), "breakdown": steps} for same in (None, True)],
         "checkpoint": [{"lost_time": lost(["checkpoint"]), "breakdown": steps}],
         "exposed-communication": [

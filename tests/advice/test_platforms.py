@@ -52,6 +52,7 @@ NOT_EVERYWHERE: dict[str, Callable[[Platform], bool]] = {
     "memory-calls": lambda p: p.device != "cpu",
     "cpu-busy": lambda p: p.device != "cpu",
     "tensor-cores": lambda p: p.device == "cuda",
+    "clock-throttling": lambda p: p.device == "cuda",
     "low-occupancy": lambda p: p.device in ("cuda", "rocm"),
     "graph-breaks": lambda p: p.framework == "pytorch",
     "recompile-limit": lambda p: p.framework == "pytorch",

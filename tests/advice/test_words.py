@@ -222,7 +222,7 @@ def occurs(rule: str, key: str, platform: Platform) -> bool:
         "compile-time": ("launch",),
     }
     of_devices = known.get(rule, ())
-    if platform == Platform() or (platform.device == "cpu" and key in of_devices):
+    if platform == Platform() or (platform.device == "cpu" and key.partition("/")[0] in of_devices):
         return False
     return NOT_EVERYWHERE.get(rule, lambda _: True)(platform)
 

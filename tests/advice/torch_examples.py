@@ -85,6 +85,14 @@ def compiled_searches() -> list[dict[str, Any]]:
     ]
 
 
+def compiled_and_recorded(lost: pl.DataFrame, steps: pl.DataFrame) -> dict[str, Any]:
+    """Late launches of compiled code, while many operators are recorded."""
+    slices = pl.DataFrame({"rank": [0] * 99, "step": [0] * 99, "category": ["operator"] * 99})
+    regions = pl.DataFrame({"rank": [0], "function": [0], "total_ns": [10**12]})
+    common = {"lost_time": lost, "breakdown": steps, "loader": None, "idle_functions": None}
+    return {**common, "compiled_regions": regions, "slices": slices.lazy()}
+
+
 def copied(steps: pl.DataFrame) -> list[dict[str, Any]]:
     """Copies of each kind, and none that is known."""
     kinds = [("host to device", "pageable"), ("host to device", "pinned"), ("device to device", None), ("fill", None)]
@@ -93,6 +101,16 @@ def copied(steps: pl.DataFrame) -> list[dict[str, Any]]:
         for direction, memory in kinds
     ]
     return [{"breakdown": steps}, *({"breakdown": steps, "copies": pl.DataFrame(one)} for one in rows)]
+
+
+def clock_limits() -> list[dict[str, Any]]:
+    """Each reason for lower clocks, on two ranks, with and without clocks."""
+    rows = {"rank": [0, 1], "samples": [9, 9], "limited": [8, 9], "share_ratio": [0.9, 1.0], "mean_mhz": [1200.0] * 2}
+    return [
+        {"clock_limits": pl.DataFrame({**rows, "reason": [reason] * 2, "free_mhz": [free] * 2})}
+        for reason in ("heat", "host power", "power limit")
+        for free in (1900.0, None)
+    ]
 
 
 def processor_waits() -> list[dict[str, Any]]:
@@ -126,5 +144,6 @@ def torch_examples() -> dict[str, list[dict[str, Any]]]:
         "graph-breaks": compiled_regions(),
         "recompile-limit": compiled_searches(),
         "processor-wait": processor_waits(),
+        "clock-throttling": clock_limits(),
         "low-occupancy": few_blocks(),
     }

@@ -231,6 +231,22 @@ def waiting(rank: int) -> dict[str, pl.DataFrame]:
     return {**whole, "steps": steps.with_columns(run_delay_ns=delay if rank < 2 else None)}
 
 
+def limited(rank: int) -> dict[str, pl.DataFrame]:
+    """A rank whose device lowers its clock, each for a time of its own; of the last it is unknown."""
+    whole = on_device(rank, 1.0)
+    start = whole["steps"]["start_ns"][0]
+    if rank == 2:
+        return whole
+    names = ["clock_event_reasons"] * 3 + ["sm_clock_mhz"] * 3
+    counters = TABLES["counters"].frame(
+        time_ns=[start + place * (1 + rank) for place in range(3)] * 2,
+        name=names,
+        value=[0.0, 32.0, 4.0 * rank, 1900.0, 1200.0, 1800.0],
+        device=[rank] * 6,
+    )
+    return {**whole, "counters": counters}
+
+
 def repeating(rank: int) -> dict[str, pl.DataFrame]:
     """A rank that marks no steps and repeats its operators, as often as only it does; the last one repeats nothing."""
     once = ["aten::conv2d", "aten::mm", "MmBackward0"]
@@ -331,6 +347,7 @@ RUNS = {
     "without steps": Run.from_frames({rank: without_steps(rank) for rank in range(2)}),
     "phases": Run.from_frames({rank: in_phases(rank) for rank in range(3)}),
     "input": Run.from_frames({rank: fed(rank) for rank in range(3)}),
+    "limited": Run.from_frames({rank: limited(rank) for rank in range(3)}),
     "waiting": Run.from_frames({rank: waiting(rank) for rank in range(3)}),
     "recompiling": Run.from_frames({rank: recompiling(rank) for rank in range(3)}),
     "repeating": Run.from_frames({rank: repeating(rank) for rank in range(3)}),

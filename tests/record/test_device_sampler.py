@@ -27,6 +27,7 @@ def nvml(**answers: Any) -> SimpleNamespace:
         "nvmlDeviceGetMemoryInfo": lambda gpu: SimpleNamespace(used=5, total=9),
         "nvmlDeviceGetClockInfo": lambda gpu, which: 1000 + which,
         "nvmlDeviceGetPowerUsage": lambda gpu: 250_500,
+        "nvmlDeviceGetCurrentClocksThrottleReasons": lambda gpu: 0x44,
         "nvmlDeviceGetTemperature": refuse,
         "nvmlDeviceGetPcieThroughput": lambda gpu, which: 3,
     }
@@ -66,10 +67,19 @@ def test_counters_and_their_units(monkeypatch: pytest.MonkeyPatch) -> None:
         "sm_clock_mhz": 1001,
         "memory_clock_mhz": 1001,
         "power_w": 250.5,
+        "clock_event_reasons": 0x44,
         "pcie_sent_bytes_per_s": 3072,
         "pcie_received_bytes_per_s": 3072,
     }
     assert len(found) == 2 * len(first)
+
+
+def test_a_module_that_knows_no_reasons_for_lower_clocks_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = nvml()
+    del module.nvmlDeviceGetCurrentClocksThrottleReasons
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+
+    assert "clock_event_reasons" not in [row["name"] for row in rows(DeviceSampler(0, pcie=False).read(1))]
 
 
 def test_pcie_only_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,9 +47,9 @@ MESSAGES = {
     "small_buckets": Message(
         summary=Text(
             "DDP sums gradients in {buckets} small buckets ({size:size} in the median), of which nothing covers "
-            "{exposed_ns:ms} {per:each} ({ratio:percent}).",
+            "{exposed_ns:ms} {per:each} ({ratio:percent})[, waiting for other ranks {waiting:one included|}].",
             "DDP 用 {buckets} 个很小的分桶（中位大小 {size:size}）对梯度求和，{per:each}其中有 {exposed_ns:ms}"
-            "（{ratio:percent}）未被掩盖。",
+            "（{ratio:percent}）未被掩盖[{waiting:one ，包括等待其他 rank|}]。",
         ),
         cause=Text(
             "A call of this size takes its latency, whatever it sends[: {sent_ns:ms}, though its bytes take only "
@@ -70,9 +70,10 @@ MESSAGES = {
     "late_bucket": Message(
         summary=Text(
             "DDP sums {share:percent} of the gradients ({size:size}) in a bucket that begins when the backward pass is "
-            "nearly over; nothing covers {exposed_ns:ms} of its buckets {per:each} ({ratio:percent}).",
+            "nearly over; nothing covers {exposed_ns:ms} of its buckets {per:each} ({ratio:percent})"
+            "[, waiting for other ranks {waiting:one included|}].",
             "DDP 把 {share:percent} 的梯度（{size:size}）放在一个反向几乎结束时才开始求和的分桶中；"
-            "{per:each}各分桶共有 {exposed_ns:ms}（{ratio:percent}）未被掩盖。",
+            "{per:each}各分桶共有 {exposed_ns:ms}（{ratio:percent}）未被掩盖[{waiting:one ，包括等待其他 rank|}]。",
         ),
         cause=Text(
             "A bucket waits for the last of its gradients, and there {buckets:one is|are} only "
@@ -109,7 +110,7 @@ def bucketed(
     passes = float(own["calls"].max() or 0) / steps  # type: ignore[arg-type]
     known = int(own["unsplit_ns"].sum()) == 0
     rate = _rate(own, transmission, limits) if known else None
-    facts = {"exposed_ns": exposed, "ratio": exposed / step_ns, "buckets": own.height}
+    facts = {"exposed_ns": exposed, "ratio": exposed / step_ns, "buckets": own.height, "waiting": None if known else 1}
     small = _small(own, rate, limits)
     if small is not None and exposed >= limits.small_ratio * step_ns:
         saved = passes * _merged(own, rate)

@@ -93,6 +93,7 @@ from stepscope.analysis.input.input_queues import input_queues as input_queues
 from stepscope.analysis.input.input_stages import input_stages as input_stages
 from stepscope.analysis.input.loader import loader as loader
 from stepscope.analysis.input.loader import loader_steps as loader_steps
+from stepscope.analysis.job.clock_limits import clock_limits as clock_limits
 from stepscope.analysis.job.cluster_advice import cluster_advice as cluster_advice
 from stepscope.analysis.job.compared_ranks import compared_ranks as compared_ranks
 from stepscope.analysis.job.counter_steps import counter_steps as counter_steps

@@ -8,6 +8,8 @@ from typing import Any
 
 from stepscope.recording_format.rows import DEVICE, row_lines
 
+_REASONS = "nvmlDeviceGetCurrentClocksThrottleReasons"
+
 
 class DeviceSampler:
     """Reads the counters of one GPU at every call. Counters that the GPU does not support are left out.
@@ -38,6 +40,8 @@ class DeviceSampler:
         self._readings = {
             name: read for name, read in self._all_readings().items() if pcie or not name.startswith("pcie")
         }
+        if not hasattr(pynvml, _REASONS):  # older versions of the module
+            del self._readings["clock_event_reasons"]
 
     def read(self, time_ns: int) -> str:
         """One sample, as lines of `file`."""
@@ -58,6 +62,7 @@ class DeviceSampler:
             "memory_total_bytes": lambda: nvml.nvmlDeviceGetMemoryInfo(gpu).total,
             "sm_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM),
             "memory_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_MEM),
+            "clock_event_reasons": lambda: getattr(nvml, _REASONS)(gpu),
             "power_w": lambda: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
             "temperature_c": lambda: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
             "pcie_sent_bytes_per_s": lambda: 1024 * nvml.nvmlDeviceGetPcieThroughput(gpu, nvml.NVML_PCIE_UTIL_TX_BYTES),

@@ -6,6 +6,7 @@ from stepscope.advice.rules import (  # noqa: F401 - importing a rule registers 
     block_dim,
     byte_alignment,
     checkpoint,
+    clock_throttling,
     cluster_link,
     communication_rate,
     compile_time,

@@ -9,7 +9,18 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.finding import CPU, PYTORCH, Confidence, Finding, per_of, platform_of, widened
+from stepscope.advice.finding import (
+    CPU,
+    CUDA,
+    PYTORCH,
+    ROCM,
+    Confidence,
+    Finding,
+    Platform,
+    per_of,
+    platform_of,
+    widened,
+)
 from stepscope.advice.messages import Text
 from stepscope.advice.occurrence import Limits as OccurrenceLimits
 from stepscope.advice.occurrence import is_stalling, occurrence, occurrence_facts
@@ -40,6 +51,14 @@ class Limits(OccurrenceLimits, GapLimits):
     function_ratio: float = limit(
         0.10, "of a cause's idle time, for a Python function to be named", "chosen by us: only the largest few matter"
     )
+    operator_ns: int = limit(
+        1000, "ns of the host to record an operator", "measured: PyTorch's profiler takes 1 to 4 us"
+    )
+    call_ns: int = limit(200, "ns of the host to record a call of Python", "measured: PyTorch's profiler takes 0.2 us")
+    compiled_ratio: float = limit(
+        0.1, "of the recording, in compiled code of the forward pass", "chosen by us: with less, a part is compiled"
+    )
+    recording_ratio: float = limit(0.1, "of late launches, in recording, to be told", "chosen by us: less is no matter")
 
 
 CAUSES = (
@@ -111,6 +130,8 @@ def idle_time(
     host_syncs: pl.DataFrame | None = None,
     host_stalls: pl.DataFrame | None = None,
     launch_summary: pl.DataFrame | None = None,
+    compiled_regions: pl.DataFrame | None = None,
+    slices: pl.LazyFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report a cause of idle time that costs the median rank much, in every step or in some.
@@ -119,7 +140,8 @@ def idle_time(
     in all steps but the first. The saving is that total averaged over the steps; for Python code and unknown causes, if
     some steps stall, only their excess over ordinary steps. If only the device was recorded, the finding asks to record
     the host and claims nothing. Gaps before work that was launched in time are reported on any rank; what ends them is
-    unknown, so the saving may be nothing. Waits for GPUs whose callers are known are left to `host-synchronisation`.
+    unknown, so the saving may be nothing. Late launches of GPUs may save less by what recording takes. Waits for GPUs
+    whose callers are known are left to `host-synchronisation`.
     For data loading, the action depends on the workers of the loader with the longest wait.
     """
     slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
@@ -147,9 +169,14 @@ def idle_time(
         row["once_ns"] = _once(host_stalls, row["rank"], cause, every)
         saving = _of_all_steps(row, saved_ns, every)
         much = _how_much(row, lost_ns, every, limits)
+        late = _late(row, platform, launch_summary, slices, limits) if cause == "dispatch" else {}
+        bounds = _range(row, round(saving))
+        recording = late.get("recording_ns")
+        if recording:
+            bounds["saving_low_ns"] = max(bounds.get("saving_low_ns", round(saving)) - round(recording), 0)
         yield Finding(
             rule="idle-time",
-            message=_message(cause, slowest, idle_functions),
+            message=_message(cause, slowest, idle_functions, _compiled(compiled_regions, row, limits)),
             parameters={
                 "job_ranks": job_ranks,
                 **much,
@@ -157,11 +184,11 @@ def idle_time(
                 "functions_each": _each(ran, max(every, row["steps"])) if much["idle_ns"] else None,
                 **gap_parameters(recurring_gaps, row["rank"], cause, row["mean_ns"], limits.gap_ratio),
                 **(loader_parameters(slowest) if loading else {}),
-                **(_short(launch_summary, row["rank"], limits) if cause == "dispatch" else {}),
+                **late,
             },
             saving_ns=round(saving),
             saving_ratio=saving / _of_all_steps(row, row["recorded_ns"], every),
-            **_range(row, round(saving)),
+            **bounds,
             per=per,
             evidence={
                 "cause": cause,
@@ -175,6 +202,34 @@ def idle_time(
             confidence=_CONFIDENCE.get(cause, "likely"),
             span_ns=gap_span(recurring_gaps, row["rank"], cause),
         )
+
+
+def _late(
+    row: dict[str, Any],
+    platform: Platform,
+    launches: pl.DataFrame | None,
+    slices: pl.LazyFrame | None,
+    limits: Limits,
+) -> dict[str, float | None]:
+    """What is told of late launches: short kernels, and what recording the host takes of a step on GPUs."""
+    told = {**_short(launches, row["rank"], limits), "recording_ns": None}
+    if slices is None or platform.framework != PYTORCH or platform.device not in (CUDA, ROCM):
+        return told
+    kind = pl.col("category")
+    own = slices.filter((pl.col("rank") == row["rank"]) & pl.col("step").is_not_null())
+    counts = own.select((kind == "operator").sum().alias("operators"), (kind == "python").sum().alias("calls"),
+                        pl.col("step").n_unique().alias("steps")).collect(engine="streaming")  # fmt: skip
+    operators, calls, steps = counts.row(0)
+    spent = (operators * limits.operator_ns + calls * limits.call_ns) / max(steps, 1)
+    return {**told, "recording_ns": spent if spent >= limits.recording_ratio * row["mean_ns"] else None}
+
+
+def _compiled(regions: pl.DataFrame | None, row: dict[str, Any], limits: Limits) -> bool:
+    """Whether much of a rank's steps runs code that torch.compile compiled."""
+    if regions is None:
+        return False
+    own = regions.filter((pl.col("rank") == row["rank"]) & pl.col("function").is_not_null())
+    return bool(own["total_ns"].sum() >= limits.compiled_ratio * row["recorded_ns"])
 
 
 def _short(launches: pl.DataFrame | None, rank: int, limits: Limits) -> dict[str, float | None]:
@@ -272,10 +327,12 @@ def _how_much(row: dict[str, Any], lost_ns: int, every: int, limits: Limits) -> 
     }
 
 
-def _message(cause: str, loader: dict[str, Any] | None, functions: pl.DataFrame | None) -> str:
+def _message(cause: str, loader: dict[str, Any] | None, functions: pl.DataFrame | None, compiled: bool) -> str:
     """The message to use; for unknown causes it depends on whether Python functions were recorded."""
     if cause == "data_loading":
         return f"{cause}/{loader_key(loader)}"
+    if cause == "dispatch" and compiled:
+        return f"{cause}/compiled"
     return f"{cause}/no function" if cause == "other" and functions is not None else cause
 
 

@@ -30,10 +30,13 @@ _BASIS = Text(
     "between what an ordinary (median) {per:noun} loses and what the average one does, and at least 5 % either way",
     "下限为普通（中位）{per:noun}的损失，上限为平均每{per:noun}的损失，且至少上下 5 %",
 )
+_BASIS_OF_LATE = _BASIS + Text(
+    "[; down by {recording_ns:ms} of recording]", "[；下限再减去记录所用的 {recording_ns:ms}]"
+)
 
 
-def _message(verb: Text, cause: Text, action: Text | Choices) -> Message:
-    return Message(_WHO + verb + _HOW_MUCH, cause + _RUNS + _GAP, action, basis=_BASIS)
+def _message(verb: Text, cause: Text, action: Text | Choices, basis: Text = _BASIS) -> Message:
+    return Message(_WHO + verb + _HOW_MUCH, cause + _RUNS + _GAP, action, basis=basis)
 
 
 _NOTHING_RAN = Text(
@@ -43,6 +46,17 @@ _NOTHING_RAN = Text(
     "（日志、评估、锁、休眠）。",
 )
 _OTHER = Text("does nothing that was recorded", "没有任何被记录的活动")
+
+_LATE = Text("is idle because the host launches work too late", "因主机下发过晚而空闲")
+_SLOWER = Text(
+    "The host needs longer to launch the next kernel than the device needs to run the last one."
+    "[ {short_ratio:percent} of its kernels take less time than their launch.]"
+    "[ Recording itself takes about {recording_ns:ms} of it.]",
+    "主机下发下一个核函数所需的时间，比设备执行上一个核函数还长。"
+    "[{short_ratio:percent} 的核函数的执行时间短于其下发时间。][其中约有 {recording_ns:ms} 用于记录本身。]",
+)
+_FEWER = Text("Launch less and larger work: bigger batches, ", "减少下发次数、增大每次的工作量：更大的批次、")
+_OUT = Text("; move Python work and logging out of the step.", "；把 Python 代码和日志移出训练步。")
 
 MESSAGES = {
     **{
@@ -57,15 +71,10 @@ MESSAGES = {
         for limited_by, action in ACTIONS.items()
     },
     "dispatch": _message(
-        Text("is idle because the host launches work too late", "因主机下发过晚而空闲"),
-        Text(
-            "The host needs longer to launch the next kernel than the device needs to run the last one."
-            "[ {short_ratio:percent} of its kernels take less time than their launch.]",
-            "主机下发下一个核函数所需的时间，比设备执行上一个核函数还长。"
-            "[{short_ratio:percent} 的核函数的执行时间短于其下发时间。]",
-        ),
+        _LATE,
+        _SLOWER,
         framed(
-            Text("Launch less and larger work: bigger batches, ", "减少下发次数、增大每次的工作量：更大的批次、"),
+            _FEWER,
             {
                 (PYTORCH, CUDA): Text(
                     "fused or compiled operators (torch.compile, CUDA graphs), fused optimizers",
@@ -82,8 +91,32 @@ MESSAGES = {
                 ),
                 (None, None): Text("fused or compiled operators", "融合或编译的算子"),
             },
-            Text("; move Python work and logging out of the step.", "；把 Python 代码和日志移出训练步。"),
+            _OUT,
         ),
+        _BASIS_OF_LATE,
+    ),
+    "dispatch/compiled": _message(
+        _LATE,
+        _SLOWER + Text(" Compiled code runs in it already.", "其中已在运行编译后的代码。"),
+        framed(
+            _FEWER,
+            {
+                (PYTORCH, CUDA): Text(
+                    "mode='reduce-overhead' of torch.compile, which replays CUDA graphs in place of single launches, "
+                    "and optimizers that are compiled as well or fused",
+                    "torch.compile 的 mode='reduce-overhead'（用 CUDA graph 重放代替逐个下发），"
+                    "以及同样编译或融合的优化器",
+                ),
+                (PYTORCH, None): Text(
+                    "larger parts compiled as one, without graph breaks, and optimizers that are compiled as well or "
+                    "fused",
+                    "没有断点、整体编译的更大部分，以及同样编译或融合的优化器",
+                ),
+                (None, None): Text("larger parts compiled as one", "整体编译的更大部分"),
+            },
+            _OUT,
+        ),
+        _BASIS_OF_LATE,
     ),
     "dependency": Message(
         Text(

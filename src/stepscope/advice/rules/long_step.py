@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -12,6 +13,7 @@ from stepscope.advice.messages import Choices, Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.idle_gaps import short_name
 from stepscope.analysis.job.outlier_steps import MAIN
+from stepscope.limits import limit
 
 _HOW_MUCH = Text(
     " in {steps:steps}[ on rank {rank}][ and {more} more]: {excess_ns:ms} more than in a median {per:noun} of "
@@ -114,6 +116,15 @@ LEAST_STEPS = 3
 """Steps from which it is known what an ordinary one takes."""
 
 
+@dataclass(frozen=True)
+class Limits:
+    """When long steps are a remark only."""
+
+    waits_ratio: float = limit(
+        0.25, "of the steps, waiting for processors", "chosen by us: on such a host any step may be long by chance"
+    )
+
+
 _CONFIDENCE: dict[str, Confidence] = {
     **dict.fromkeys(("compile", "garbage_collection", "data_loading", "checkpoint"), "certain"),
     **dict.fromkeys(("dependency", "python", "other", "not_recorded", "outside", "unknown"), "possible"),
@@ -144,17 +155,21 @@ def long_step(
     ranks: pl.LazyFrame | None = None,
     single_stalls: pl.DataFrame | None = None,
     idle: pl.DataFrame | None = None,
+    processor_waits: pl.DataFrame | None = None,
+    limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report steps that take far longer than the others, and what they spend the extra time on.
 
     A first step is start-up and left out. The saving is the extra time spread over all steps, or what a replay without
     it saves if one rank alone stops (`single_stalls`), less what other rules claim of the same kind; where they claim
-    nearly all of it, they name the steps, and this rule is silent. Of two steps of one rank, none is claimed.
+    nearly all of it, they name the steps, and this rule is silent. Of two steps of one rank, none is claimed. On a host
+    without free processors, and of the same operators on a CPU, it is a remark.
     """
     per, count, on_cpu = per_of(breakdown), breakdown["rank"].n_unique(), platform_of(ranks).device == CPU
     stalls = {} if single_stalls is None else {(row["rank"], row["step"]): row for row in single_stalls.to_dicts()}
     if on_cpu and idle is not None:
         stalls = {place: {**row, "kind": _cause(row, idle)} for place, row in stalls.items()}
+    remark = _is_crowded(processor_waits, limits)
     later = _with_stalls(outlier_steps.filter(~pl.col("is_first")), stalls)
     for (kind,), rows in later.partition_by("kind", as_dict=True, maintain_order=True).items():
         worst = rows.sort(-pl.col("excess_ns"), "step").row(0, named=True)
@@ -194,8 +209,8 @@ def long_step(
                 **{name: worst[name] for name in ("window_ns", "median_ns", "recorded_ns")},
                 "excess_ns": excess,
             },
-            least="low" if same else "medium",
-            most="low" if same else "medium" if steps < LEAST_STEPS else "high",
+            least="low" if same or remark else "medium",
+            most="low" if same or remark else "medium" if steps < LEAST_STEPS else "high",
         )
 
 
@@ -205,6 +220,14 @@ def _cause(stall: dict[str, Any], idle: pl.DataFrame) -> str:
     here = idle.filter(pl.col("rank") == stall["rank"], pl.col("step") == stall["step"])
     long = here.filter(pl.col("idle_ns") >= MAIN * stall["excess_ns"]).sort(-pl.col("idle_ns"), "cause")
     return kind if kind not in OF_DEVICES or long.is_empty() else str(long["cause"][0])
+
+
+def _is_crowded(processor_waits: pl.DataFrame | None, limits: Limits) -> bool:
+    """Whether training threads wait long for processors."""
+    if processor_waits is None:
+        return False
+    waits, steps = processor_waits.select(pl.col("run_delay_ns").sum(), pl.col("window_ns").sum()).row(0)
+    return bool(steps and waits >= limits.waits_ratio * steps)
 
 
 def _extra(rows: pl.DataFrame, worst: dict[str, Any], gaps: pl.DataFrame | None, *, few: bool) -> dict[str, Any]:

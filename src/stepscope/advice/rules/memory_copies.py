@@ -33,6 +33,10 @@ def _message(cause: Text, action: Text | Choices) -> Message:
         ),
         cause=cause,
         action=action,
+        basis=Text(
+            "from nothing, if all of it must be moved just then, to all of this time",
+            "若这些数据都必须在此时搬移则为零，上限为这段时间的全部",
+        ),
     )
 
 
@@ -111,11 +115,11 @@ MESSAGES = {
         {
             (PYTORCH, None): Text(
                 "Find the operators that copy (`stepscope launches`): avoid `.contiguous()`, `.clone()` and torch.cat "
-                "within the step, write results into place, and keep gradients in their buckets "
-                "(gradient_as_bucket_view=True of DistributedDataParallel).",
+                "within the step, and write results into place. With DistributedDataParallel, keep gradients in their "
+                "buckets (gradient_as_bucket_view=True).",
                 "找出产生拷贝的算子（`stepscope launches`）：避免在训练步中使用 `.contiguous()`、`.clone()` 和 "
-                "torch.cat，把结果直接写到目标位置，并让梯度留在通信桶中"
-                "（`DistributedDataParallel` 的 gradient_as_bucket_view=True）。",
+                "torch.cat，把结果直接写到目标位置。使用 `DistributedDataParallel` 时让梯度留在通信桶中"
+                "（gradient_as_bucket_view=True）。",
             ),
             (None, None): Text(
                 "Find the operators that copy (`stepscope launches`), keep one layout, and write results into place.",
@@ -129,9 +133,11 @@ MESSAGES = {
         ),
         {
             (PYTORCH, None): Text(
-                "Drop gradients in place of zeroing them (`zero_grad(set_to_none=True)`), and use torch.empty where "
-                "all of a tensor is written anyway.",
-                "丢弃梯度而不是清零（`zero_grad(set_to_none=True)`），对会被完整写入的张量使用 torch.empty。",
+                "Use torch.empty in place of torch.zeros where all of a tensor is written anyway. If gradients are set "
+                "to zero (`set_to_none=False`, or PyTorch before 2.0), drop them instead: "
+                "`zero_grad(set_to_none=True)`.",
+                "对会被完整写入的张量用 torch.empty 代替 torch.zeros。若梯度被清零（`set_to_none=False`，或 PyTorch "
+                "2.0 之前），改为丢弃：`zero_grad(set_to_none=True)`。",
             ),
             (None, None): Text(
                 "Leave memory unset where all of it is written anyway.", "对会被完整写入的内存不做初始化。"
@@ -149,9 +155,9 @@ MESSAGES = {
     dimension="memory",
     computed=Text(
         "Takes the time of the median step in which the device only copies or fills memory, hidden by "
-        "neither computing nor communication. The saving is all of it, at most what a replay of the job "
+        "neither computing nor communication. The saving is at most all of it, and what a replay of the job "
         "without it saves. The advice is for the kind that takes most of the time of all copies.",
-        "取中位步中设备只在复制或填充内存、既没有被计算也没有被通信掩盖的时间。节省为其全部，且不超过去掉"
+        "取中位步中设备只在复制或填充内存、既没有被计算也没有被通信掩盖的时间。节省最多为其全部，且不超过去掉"
         "它后重放任务所得。建议针对占全部拷贝时间最多的那一类。",
     ),
     shows=("breakdown", "copies"),
@@ -174,9 +180,12 @@ def memory_copies(
             parameters={"exposed_ns": exposed, "step_ns": step_ns, "ratio": ratio, **most},
             saving_ns=round(exposed),
             saving_ratio=ratio,
+            saving_low_ns=0,
             evidence={"memory_not_overlapped_ns": round(exposed), "window_ns": round(step_ns), **most},
             per=per_of(breakdown),
-            confidence="certain",
+            # what operators copy or fill may be needed; a batch can be copied ahead
+            most="medium" if message in (DEVICE, FILL) else "high",
+            confidence="possible" if message in (DEVICE, FILL) else "likely",
         )
 
 

@@ -83,9 +83,12 @@ def _launched(slices: pl.LazyFrame, kernels: pl.LazyFrame) -> pl.DataFrame:
     """When calls of communication (`rank`, `start_ns`) were launched (`launch_ns`), of all-reduces that are called by
     other threads than forward passes."""
     asked = {kind: pl.col("name").str.contains(MARKS[kind]) for kind in ("is_ddp", "is_reduce")}
-    found = named(slices, names_of(slices), **asked)
+    known = names_of(slices)
+    found = named(slices, known, **asked)
+    # without both there is nothing to read
+    some = slices if all(known.filter(one).height for one in asked.values()) else slices.head(0)
     marks = (
-        slices.filter(pl.col("device").is_null() & pl.col("stream").is_null() & pl.any_horizontal(*found.values()))
+        some.filter(pl.col("device").is_null() & pl.col("stream").is_null() & pl.any_horizontal(*found.values()))
         .select("rank", "thread", "start_ns", found["is_reduce"].alias("is_reduce"), end_ns=END)
         .collect(engine="streaming")
     )

@@ -30,9 +30,12 @@ def compiled_calls(slices: pl.LazyFrame) -> pl.DataFrame:
         `rank`, `thread`, `step`, `slice`, `name`, `start_ns`, `end_ns`, `what`, and of what follows on its thread
         `next` (what), `next_name` and `next_slice`; null at the end.
     """
-    found = named(slices, names_of(slices), **{what: pl.col("name").str.contains(text) for what, text in MARKS.items()})
+    known, asked = names_of(slices), {what: pl.col("name").str.contains(text) for what, text in MARKS.items()}
+    found = named(slices, known, **asked)
+    # most jobs have none: then there is nothing to read
+    some = slices if known.filter(pl.any_horizontal(*asked.values())).height else slices.head(0)
     rows = (
-        slices.filter(pl.col("device").is_null() & pl.col("stream").is_null() & pl.any_horizontal(*found.values()))
+        some.filter(pl.col("device").is_null() & pl.col("stream").is_null() & pl.any_horizontal(*found.values()))
         .select(
             *("rank", "thread", "step", "slice", "name", "start_ns", "category"),
             end_ns=pl.col("start_ns") + pl.col("duration_ns"),
