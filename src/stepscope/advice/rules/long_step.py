@@ -13,6 +13,7 @@ from stepscope.advice.messages import Choices, Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.idle_gaps import short_name
 from stepscope.analysis.job.outlier_steps import MAIN
+from stepscope.analysis.step.processor_waits import waits_ratio
 from stepscope.limits import limit
 
 _HOW_MUCH = Text(
@@ -166,7 +167,7 @@ def long_step(
     """
     per, count, on_cpu = per_of(breakdown), breakdown["rank"].n_unique(), platform_of(ranks).device == CPU
     stalls = {} if single_stalls is None else {(row["rank"], row["step"]): row for row in single_stalls.to_dicts()}
-    remark = _is_crowded(processor_waits, limits)
+    remark = waits_ratio(processor_waits) >= limits.waits_ratio
     later = _with_stalls(outlier_steps.filter(~pl.col("is_first")), stalls)
     for (kind,), rows in later.partition_by("kind", as_dict=True, maintain_order=True).items():
         worst = rows.sort(-pl.col("excess_ns"), "step").row(0, named=True)
@@ -208,14 +209,6 @@ def long_step(
             least="low" if same or remark else "medium",
             most="low" if same or remark else "medium" if steps < LEAST_STEPS else "high",
         )
-
-
-def _is_crowded(processor_waits: pl.DataFrame | None, limits: Limits) -> bool:
-    """Whether training threads wait long for processors."""
-    if processor_waits is None:
-        return False
-    waits, steps = processor_waits.select(pl.col("run_delay_ns").sum(), pl.col("window_ns").sum()).row(0)
-    return bool(steps and waits >= limits.waits_ratio * steps)
 
 
 def _extra(rows: pl.DataFrame, worst: dict[str, Any], gaps: pl.DataFrame | None, *, few: bool) -> dict[str, Any]:
