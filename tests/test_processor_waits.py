@@ -125,6 +125,15 @@ def test_on_a_host_without_free_processors_a_long_step_is_a_remark(tmp_path: Pat
     assert (crowded.severity, alone.severity) == ("low", "high")
 
 
+def test_a_stall_of_one_step_is_a_remark_on_such_a_host_and_stalls_of_all_are_none(tmp_path: Path) -> None:
+    delays = dict.fromkeys(range(1, 13), 10)
+
+    single = told(recording(tmp_path / "single", delays, stalls={6: 90}))["idle-time"]
+    every = told(recording(tmp_path / "every", delays, stalls=dict.fromkeys(range(1, 13), 60)))["idle-time"]
+
+    assert (single.severity, every.severity) == ("low", "high")
+
+
 def test_larger_shapes_that_take_longer_are_work_of_the_step(tmp_path: Path) -> None:
     finding = told(recording(tmp_path, {}, longer={6: 60}, larger=True))["long-step"]
 

@@ -29,7 +29,10 @@ from stepscope.advice.rules.data_loader import loader_facts, loader_key, loader_
 from stepscope.advice.rules.idle_gaps import DEPENDENCY, dependencies, gap_parameters, gap_span
 from stepscope.advice.rules.idle_gaps import Limits as GapLimits
 from stepscope.advice.rules.idle_time_words import MESSAGES
+from stepscope.analysis.input.loader import HOST_CPU
 from stepscope.analysis.methods.statistics import median
+from stepscope.analysis.step.lost_time import UNSEEN
+from stepscope.analysis.step.processor_waits import waits_ratio
 from stepscope.limits import limit
 
 
@@ -57,6 +60,9 @@ class Limits(OccurrenceLimits, GapLimits):
     call_ns: int = limit(200, "ns of the host to record a call of Python", "measured: PyTorch's profiler takes 0.2 us")
     compiled_ratio: float = limit(
         0.1, "of the recording, in compiled code of the forward pass", "chosen by us: with less, a part is compiled"
+    )
+    waits_ratio: float = limit(
+        0.25, "of the steps, waiting for processors", "as for `long-step`: on such a host any step may stall by chance"
     )
     recording_ratio: float = limit(0.1, "of late launches, in recording, to be told", "chosen by us: less is no matter")
 
@@ -131,6 +137,7 @@ def idle_time(
     host_stalls: pl.DataFrame | None = None,
     launch_summary: pl.DataFrame | None = None,
     compiled_regions: pl.DataFrame | None = None,
+    processor_waits: pl.DataFrame | None = None,
     slices: pl.LazyFrame | None = None,
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
@@ -141,7 +148,8 @@ def idle_time(
     some steps stall, only their excess over ordinary steps. If only the device was recorded, the finding asks to record
     the host and claims nothing. Gaps before work that was launched in time are reported on any rank; what ends them is
     unknown, so the saving may be nothing. Late launches of GPUs may save less by what recording takes. Waits for GPUs
-    whose callers are known are left to `host-synchronisation`.
+    whose callers are known are left to `host-synchronisation`. On a host without free processors, stalls of single
+    steps are remarks.
     For data loading, the action depends on the workers of the loader with the longest wait.
     """
     slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
@@ -154,6 +162,9 @@ def idle_time(
         job_ranks = max(job_ranks, 3)  # nothing is known of both
     if device != CPU:
         yield from dependencies(lost_time, recurring_gaps, known_ranks, per, limits)
+    crowded = waits_ratio(processor_waits) >= limits.waits_ratio
+    if crowded and slowest is not None and slowest["workers"] and slowest["limited_by"] is None:
+        slowest = {**slowest, "limited_by": HOST_CPU}  # its workers wait for processors, too
     for cause in CAUSES:
         if (device == CPU and cause in OF_DEVICES) or (cause == "synchronisation" and placed):
             continue
@@ -198,10 +209,16 @@ def idle_time(
                 **(loader_facts(slowest) if loading else {}),
             },
             least="medium" if cause == NOT_RECORDED else "low",
+            most="low" if crowded and cause in UNSEEN and _is_chance(row, limits) else "high",
             where={"steps": row["stalled_steps"]} if much["lost_ns"] and row["stalled_steps"] else {},
             confidence=_CONFIDENCE.get(cause, "likely"),
             span_ns=gap_span(recurring_gaps, row["rank"], cause),
         )
+
+
+def _is_chance(row: dict[str, Any], limits: Limits) -> bool:
+    """Whether most of a cost lies in some steps without a pattern."""
+    return row["period"] is None and is_stalling(row, limits)
 
 
 def _late(

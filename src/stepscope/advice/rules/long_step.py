@@ -13,6 +13,7 @@ from stepscope.advice.messages import Choices, Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.advice.rules.idle_gaps import short_name
 from stepscope.analysis.job.outlier_steps import MAIN
+from stepscope.analysis.step.processor_waits import waits_ratio
 from stepscope.limits import limit
 
 _HOW_MUCH = Text(
@@ -169,7 +170,7 @@ def long_step(
     stalls = {} if single_stalls is None else {(row["rank"], row["step"]): row for row in single_stalls.to_dicts()}
     if on_cpu and idle is not None:
         stalls = {place: {**row, "kind": _cause(row, idle)} for place, row in stalls.items()}
-    remark = _is_crowded(processor_waits, limits)
+    remark = waits_ratio(processor_waits) >= limits.waits_ratio
     later = _with_stalls(outlier_steps.filter(~pl.col("is_first")), stalls)
     for (kind,), rows in later.partition_by("kind", as_dict=True, maintain_order=True).items():
         worst = rows.sort(-pl.col("excess_ns"), "step").row(0, named=True)
@@ -220,14 +221,6 @@ def _cause(stall: dict[str, Any], idle: pl.DataFrame) -> str:
     here = idle.filter(pl.col("rank") == stall["rank"], pl.col("step") == stall["step"])
     long = here.filter(pl.col("idle_ns") >= MAIN * stall["excess_ns"]).sort(-pl.col("idle_ns"), "cause")
     return kind if kind not in OF_DEVICES or long.is_empty() else str(long["cause"][0])
-
-
-def _is_crowded(processor_waits: pl.DataFrame | None, limits: Limits) -> bool:
-    """Whether training threads wait long for processors."""
-    if processor_waits is None:
-        return False
-    waits, steps = processor_waits.select(pl.col("run_delay_ns").sum(), pl.col("window_ns").sum()).row(0)
-    return bool(steps and waits >= limits.waits_ratio * steps)
 
 
 def _extra(rows: pl.DataFrame, worst: dict[str, Any], gaps: pl.DataFrame | None, *, few: bool) -> dict[str, Any]:

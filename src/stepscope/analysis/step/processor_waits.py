@@ -48,3 +48,11 @@ def waited(rows: pl.DataFrame, processor_waits: pl.DataFrame | None) -> pl.Serie
     own = processor_waits.select("rank", "step", "run_delay_ns").unique(["rank", "step"], keep="first")
     found = rows.select("rank", "step").join(own, on=["rank", "step"], how="left", maintain_order="left")
     return found["run_delay_ns"].fill_null(0)
+
+
+def waits_ratio(processor_waits: pl.DataFrame | None) -> float:
+    """What threads waited for processors, of the length of all steps; 0 if it is unknown."""
+    if processor_waits is None:
+        return 0.0
+    waits, steps = processor_waits.select(pl.col("run_delay_ns").sum(), pl.col("window_ns").sum()).row(0)
+    return float(waits / steps) if steps else 0.0
