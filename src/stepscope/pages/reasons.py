@@ -47,7 +47,7 @@ INSTEAD_OF = {"step_totals": "steps", "operator_totals": "operators"}
 
 DETAILS = (
     *("kernel_resources", "synchronizations", "threads"),
-    *("operator_details", "collective_splits", "python_calls"),
+    *("operator_details", "collective_splits", "python_calls", "timelines"),
 )
 """Tables of details, of which no page says that they are missing."""
 

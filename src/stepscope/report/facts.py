@@ -22,10 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fact:
-    """A name with what it is."""
+    """A name with what it is.
+
+    Args:
+        copied: The text is to be copied as it is.
+    """
 
     name: str
     text: str
+    copied: bool = False
 
 
 @dataclass(frozen=True)

@@ -130,11 +130,13 @@ class Items:
             if isinstance(values, list) and values:
                 numbers = name == "steps" and all(isinstance(value, int) for value in values)
                 yield self._fact(name, describe_numbers(values) if numbers else ", ".join(map(_plain, values)))
-        if told := time_range(finding, self._answers.start_ns, self.language):
+        if found := self._answers.timelines.at(finding):
+            yield self._fact("timeline", found.words(self.language), copied=True)
+        elif told := time_range(finding, self._answers.start_ns, self.language):
             yield self._fact("time_range", told)
 
-    def _fact(self, name: str, text: str) -> Fact:
-        return Fact(WORDS[name].of(self.language), text)
+    def _fact(self, name: str, text: str, *, copied: bool = False) -> Fact:
+        return Fact(WORDS[name].of(self.language), text, copied)
 
     def _ask(self, name: str) -> Asked | None:
         page, section = _section(name)

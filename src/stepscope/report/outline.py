@@ -53,12 +53,13 @@ OVERALL = ModuleOutline(
             "summary",
             Text("Overall summary", "总体概况"),
             Text(
-                "Where each rank's time goes. Much computing: read computation below. Much idle time: schedule, memory "
-                "and dataloader. Much exposed communication: communication, and the slow ranks for which others wait.",
-                "每个 rank 的时间构成。计算占比高：看下面的“计算”；空闲占比高：看“下发”“内存”和“数据加载”；"
-                "未掩盖的通信占比高：看“通信”，以及其他 rank 所等待的慢 rank。",
+                "What the mean step consists of, and where each rank's time goes. Much computing: read Computation "
+                "below. Much idle time: Schedule, Memory and Data loading. Much exposed communication: Communication, "
+                "and Slow ranks, for which others wait.",
+                "平均一步的构成，以及每个 rank 的时间去向。计算占比高：看“计算”；空闲占比高：看“下发”“内存”和"
+                "“数据加载”；未掩盖的通信占比高：看“通信”和“慢 rank”（其他 rank 在等待它们）。",
             ),
-            ("analyze/steps", "analyze/idle"),
+            ("summary/mean_summary", "analyze/steps", "summary/rank_summaries", "analyze/idle"),
             dimension="overall",
             record=Text(
                 "Record steps and operators: call the profiler's step() after each training step.",

@@ -152,7 +152,7 @@ class _Workbook:
             (word("saving"), 40, "", lambda one: "\n".join(filter(None, (one.words.saving, one.daily)))),
             (word("effects"), 10, "", lambda one: ", ".join(map(str, one.effects))),
             (word("roots"), 10, "", lambda one: ", ".join(map(str, one.roots))),
-            *((word(name), 16, "", place(name)) for name in ("steps", "time_range", "operators", "links")),
+            *((word(name), 16, "", place(name)) for name in ("steps", "timeline", "time_range", "operators", "links")),
             (word("code"), 30, "", lambda one: "\n".join(one.finding.code)),
             (word("computed"), 50, "", lambda one: one.computed),
             (word("sheets"), 30, "", lambda one: ", ".join(names.get(item.key, "") for item in one.evidence)),

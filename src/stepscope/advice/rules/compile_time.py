@@ -225,7 +225,8 @@ def _at_launch(calls: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits) -> 
         evidence={"kind": "launch", **numbers},
         confidence="certain",
         code=code_of(calls, found.ranks),
-        span_ns=span_of(worst_call(calls, found.ranks)),
+        span_ns=span_of(worst := worst_call(calls, found.ranks)),
+        span_rank=worst["rank"],
     ).on(found.ranks)
 
 

@@ -107,4 +107,5 @@ def garbage_collection(
         confidence="certain",
         code=code_of(long, ranks),
         span_ns=span_of(worst),
+        span_rank=worst["rank"],
     ).on(ranks)

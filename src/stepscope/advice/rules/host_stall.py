@@ -186,5 +186,6 @@ def host_stall(
         },
         confidence="possible",
         span_ns=(worst["start_ns"], worst["start_ns"] + worst["duration_ns"]),
+        span_rank=worst["rank"],
     ).on(found.ranks)
     yield replace(finding, where={**finding.where, "steps": steps})

@@ -217,6 +217,7 @@ def host_synchronisation(
         },
         code=tuple(named["code"].drop_nulls().unique(maintain_order=True)),
         span_ns=(first["start_ns"], first["start_ns"] + first["duration_ns"]),
+        span_rank=worst["rank"],
     )
 
 

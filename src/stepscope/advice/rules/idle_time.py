@@ -174,6 +174,7 @@ def idle_time(
             where={"steps": row["stalled_steps"]} if much["lost_ns"] and row["stalled_steps"] else {},
             confidence=_CONFIDENCE.get(cause, "likely"),
             span_ns=gap_span(recurring_gaps, row["rank"], cause),
+            span_rank=row["rank"],
         )
 
 

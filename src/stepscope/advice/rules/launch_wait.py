@@ -157,6 +157,7 @@ def launch_wait(
         confidence="likely" if variable is None else "certain",
         code=tuple(longest["place"].drop_nulls().unique(maintain_order=True).head(NAMED)),
         span_ns=None if start is None else (start, start + int(longest["longest_ns"][0])),
+        span_rank=None if start is None else int(longest["rank"][0]),
     ).on(found.ranks)
 
 

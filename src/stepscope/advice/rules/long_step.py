@@ -170,6 +170,7 @@ def long_step(
             where={**({} if everyone else {"rank": worst["rank"]}), "steps": rows["step"].to_list()},
             confidence=_CONFIDENCE.get(kind, "likely"),
             span_ns=_span(breakdown, worst),
+            span_rank=worst["rank"],
             evidence={
                 "kind": kind,
                 "steps": rows["step"].to_list(),

@@ -150,6 +150,7 @@ def retransmission(
             least="medium",
             confidence=_CONFIDENCE[sign],  # type: ignore[arg-type]
             span_ns=(worst["start_ns"], worst["start_ns"] + worst["duration_ns"]),
+            span_rank=worst["rank"],
         )
 
 

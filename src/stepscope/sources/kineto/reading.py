@@ -14,6 +14,7 @@ from stepscope.sources.kineto import header as head
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import LAYOUT
 from stepscope.sources.kineto.tables import TraceSupplement, Written, write_events
+from stepscope.sources.timelines import write_timeline
 from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.tables import RANKS
 
@@ -33,6 +34,7 @@ def read_trace(item: Input, sink: Sink) -> None:
     events.base_ns = head.base_ns(header, item.path, sink.issue)
     written = write_events(item.path, events, sink, TraceSupplement(head.groups_of(header)))
     sink.write(RANKS, _rank_row(item.path, header, written, events.base_ns))
+    write_timeline(item.path, decoded.first_ns, events.base_ns, sink)
 
 
 def _rank_row(path: Path, values: Mapping[str, Any], written: Written, base_ns: int) -> pl.DataFrame:

@@ -18,7 +18,7 @@ class KinetoSource:
     """Reads what torch.profiler exports: PyTorch 1.8 and later, on CPU, CUDA and ROCm."""
 
     name = "kineto"
-    version = 13
+    version = 14
     family = "kineto"
     reasons: Mapping[str, str] = {
         **PROFILER_REASONS,

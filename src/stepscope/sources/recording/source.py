@@ -22,7 +22,7 @@ class RecordingSource:
     """Reads what the recorder writes, of finished jobs, running ones and killed ones."""
 
     name = "recording"
-    version = 15
+    version = 16
     family = "recording"
     reasons: Mapping[str, str] = {
         **PROFILER_REASONS,

@@ -27,7 +27,7 @@ class RuntimeProfilerSource:
     """Reads what the runtime profiler wrote of one process."""
 
     name = "runtime_profiler"
-    version = 1
+    version = 2
     family = "runtime"
     reasons: Mapping[str, str] = {
         **PROFILER_REASONS,
