@@ -52,8 +52,8 @@ def _measured(job: str, own: str) -> Text:
         f"A step here is that of the whole job, until the last work on any rank, with the work of hosts: {job} on "
         f"average. A rank's own step, as in the verdict and the tables, takes {own} on average. Findings count what is "
         "lost of that, so one may save less than its bar here.",
-        f"这里的一步是整个作业的一步，到任一 rank 的最后一项工作为止，包括主机的工作：平均 {job}。结论和表格中是各 rank "
-        f"自身的一步，平均 {own}。问题按后者计算损失，因此其节省可能少于这里的柱。",
+        f"这里的一步是整个作业的一步，到任一 rank 的最后一项工作为止，包括主机的工作：平均 {job}。结论和表格中是各 "
+        f"rank 自身的一步，平均 {own}。问题按后者计算损失，因此其节省可能少于这里的柱。",
     )
 
 

@@ -131,7 +131,7 @@ def draw(data: Data, language: Language) -> Spec:
 
 FIGURE = Figure(
     "time-by-rank",
-    Text("Mean {per} of each rank", "各 rank 的平均{per:noun}"),
+    Text("Mean {per} of each rank", "各 rank {per:each}的平均时间"),
     Text(
         "A bar is a rank's mean step; its parts add up to the step. Communication counts only where no computing hides "
         "it.",

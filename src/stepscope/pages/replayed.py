@@ -16,7 +16,7 @@ GOOD_ERROR = 0.05
 ("Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025)."""
 
 OTHERWISE = 0.01
-"""Share by which the step of a replay and the ranks' own steps must differ for both to be stated: less reads the same."""
+"""Share by which the step of a replay and the ranks' own steps must differ for both to be stated; chosen by us."""
 
 
 def replay_notes(run: Run, errors: Sequence[float]) -> Iterator[str]:
@@ -45,8 +45,9 @@ def replay_notes(run: Run, errors: Sequence[float]) -> Iterator[str]:
 
 
 def own_step_ns(run: Run, replayed_ns: float) -> float | None:
-    """The mean of the ranks' own steps, as the verdict and the tables of ranks state it; None if it is unknown, or about
-    as long as the step of the job that a replay measures.
+    """The mean of the ranks' own steps, as the verdict and the tables of ranks state it.
+
+    None if it is unknown, or about as long as the step of the job that a replay measures.
 
     Args:
         run: The job.

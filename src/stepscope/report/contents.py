@@ -13,7 +13,7 @@ from stepscope.errors import StepscopeError, Unavailable
 from stepscope.figures import FIGURES, Drawn
 from stepscope.pages.answering import answer, opening_of
 from stepscope.pages.compare import PAGE as COMPARE
-from stepscope.pages.reasons import missing_data
+from stepscope.pages.reasons import missing_words
 from stepscope.pages.words import sentence
 from stepscope.present import Language
 from stepscope.report.facts import Facts, about_run
@@ -110,8 +110,8 @@ def contents(
         problems,
         [told for module in modules if (told := _with_problems(module, problems)).parts],
         items.all,
-        unread_of(run),
-        missing_data(run),
+        unread_of(run, language),
+        missing_words(run, language),
     )
 
 
@@ -132,17 +132,19 @@ def _with_problems(module: Module, problems: Sequence[Problem]) -> Module:
 def _part(outline: PartOutline, items: Items, bench: Run | None, *, figures: bool) -> Part:
     language = items.language
     compared = _compared(items, bench) if outline.compares else Compared()
-    asked = [one for name in outline.tables if (one := items.asked(name)) is not None]
-    asked = [*compared.items, *asked]
+    answers = {name: one for name in outline.tables if (one := items.asked(name)) is not None}
+    asked = [*compared.items, *answers.values()]
     found = [one for one in asked if isinstance(one, Item) and one.tables]
+    optional = [one for name, one in answers.items() if name in outline.optional and isinstance(one, Absent)]
+    missed = [one for one in asked if one not in optional] if found else asked
     return Part(
         outline.key,
         outline.heading.of(language),
         outline.about.of(language),
         [],
         found,
-        list(_missing(asked, language)),
-        outline.record.of(language) if outline.record and not found else "",
+        list(_missing(missed, language)),
+        items.platform.pick(outline.record).of(language) if outline.record and not found else "",
         list(_drawn(outline, items.run, language)) if figures else [],
         compared.notes,
     )
@@ -178,7 +180,8 @@ def _compared(items: Items, bench: Run | None) -> Compared:
     except StepscopeError as reason:
         if bench is not None:
             raise
-        return Compared(items=[Absent(items.heading(COMPARE.sections[0]), str(reason).rstrip("."))])
+        why = str(reason).partition(". ")[0].rstrip(".")  # what follows names options of another command
+        return Compared(items=[Absent(items.heading(COMPARE.sections[0]), why)])
     said = [sentence(text, items.language) for text in opening_of(answered)]
     return Compared(said, items.of(answered))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.advice import worded
+from stepscope.advice.finding import platform_of
 from stepscope.analysis.registry import ANALYSES
 from stepscope.errors import Unavailable
 from stepscope.pages import PAGES
@@ -83,6 +84,7 @@ class Items:
     def __init__(self, run: Run, answers: Answers, language: Language) -> None:
         self.run, self._answers, self.language = run, answers, language
         self._per = per_of(run)
+        self.platform = platform_of(run.table("ranks") if run.has("ranks") else None)
         self._found: dict[str, Asked | None] = {}
 
     @property

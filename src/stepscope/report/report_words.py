@@ -72,7 +72,7 @@ WORDS: Mapping[str, Text] = {
     "warnings": Text("Warnings", "警告"),
     "not_recorded": Text("Not recorded", "未记录的数据"),
     "no_issues": Text("Everything could be read.", "所有文件均可读取。"),
-    "others": Text("Other runs under the same path", "同一路径下的其他任务"),
+    "others": Text("Other runs under the same path", "同一路径下的其他运行"),
     "severity": Text("Severity", "严重程度"),
     "file": Text("File", "文件"),
     "issue": Text("Problem", "问题"),

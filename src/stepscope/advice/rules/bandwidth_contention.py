@@ -72,7 +72,7 @@ MESSAGES = {
             **{
                 (None, device): Text(
                     "Kernels of communication run on the same multiprocessors and share the memory's bandwidth.",
-                    "通信核函数与计算共用同样的多处理器和内存带宽。",
+                    "通信 kernel 与计算共用同样的多处理器和内存带宽。",
                 )
                 + _MORE
                 for device in (CUDA, ROCM)

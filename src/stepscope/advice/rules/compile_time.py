@@ -109,12 +109,12 @@ MESSAGES = {
             "{per:each}, for {total_ns:ms}[ on rank {worst_rank}]; the device is idle meanwhile for {idle_ns:ms} of "
             "{step_ns:whole} ({ratio:percent}).",
             "{ranks:ranks} 在下发算子时编译：{per:each} {calls:number .0f} 次，共 {total_ns:ms}"
-            "[（rank {worst_rank}）]；其间设备空闲 {idle_ns:ms}，占 {step_ns:whole} 的 {ratio:percent}。",
+            "[（rank {worst_rank}）]；其间设备空闲 {idle_ns:ms}，占{step_ns:whole} 的 {ratio:percent}。",
         ),
         cause=Text(
             "The host calls {names:list}, which looks for or builds a kernel for the sizes at hand before it launches "
             "it.",
-            "主机调用 {names:list}：下发之前先为当前形状查找或编译核函数。",
+            "主机调用 {names:list}：下发之前先为当前形状查找或编译 kernel。",
         ),
         action={
             (PYTORCH, NPU): Text(
@@ -122,23 +122,23 @@ MESSAGES = {
                 "and torch_npu.npu.config.allow_internal_format=False. Then operators use kernels that are compiled "
                 "in advance.",
                 "在脚本开头（每个进程）加入 torch_npu.npu.set_compile_mode(jit_compile=False) 和 "
-                "torch_npu.npu.config.allow_internal_format=False，让算子使用预先编译的核函数。",
+                "torch_npu.npu.config.allow_internal_format=False，让算子使用预先编译的 kernel。",
             ),
             (MINDSPORE, NPU): Text(
                 "Call mindspore.set_context(ascend_config=dict(jit_compile=False)) at the start of the script, in "
                 "every process, so that operators use kernels that are compiled in advance.",
                 "在脚本开头（每个进程）调用 mindspore.set_context(ascend_config=dict(jit_compile=False))，"
-                "让算子使用预先编译的核函数。",
+                "让算子使用预先编译的 kernel。",
             ),
             (PYTORCH, None): Text(
                 "Keep the caches of compiled kernels between starts (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR on a "
                 "disk that stays), and pad batches to a few sizes.",
-                "在多次启动之间保留已编译核函数的缓存（TORCHINDUCTOR_CACHE_DIR、TRITON_CACHE_DIR 指到持久磁盘），"
+                "在多次启动之间保留已编译 kernel 的缓存（TORCHINDUCTOR_CACHE_DIR、TRITON_CACHE_DIR 指到持久磁盘），"
                 "并把批次补齐到少数几种大小。",
             ),
             (None, None): Text(
                 "Use kernels that are compiled in advance, and pad batches to a few sizes.",
-                "使用预先编译的核函数，并把批次补齐到少数几种大小。",
+                "使用预先编译的 kernel，并把批次补齐到少数几种大小。",
             ),
         },
         basis=BASIS,
@@ -158,7 +158,7 @@ MESSAGES = {
         "meanwhile; compiling once is a cost of the job and not of a step, so none is claimed.",
         "累加各 rank 上编译器占用的时间，分为首步和各步之外（`once`）、之后的步（`again`）以及下发算子时的编译调用"
         "（`launch`）。重复编译的节省为其总和除以记录的步数，下发时编译的节省为其间的空闲时间；"
-        "只编译一次是任务的开销而不是每步的开销，因此不计节省。",
+        "只编译一次是作业的开销而不是每步的开销，因此不计节省。",
     ),
     shows=("compile_time", "compile_calls"),
     explains=("slow-rank:compile", "long-step:compile"),

@@ -72,7 +72,7 @@ MESSAGES = {
             "Look at when they are slow (`stepscope analyze --table arrival`): with computing at the same time, with "
             "other groups, or in single steps. Check congestion counters of the network and other jobs on it.",
             "查看它们何时变慢（`stepscope analyze --table arrival`）："
-            "与计算同时、与其他通信组同时，还是只在个别步。检查网络的拥塞计数以及其他任务。",
+            "与计算同时、与其他通信组同时，还是只在个别步。检查网络的拥塞计数以及其他作业。",
         ),
         basis=Text(
             "from nothing to all of the exposed transmission; claimed is what the best of the recording would save",

@@ -28,7 +28,7 @@ _SUMMARY = Text(
     "{total_ns:ms} in {calls:number .0f} calls {per:each}, with the device idle for {idle_ns:ms} of {step_ns:whole} "
     "({ratio:percent})[ on rank {worst_rank}].",
     "{ranks:ranks} 在训练中申请和释放设备内存：{per:each} {calls:number .0f} 次调用，共 {total_ns:ms}，"
-    "其间设备空闲 {idle_ns:ms}，占 {step_ns:whole} 的 {ratio:percent}[（rank {worst_rank}）]。",
+    "其间设备空闲 {idle_ns:ms}，占{step_ns:whole} 的 {ratio:percent}[（rank {worst_rank}）]。",
 )
 _CALLS = Text(
     "Mostly {names:list}. The framework keeps what it frees, so after warm-up it should not need the driver. ",
@@ -38,7 +38,7 @@ _SMALLER: Choices = framed(
     Text(
         "Make the job smaller: a smaller micro-batch with gradient accumulation, activations recomputed in the "
         "backward pass, optimizer states and parameters sharded over ranks",
-        "减小任务占用：减小微批次并累积梯度、在反向传播中重计算激活、把优化器状态和参数切分到各 rank",
+        "减小作业的占用：减小微批次并累积梯度、在反向传播中重计算激活、把优化器状态和参数切分到各 rank",
     ),
     {
         (PYTORCH, None): Text(" (FSDP, ZeRO).", "（如 fully_shard()）。"),
