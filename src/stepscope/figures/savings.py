@@ -8,7 +8,7 @@ from stepscope.advice.messages import Text
 from stepscope.analysis.job.improvements import GROUP, LEFT, LINK, RANK, RECORDED, WHAT
 from stepscope.analysis.methods.saving_range import TRUSTED_RATIO
 from stepscope.errors import Unavailable
-from stepscope.figures.axes import labels, named_ticks, unit_of
+from stepscope.figures.axes import ROOM, labels, named_ticks, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.style import BLUE, GREEN, GREY
 from stepscope.figures.words import WORDS, word
@@ -94,7 +94,7 @@ def draw(data: Data, language: Language) -> Spec:
             "showlegend": False,
             "xaxis": {
                 "title": {"text": f"{word('time', language)} ({unit.name})"},
-                "range": [0, whole / unit.factor * 1.24],
+                "range": [0, whole / unit.factor * ROOM],
             },
             "yaxis": {**named_ticks(labels(names)), "autorange": "reversed", "showgrid": False},
         },

@@ -18,7 +18,7 @@ from stepscope.pages.words import sentence
 from stepscope.present import Language
 from stepscope.report.facts import Facts, about_run
 from stepscope.report.items import Absent, Asked, Item, Items
-from stepscope.report.outline import MODULES, ModuleOutline, PartOutline
+from stepscope.report.outline import MODULES, WITH_BENCH, ModuleOutline, PartOutline
 from stepscope.report.problems import Problem, problem_of, related
 from stepscope.report.sentences import spoken
 from stepscope.report.unread import Unread, unread_of
@@ -100,12 +100,13 @@ def contents(
         prices: What an hour of the job is, to state savings in a day.
     """
     items = Items(run, answers, language)
-    modules = [_module(outline, items, bench, figures=figures) for outline in MODULES]
+    outlines = [WITH_BENCH if bench and outline.key == WITH_BENCH.key else outline for outline in MODULES]
+    modules = [_module(outline, items, bench, figures=figures) for outline in outlines]
     problems = related([problem_of(number, each, items, prices) for number, each in enumerate(answers.findings, 1)])
     return Contents(
         language,
         run.name,
-        about_run(run, answers, language),
+        about_run(run, answers, language, bench),
         [spoken(line, language) for line in sentences(answers)],
         problems,
         [told for module in modules if (told := _with_problems(module, problems)).parts],

@@ -216,6 +216,26 @@ COMPARISON = ModuleOutline(
     ),
 )
 
+WITH_BENCH = ModuleOutline(
+    "comparison",
+    Text("Comparison with another run", "与另一次运行比对"),
+    (
+        PartOutline(
+            "compared",
+            Text("What differs from the base", "与基准的差异"),
+            Text(
+                "This run is the new side. The base is the run that was given to compare with.",
+                "本次运行为新的一侧；基准为指定的比对运行。",
+            ),
+            ("ranks/rank_means", "slowdowns/slowdowns"),
+            record=TWO_SIDES,
+            optional=("slowdowns/slowdowns",),
+            compares=True,
+        ),
+    ),
+)
+"""In place of the comparison of ranks, if there is a run to compare with."""
+
 PROBLEMS = ModuleOutline(
     "problems",
     Text("Performance problem analysis", "性能问题分析"),

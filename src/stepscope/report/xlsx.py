@@ -152,6 +152,8 @@ class _Workbook:
             (word("saving"), 40, "", lambda one: "\n".join(filter(None, (one.words.saving, one.daily)))),
             (word("effects"), 10, "", lambda one: ", ".join(map(str, one.effects))),
             (word("roots"), 10, "", lambda one: ", ".join(map(str, one.roots))),
+            (word("parts"), 10, "", lambda one: ", ".join(map(str, one.parts))),
+            (word("wholes"), 10, "", lambda one: ", ".join(map(str, one.wholes))),
             *((word(name), 16, "", place(name)) for name in ("steps", "timeline", "time_range", "operators", "links")),
             (word("code"), 30, "", lambda one: "\n".join(one.finding.code)),
             (word("computed"), 50, "", lambda one: one.computed),
