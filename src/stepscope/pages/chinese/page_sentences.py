@@ -165,6 +165,7 @@ FORMS: tuple[tuple[str, str], ...] = (
     ),
     (r"No gap is between the same work .+\.", "没有反复出现在相同任务之间的空闲段。"),
     (r"Of (\d+) of (\d+) copies and fills the size is not recorded\.", r"\2 次拷贝和填充中有 \1 次没有记录大小。"),
+    (r"([\w./]+) of ranks? ([\d,-]+)", r"rank \2 的 \1"),
     (
         r"No sign of a leak, fragmentation or memory pressure in what was recorded\.",
         "记录中没有泄漏、碎片或内存压力的迹象。",

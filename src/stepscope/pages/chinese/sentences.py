@@ -126,7 +126,7 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     (
         r"Of several curves of memory, the one closest to the capacity is shown: (.+)\. Recordings that hold fewer "
         r"curves, as other exports of the same job may, show another; `stepscope memory` lists all\.",
-        r"有多条内存曲线，显示最接近容量的一条：\1。曲线较少的记录（例如同一作业的其他导出）可能显示另一条；"
+        r"有多条内存曲线，显示最接近容量的一条：{1}。曲线较少的记录（例如同一作业的其他导出）可能显示另一条；"
         r"`stepscope memory` 列出全部。",
     ),
     (

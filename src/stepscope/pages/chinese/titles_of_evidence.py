@@ -4,6 +4,8 @@ from __future__ import annotations
 
 TITLES = {
     # summaries
+    "class": "大类",
+    "number of ranks": "rank 数",
     "kernel time": "kernel 时间",
     "kernels": "kernel 数",
     "most on": "最多的 rank",
