@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stepscope.advice import RULES
+from stepscope.advice.messages import fill
 from stepscope.compare import Pair
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.figures import FIGURES, Drawn
@@ -20,6 +21,7 @@ from stepscope.report.facts import Facts, about_run
 from stepscope.report.items import Absent, Asked, Item, Items
 from stepscope.report.outline import MODULES, WITH_BENCH, ModuleOutline, PartOutline
 from stepscope.report.problems import Problem, problem_of, related
+from stepscope.report.report_words import WORDS
 from stepscope.report.sentences import spoken
 from stepscope.report.unread import Unread, unread_of
 from stepscope.report.verdict import sentences
@@ -75,6 +77,12 @@ class Contents:
     items: Sequence[Item]
     unread: Unread
     missing_data: Sequence[str] = field(default_factory=list)
+
+    @property
+    def alert(self) -> str:
+        """That data was lost while reading, so that the report rests on less than was recorded; empty if none was."""
+        lost = self.unread.lost
+        return fill(WORDS["alert"], lost, self.language) if any(lost.values()) else ""
 
     @property
     def counts(self) -> Mapping[str, int]:

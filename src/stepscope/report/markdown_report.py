@@ -41,6 +41,9 @@ def _lines(found: Contents) -> Iterator[str]:
     yield ""
     yield plain((" " if found.language == "en" else "").join(found.verdict))
     yield ""
+    if found.alert:
+        yield f"⚠️ {plain(found.alert)}"
+        yield ""
     if found.problems:
         yield f"### {word['problems']}"
         yield ""

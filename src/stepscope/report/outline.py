@@ -53,8 +53,8 @@ class ModuleOutline:
 
 STEPS: Advice = {
     (None, None): Text(
-        "Record steps and operators: call the profiler's step() after each training step.",
-        "请记录训练步和算子：每个训练步之后调用 profiler 的 step()。",
+        "Record steps with operators and the device: call the profiler's step() after each training step.",
+        "请记录训练步及其算子和设备：每个训练步之后调用 profiler 的 step()。",
     ),
     (MINDSPORE, None): Text(
         "Record steps and operators for some steps: `stepscope record`, or MindSpore's profiler with its step() called "

@@ -52,6 +52,11 @@ WORDS: Mapping[str, Text] = {
     "parts": Text("Includes", "其中包含"),
     "wholes": Text("Part of", "属于"),
     "counted_in": Text("in #{numbers}", "计入 #{numbers}"),
+    "alert": Text(
+        "This report rests on part of the data[: {unread:count file was|files were} not read]"
+        "[; {damaged:count other file has|other files have} lost data]. See About the data.",
+        "本报告只基于部分数据[：{unread} 个文件未能读取][；另有 {damaged} 个文件丢失了数据]。详见“关于数据”。",
+    ),
     "comma": Text(", ", "，"),
     "colon": Text(": ", "："),
     "bench": Text("Compared with", "比对基准"),

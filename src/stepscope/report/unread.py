@@ -28,12 +28,14 @@ class Trouble:
 
     Args:
         files: The files that have it.
+        is_error: Whether data is lost.
     """
 
     severity: str
     files: Sequence[str]
     problem: str
     remedy: str
+    is_error: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,13 @@ class Unread:
     warnings: Sequence[str]
     others: Sequence[str]
 
+    @property
+    def lost(self) -> dict[str, int | None]:
+        """How many files were not read, and how many others have lost data; None for none."""
+        unread = sum(one.is_error for one in self.unread)
+        damaged = len({file for one in self.issues if one.is_error for file in one.files})
+        return {"unread": unread or None, "damaged": damaged or None}
+
 
 SEVERITIES_ZH = {"error": "错误", "warning": "警告", "note": "提示"}
 
@@ -53,9 +62,10 @@ def unread_of(run: Run, language: Language = "en") -> Unread:
     """What a run reports: inputs that were not read, errors first, and issues, the same one of several files once."""
 
     def trouble(severity: str, files: Sequence[str], problem: str, remedy: str) -> Trouble:
-        severity = SEVERITIES_ZH.get(severity, severity) if language == "zh" else severity
+        named = SEVERITIES_ZH.get(severity, severity) if language == "zh" else severity
         shown = [below(file, run.path) for file in files]
-        return Trouble(severity, shown, sentence(problem, language), sentence(remedy, language))
+        said = sentence(problem, language), sentence(remedy, language)
+        return Trouble(named, shown, *said, is_error=severity == SEVERITIES[0])
 
     unread = sorted(run.unread, key=lambda one: one.severity != "error")
     return Unread(

@@ -58,7 +58,9 @@ def write_workbook(found: Contents, target: Path) -> None:
         try:
             _pack(found, packed, scratch)
         except XlsxWriterException as error:
-            raise OSError(ENOSPC, "no room for the temporary files of the workbook; set TMPDIR to a disk with more room") from error
+            raise OSError(
+                ENOSPC, "no room for the temporary files of the workbook; set TMPDIR to a disk with more room"
+            ) from error
     target.write_bytes(packed.getbuffer())
 
 
@@ -90,7 +92,7 @@ class _Workbook:
         self._names: list[str] = []
 
     def write(self) -> None:
-        """Write all sheets: problems, list of sheets, items, columns."""
+        """Write all sheets: problems, list of sheets, items, what is known of the data, columns."""
         problems = self._sheet(self._word("overview"))
         index = self._sheet(self._word("index"))
         names = {item.key: self._new_name(item.heading) for item in self._found.items}
@@ -98,6 +100,7 @@ class _Workbook:
         self._index(index, names)
         for item in self._found.items:
             self._item(self._book.add_worksheet(names[item.key]), item)
+        self._data(self._sheet(self._word("data")))
         self._columns(self._sheet(self._word("columns")), names)
 
     def _word(self, name: str) -> str:
@@ -222,6 +225,24 @@ class _Workbook:
                     number(place, column, value, columns[column][1])
                 else:
                     text(place, column, value)
+
+    def _data(self, sheet: Any) -> None:
+        """What could not be read, what is doubtful, and what was not recorded."""
+        found, word = self._found.unread, self._word
+        rows = [
+            (word(kind), one.severity, "\n".join(one.files), one.problem, one.remedy)
+            for kind, troubles in (("unread", found.unread), ("issues", found.issues))
+            for one in troubles
+        ]
+        for kind, texts in (("warnings", found.warnings), ("not_recorded", self._found.missing_data)):
+            rows += [(word(kind), "", "", text, "") for text in texts]
+        titles = [word(name) for name in ("about", "severity", "file", "issue", "remedy")]
+        widths = [26, 12, 50, 70, 60]
+        self._header(sheet, titles, widths, len(rows))
+        for place, row in enumerate(rows, 1):
+            sheet.set_row(place, _height(row, widths))
+            for column, value in enumerate(row):
+                sheet.write_string(place, column, _cleaned(value), self._wrapped)
 
     def _columns(self, sheet: Any, names: dict[str, str]) -> None:
         """What the columns of all sheets mean."""
