@@ -193,7 +193,7 @@ def missing_kinds(run: Run) -> list[Missing]:
     for table in TABLES:
         lacking = [rank.rank for rank in run.ranks if not rank.has(table)]
         needless = table in (RANKS.name, ISSUES.name) or (table in INSTEAD_OF and run.has(INSTEAD_OF[table]))
-        needless |= table in DETAILS or (table == STACKS.name and _has_functions(run))
+        needless |= table in DETAILS or (table == STACKS.name and lacking != [] and _has_functions(run))
         readers = [_reader(rank) for rank in run.ranks if rank.rank in lacking]
         needless |= table in of_few and not any(reader and table in reader.own_tables for reader in readers)
         if needless or not lacking:
