@@ -24,7 +24,7 @@ ALL = [(rule, key) for rule in sorted(RULES) for key in RULES[rule].messages]
 COUNTS = (1, 2, 3)
 
 NAMES = {
-    *("rank", "Python", "Tensor", "Cell", "loss", "py-spy", "worker", "x", "map", "batch"),
+    *("rank", "kernel", "Python", "Tensor", "Core", "Cell", "loss", "py-spy", "worker", "x", "map", "batch"),
     *(
         "PyTorch",
         "ROCm",

@@ -24,7 +24,7 @@ SPOKEN = {
         "每步变快（9.6%）：104.14 ms，原为 114.14 ms（-10.00 ms）。步数太少，无法判断是否为噪声（3 步与 3 步）。"
     ),
     "By part: exposed communication -7.10 ms (waiting for others -4.44 ms, transmission -2.66 ms); free +7.02 ms.": (
-        "按组成部分：未掩盖的通信 -7.10 ms (等待其他 rank -4.44 ms, 传输 -2.66 ms); 空闲 +7.02 ms。"
+        "按组成部分：未掩盖的通信 -7.10 ms（等待其他 rank -4.44 ms，传输 -2.66 ms）；空闲 +7.02 ms。"
     ),
     "Calls of equal shapes are 1.40 times slower in a<b, c> and d.": "形状相同的调用变慢（1.40 倍）：a<b, c>、d。",
     "Own work of rank 2 (slow) takes 7.04 ms longer in a step than that of rank 7 (typical): free +7.02 ms (dispatch "

@@ -30,14 +30,14 @@ def shown(run: Run, page: Page, **options: Any) -> dict[str, ShownTable]:
 def test_steps_are_shown_by_their_points_and_by_their_parts() -> None:
     tables = shown(job(), ranks.PAGE)
 
-    points = tables["Mean step of each rank cut at its points, stated by the profile"].rows
-    parts = tables["Mean step of each rank by what the rank does, stated by the profile"].rows
+    points = tables["Mean step of each rank by phase, stated by the profile"].rows
+    parts = tables["Mean step of each rank by activity, stated by the profile"].rows
     assert points.columns == ["rank", "stage", "steps", "step_ns", "interval_ns", "forward_backward_ns", "tail_ns"]
     assert "receiving_ns" in parts.columns
     assert "interval_ns" not in parts.columns
-    assert "Mean step of each pipeline stage by what the rank does, stated by the profile" in tables
+    assert "Mean step of each pipeline stage by activity, stated by the profile" in tables
     assert not any(heading.startswith("Steps of each rank") for heading in tables)
-    assert "Steps of each rank cut at its points, stated by the profile" in shown(job(), ranks.PAGE, by_step=True)
+    assert "Steps of each rank by phase, stated by the profile" in shown(job(), ranks.PAGE, by_step=True)
 
 
 def test_means_of_more_steps_have_tables_of_their_own() -> None:
@@ -45,7 +45,7 @@ def test_means_of_more_steps_have_tables_of_their_own() -> None:
 
     tables = shown(job(rank_figures=stated), ranks.PAGE)
 
-    more = tables["Mean step of each rank cut at its points, averages that the profile states"].rows
+    more = tables["Mean step of each rank by phase, averages that the profile states"].rows
     assert more["interval_ns"][0] == 3 * MS
 
 

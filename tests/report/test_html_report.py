@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -12,6 +13,7 @@ pytest.importorskip("jinja2")
 from stepscope.report.answers import answers
 from stepscope.report.contents import contents
 from stepscope.report.html import LONGEST_CELL, cleaned, to_html
+from stepscope.report.problems import related
 from stepscope.report.targets import MARK
 from tests.report.reports import first_problem, hostile_run, report_of, slow_run
 
@@ -86,6 +88,35 @@ def test_each_link_leads_to_one_place(text: str) -> None:
 
     assert len(set(places)) == len(places)
     assert {str(link["href"])[1:] for link in page.all("a")} <= {*places}
+
+
+def test_words_of_scripts_are_words(text: str) -> None:
+    words = next(attributes for tag, attributes in Page(text).found if attributes.get("id") == "words")
+
+    assert (words["data-copy"], words["data-copied"], words["data-of"]) == ("Copy", "Copied", "of")
+    assert "built-in method" not in text
+
+
+def test_long_names_take_several_lines_and_code_is_marked() -> None:
+    found = first_problem(report_of(hostile_run()), code=())
+    text = to_html(found).decode()
+
+    assert "<td class=t>nnn" in text
+    assert "<code>" in text
+
+
+def test_a_finding_names_those_that_claim_its_time() -> None:
+    run = slow_run()
+    found = contents(run, answers(run))
+    first, *_ = found.problems
+    other = replace(
+        first.finding, rule="memory-calls", message="stops", saving_ns=0, evidence={"claimed_by": [first.finding.rule]}
+    )
+
+    told = related([first, replace(first, number=2, finding=other)])
+
+    assert [list(one.counted_in) for one in told] == [[], [first.number]]
+    assert "in #1" in to_html(replace(found, problems=[told[0], replace(told[1], saving_known=False)])).decode()
 
 
 def test_priorities_are_words_as_well_as_colours(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -15,9 +16,13 @@ from stepscope.pages import PAGES
 from stepscope.pages.job import PAGE
 from stepscope.report.answers import answers
 from stepscope.report.contents import Contents, Part, contents, part_of
+from stepscope.report.html import to_html
+from stepscope.report.markdown_report import to_markdown
 from stepscope.report.outline import MODULES
 from stepscope.report.problems import related
+from stepscope.run import open_run
 from tests.report.reports import hostile_run, report_of, slow_run
+from tests.traces import EPOCH_NS, RankTrace, Span, write_kineto
 
 
 def part(found: Contents, key: str) -> Part:
@@ -153,3 +158,21 @@ def test_a_figure_that_fails_costs_only_itself(monkeypatch: pytest.MonkeyPatch) 
 
     assert [each.figures for module in found.modules for each in module.parts if each.figures] == []
     assert "the figure job-time failed, so it is missing: ValueError: no such colour" in found.unread.warnings
+
+
+def test_a_report_that_rests_on_part_of_the_data_says_so_first(tmp_path: Path) -> None:
+    for rank in range(2):
+        write_kineto(tmp_path, RankTrace(rank, 2, [(1, Span("ProfilerStep#1", EPOCH_NS, 10 * MS))]))
+    first, second = sorted(tmp_path.iterdir())
+    whole = first.read_text()
+    first.write_text(whole[: len(whole) * 2 // 3])
+    second.write_text("{ no trace")
+
+    found = report_of(open_run(tmp_path))
+
+    assert found.alert == (
+        "This report rests on part of the data: 1 file was not read; 1 other file has lost data. See About the data."
+    )
+    assert f'<a href="#data">{found.alert}</a>' in to_html(found).decode()
+    assert f"⚠️ {found.alert}" in to_markdown(found)
+    assert report_of(slow_run()).alert == ""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.errors import StepscopeError
-from stepscope.report.targets import MARK, check_target, is_ours, write_file
+from stepscope.report.targets import MARK, check_apart, check_target, is_ours, write_file
 
 
 @pytest.fixture
@@ -30,8 +30,16 @@ def test_an_input_is_not_replaced(tmp_path: Path) -> None:
     trace = tmp_path / "trace.json"
     trace.write_text(f'{{"stepscope_version": "{MARK}"}}')
 
-    with pytest.raises(StepscopeError, match="inside the recording"):
+    with pytest.raises(StepscopeError, match="the recording itself"):
         check_target(trace, [trace], force=True)
+
+
+def test_two_outputs_are_not_written_to_one_file(tmp_path: Path) -> None:
+    (tmp_path / "link.html").symlink_to(tmp_path / "report.html")
+
+    check_apart([tmp_path / "report.html", tmp_path / "report.xlsx"])
+    with pytest.raises(StepscopeError, match="same file"):
+        check_apart([tmp_path / "report.html", tmp_path / "link.html"])
 
 
 def test_files_of_others_stay(recording: Path, tmp_path: Path) -> None:

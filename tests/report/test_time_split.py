@@ -137,26 +137,28 @@ def test_steps_and_means_count_over_all_ranks() -> None:
     assert (found["steps"], found["split_steps"], found["mean_ns"], found["split_mean_ns"]) == (3, 2, 200.0, 100.0)
 
 
-def segments(wait: int, transmit: int, unsplit: int) -> pl.DataFrame:
-    return pl.DataFrame({"rank": [0], "wait_ns": [wait], "transmit_ns": [transmit], "unsplit_ns": [unsplit]})
+def exposed(wait: int, transmit: int, unsplit: int) -> pl.DataFrame:
+    """Parts of the mean of two steps."""
+    parts = {"computing": 70, "wait": wait, "transmit": transmit, "communication": unsplit}
+    return pl.DataFrame({"rank": [0] * 4, "part": list(parts), "mean_ns": list(parts.values()), "steps": [2] * 4})
 
 
 def test_exposed_communication_is_split_where_all_members_are_known() -> None:
     late = pl.DataFrame({"rank": [0, 1, 2, 3], "root_rank": [3, 3, 3, 1], "mean_ns": [30, 30, 30, 9]})
 
-    assert waits_of(segments(60, 40, 0), late) == Waits(0.6, 0.4, [3])
-    assert waits_of(segments(60, 25, 15), late) is None
-    assert waits_of(segments(60, 40, 0), None) is None
-    assert waits_of(segments(0, 0, 0), late) is None
+    assert waits_of(exposed(60, 40, 0), late) == Waits(0.6, 0.4, [3])
+    assert waits_of(exposed(60, 25, 15), late) is None
+    assert waits_of(exposed(60, 40, 0), None) is None
+    assert waits_of(exposed(0, 0, 0), late) is None
 
 
 @pytest.mark.parametrize(("slow", "split"), [([], Waits(0.1, 0.4, [2], 0.5)), ([1], Waits(0.6, 0.4, [1]))])
 def test_waits_between_pipeline_stages_are_late_only_for_ranks_known_to_be_slow(slow: list[int], split: Waits) -> None:
     rows = {"rank": [0, 2, 3], "for_rank": [1, 1, 2], "root_rank": [1, 1, 2], "mean_ns": [30, 30, 6]}
     places = pl.DataFrame({"rank": [0, 1, 2, 3], "stage": [0, 1, 2, 2]})
-    stages = Stages(places, pl.DataFrame({"stage_wait_ns": [20, 30]}), slow)
+    stages = Stages(places, pl.DataFrame({"stage_wait_ns": [40, 60]}), slow)
 
-    assert waits_of(segments(60, 40, 0), pl.DataFrame(rows), stages) == split
+    assert waits_of(exposed(60, 40, 0), pl.DataFrame(rows), stages) == split
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,7 @@ class Finding:
             costs most first; empty if no stacks were recorded.
         span_ns: Start and end of its worst occurrence, ns as its worst rank recorded it, for a timeline; None if it has
             no place. If a rule names none, `advise` sets the longest of its steps.
+        span_rank: The rank on whose timeline that is; None if it has no place, or if that is unknown.
         explained_by: The findings that it follows from, the main one first; set by `advise`.
         effects: The findings that follow from it; set by `advise`.
     """
@@ -120,6 +121,7 @@ class Finding:
     confidence: Confidence = "likely"
     code: tuple[str, ...] = ()
     span_ns: tuple[int, int] | None = None
+    span_rank: int | None = None
     explained_by: tuple[Related, ...] = ()
     effects: tuple[Related, ...] = ()
 

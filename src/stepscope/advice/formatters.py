@@ -98,7 +98,7 @@ def _when(value: Mapping[str, Any], _: str, language: Language, per: Per) -> str
     """In which steps something occurs (`occurrence`): `in every 4th step`, `in step 21`, `in 7 of 40 steps`."""
     noun, steps = NOUNS[language][per], value["steps"]
     if value["period"] is not None:
-        return f"in every {ordinal(value['period'])} {noun}" if language == "en" else f"每 {value['period']} {noun}一次"
+        return f"in every {ordinal(value['period'])} {noun}" if language == "en" else f"每 {value['period']} {noun}"
     if len(steps) <= NAMED:
         named = _steps(steps, "", language, per)
         return f"in {named}" if language == "en" else f"在{named}"

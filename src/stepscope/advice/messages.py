@@ -94,11 +94,11 @@ OVERLAPS = Text(
 )
 REPLAYED = Text(
     "at most what a replay of the job without this time saves",
-    "不超过去掉这部分时间后重放任务所得的节省",
+    "不超过去掉这部分时间后重放作业所得的节省",
 )
 HIDDEN = Text(
     "Saves nothing: other work takes as long meanwhile, as a replay of the job without this time shows",
-    "无节省：重放任务（去掉这部分时间）表明，其间其他工作同样耗时",
+    "无节省：重放作业（去掉这部分时间）表明，其间其他工作同样耗时",
 )
 SAVES = Text(
     "Saves about {saving_ns:duration} {per:each}[{on_average}] ({saving_ratio:percent})"
@@ -124,7 +124,7 @@ ON_AVERAGE = Text(" on average", "，按平均计")
 COUNTED_ELSEWHERE = Text(
     "Its time is counted in the saving of {claimants:list}", "这段时间已计入 {claimants:list} 的节省"
 )
-STOPPED = Text("The job does not go on until this is mended", "解决之前任务无法继续")
+STOPPED = Text("The job does not go on until this is mended", "解决之前作业无法继续")
 UNKNOWN_SAVING = Text("How much it would save is unknown", "可节省多少未知")
 
 

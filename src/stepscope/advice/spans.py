@@ -37,4 +37,4 @@ def with_span(finding: Finding, rule: Rule, breakdown: pl.DataFrame | None) -> F
         return finding
     longest = named.sort("window_ns", "rank", "step", descending=[True, False, False]).row(0, named=True)
     start: int = longest["window_start_ns"]
-    return replace(finding, span_ns=(start, start + longest["window_ns"]))
+    return replace(finding, span_ns=(start, start + longest["window_ns"]), span_rank=longest["rank"])

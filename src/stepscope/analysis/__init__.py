@@ -237,6 +237,8 @@ from stepscope.analysis.step.iterations import iterations as iterations
 from stepscope.analysis.step.lost_time import lost_time as lost_time
 from stepscope.analysis.step.marked_steps import timed_steps as timed_steps
 from stepscope.analysis.step.marks import marks as marks
+from stepscope.analysis.step.mean_summary import mean_summary as mean_summary
+from stepscope.analysis.step.mean_summary import rank_summaries as rank_summaries
 from stepscope.analysis.step.outer_steps import all_steps as all_steps
 from stepscope.analysis.step.outer_steps import device_steps as device_steps
 from stepscope.analysis.step.outer_steps import outer_steps as outer_steps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from stepscope.tables.base import ORDINARY, Column
 from stepscope.tables.steps import WINDOWS
@@ -193,14 +194,21 @@ def columns(
     found: dict[str, Column] = {}
     for one in declared:
         for column in [one] if isinstance(one, Column) else [SHARED[name] for name in one.split()]:
-            found[column.name] = column if nulls is None else replace(column, nullable=False)
+            found[column.name] = column
+    changes: dict[str, dict[str, Any]] = {name: {} if nulls is None else {"nullable": False} for name in found}
     for name in (nulls or "").split():
-        found[name] = replace(found[name], nullable=True)
+        changes[name]["nullable"] = True
     for place, name in enumerate(keep.split()):
-        found[name] = replace(found[name], importance=2 * ORDINARY - place)
+        changes[name]["importance"] = 2 * ORDINARY - place
     for name, title in (titles or {}).items():
-        found[name] = replace(found[name], title=title)
-    return tuple(found.values())
+        changes[name]["title"] = title
+    return tuple(_changed(column, changes[name]) for name, column in found.items())
+
+
+def _changed(column: Column, changes: Mapping[str, Any]) -> Column:
+    """The column with changes; itself if it has them, as thousands of columns are declared when a command starts."""
+    differ = any(getattr(column, name) != value for name, value in changes.items())
+    return replace(column, **changes) if differ else column
 
 
 def names(declared: Iterable[Column]) -> list[str]:

@@ -80,8 +80,16 @@ def parameters_of(who: str, function: Callable[..., Any], analyses: Collection[s
     return Parameters(needs, options)
 
 
-def check_cycles(name: str, needs: Callable[[str], Iterable[str]], chain: tuple[str, ...] = ()) -> None:
-    """Check that an analysis does not need itself, given what each needs and the chain of analyses that led to it.
+def check_cycles(
+    name: str, needs: Callable[[str], Iterable[str]], settled: set[str], chain: tuple[str, ...] = ()
+) -> None:
+    """Check that an analysis does not need itself.
+
+    Args:
+        name: Its name.
+        needs: What each analysis needs.
+        settled: Analyses known not to need themselves, nor to need one that does; those found to be so are added.
+        chain: The analyses that led to it.
 
     Raises:
         StepscopeError: If it does.
@@ -90,7 +98,9 @@ def check_cycles(name: str, needs: Callable[[str], Iterable[str]], chain: tuple[
         cycle = " -> ".join([*chain[chain.index(name) :], name])
         raise StepscopeError(f"{name}: it needs its own result ({cycle}). Split one of these analyses in two")
     for other in needs(name):
-        check_cycles(other, needs, (*chain, name))
+        if other not in settled:
+            check_cycles(other, needs, settled, (*chain, name))
+    settled.add(name)
 
 
 RULE_OPTIONS: dict[str, Mapping[str, Any]] = {}

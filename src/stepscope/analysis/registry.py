@@ -213,8 +213,9 @@ def check_registered() -> None:
     """Check the analyses of this package, now that all of them are registered; see `analysis`."""
     global _unchecked
     unchecked, _unchecked = _unchecked or [], None
+    settled: set[str] = set()
     for one in unchecked:
-        _check(one)
+        _check(one, settled)
 
 
 def ranks_of(table: pl.LazyFrame) -> list[int]:
@@ -258,20 +259,26 @@ def analysis(
             what = "a table" if before is None else f"an analysis (of {before.function.__module__})"
             raise StepscopeError(f"{name}: there is {what} of this name already. Choose another name")
         if _unchecked is None:
-            _check(added)
+            _check(added, set())
         else:
             _unchecked.append(added)
         ANALYSES[name] = added
-        for one in ANALYSES.values():  # dependants of the replaced analysis now depend on this one
-            for known in ("closure", "options", "tables"):
-                one.__dict__.pop(known, None)
+        if before is not None:
+            _forget_dependants()
         return function
 
     return register
 
 
-def _check(added: Analysis) -> None:
-    """Check the parameters and columns of an analysis."""
+def _forget_dependants() -> None:
+    """Forget what analyses know of those that they need: one was replaced."""
+    for one in ANALYSES.values():
+        for known in ("closure", "options", "tables"):
+            one.__dict__.pop(known, None)
+
+
+def _check(added: Analysis, settled: set[str]) -> None:
+    """Check the parameters and columns of an analysis; for `settled` see `check_cycles`."""
     if added.scope == "rank" and (added.whole_job or all(column.name != "rank" for column in added.columns)):
         problem = "compares ranks (whole_job)" if added.whole_job else "declares no column `rank`"
         raise StepscopeError(f"{added.name}: it is asked for each rank, but {problem}")
@@ -280,7 +287,7 @@ def _check(added: Analysis) -> None:
         one = added if name == added.name else ANALYSES[name]
         return [other for other in one.needs if other not in TABLES]
 
-    check_cycles(added.name, needs)
+    check_cycles(added.name, needs, settled)
     for option in added.passes:
         if not any(option in other.options for other in added.others):
             raise StepscopeError(f"{added.name}: it passes option `{option}` on, which no analysis that it needs has")

@@ -171,7 +171,7 @@ def _show_findings(out: Output, found: Answers, language: Language, prices: Pric
             continue
         number += 1
         if number <= last:
-            _show_whole(out, number, finding, language, prices, found.start_ns)
+            _show_whole(out, number, finding, language, prices, found)
             continue
         if number == SHOWN + 1:
             out.say("")
@@ -181,7 +181,7 @@ def _show_findings(out: Output, found: Answers, language: Language, prices: Pric
 
 
 def _show_whole(
-    out: Output, number: int, finding: Finding, language: Language, prices: Prices | None, start_ns: int | None
+    out: Output, number: int, finding: Finding, language: Language, prices: Prices | None, found: Answers
 ) -> None:
     """A finding with its cause, action, place and moment."""
     from stepscope.cli.notes import WIDTH
@@ -196,7 +196,9 @@ def _show_whole(
     room = None if out.room is None else min(out.room, WIDTH, PLACE_WIDTH) - 3
     if place := place_line(finding, language, room):
         out.say(f"   {place}", "dim", indent=8)
-    if when := when_line(finding, start_ns, language):
+    place_in_file = found.timelines.at(finding)
+    when = place_in_file.line(language) if place_in_file else when_line(finding, found.start_ns, language)
+    if when:
         out.say(f"   {when}", "dim", indent=9)
     out.say(f"   {saving} [{finding.rule}]", SEVERITY_COLOURS[finding.severity], indent=3)
 

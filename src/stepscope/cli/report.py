@@ -88,15 +88,16 @@ def report(
     from stepscope.cli.opening import opened
     from stepscope.report.answers import answers
     from stepscope.report.contents import contents
-    from stepscope.report.targets import check_target, write_file
+    from stepscope.report.targets import check_apart, check_target, write_file
 
     if output is None and not any((xlsx, markdown, json)):
         output = DEFAULT
     if STANDARD_OUTPUT in (output, xlsx) or markdown == json == STANDARD_OUTPUT:
         raise StepscopeError("only one of --markdown and --json can be printed (-); give the others names of files")
-    for target in (output, xlsx, markdown, json):
-        if target is not None and target != STANDARD_OUTPUT:
-            check_target(target, [*paths, *([bench] if bench else [])], force=force)
+    files = [target for target in (output, xlsx, markdown, json) if target is not None and target != STANDARD_OUTPUT]
+    check_apart(files)
+    for target in files:
+        check_target(target, [*paths, *([bench] if bench else [])], force=force)
     _load(html=output is not None, workbook=xlsx is not None)
     chosen: dict[str, Any] = {"run": run, "ranks": ranks, "steps": steps, "limits": limits, "layout": layout}
     found_run = opened(paths, **chosen, use_store=not no_store, engine=engine, quiet=quiet)

@@ -29,6 +29,13 @@ _LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
 """Units by the suffix of a column, the largest first: those of `stepscope.present`, one for a whole axis."""
 
 
+FEW = 4
+"""Bars up to which each would be as wide as a page, so that they stand apart."""
+
+ROOM = 1.5
+"""Length of an axis over that of its longest bar, so that the text beside the bar fits on narrow pages too."""
+
+
 @dataclass(frozen=True)
 class Unit:
     """The unit of an axis: numbers are divided by the factor."""

@@ -108,7 +108,7 @@ def draw(data: Data, language: Language) -> Spec:
                 "hoverongaps": False,
                 "xgap": 1 if len(steps) <= 80 else 0,
                 "ygap": 1 if len(names) <= 80 else 0,
-                "colorbar": {"title": {"text": f"{above}<br>(%)"}},
+                "colorbar": {"title": {"text": f"{above} (%)"}},
                 "hovertemplate": f"rank %{{y}}, {step} %{{x}}<br>{above}: %{{customdata:.3~g}}{unit.after}"
                 " (%{z:.3~g} %)<extra></extra>",
             }
@@ -116,7 +116,7 @@ def draw(data: Data, language: Language) -> Spec:
         "layout": {
             "showlegend": False,
             "margin": {"t": 16},
-            "height": 110 + max(min(24 * len(names), 620), 90),
+            "height": 110 + max(min(24 * len(names), 620), 130),
             "xaxis": {"title": {"text": step}, "showgrid": False, "type": "category"},
             "yaxis": {"title": {"text": "rank"}, "autorange": "reversed", "showgrid": False, "type": "category"},
         },

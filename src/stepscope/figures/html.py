@@ -32,12 +32,12 @@ _SCRIPT = Path(__file__).with_name("figures.js")
 
 _WORDS: dict[Language, dict[str, str]] = {
     "en": {
-        "table": "Table",
+        "table": "Table: ",
         "more": "{count} more rows are not shown here.",
         "failed": "This figure needs a browser with scripting; its table follows.",
     },
     "zh": {
-        "table": "数据表",
+        "table": "数据表：",
         "more": "另有 {count} 行未在此显示。",
         "failed": "显示此图需要启用脚本的浏览器；数据见下表。",
     },
@@ -78,7 +78,7 @@ def fragment(drawn: Drawn, *, identity: str = "", rows: int = TABLE_ROWS, headin
         f'<p class="ss-shows">{shows}</p>'
         f'<div class="ss-plot" role="img" aria-label="{title}" style="min-height:{height}px" hidden></div>'
         f'<script type="application/json" class="ss-spec">{to_json(drawn)}</script>{notes}'
-        f'<details class="ss-table" open><summary>{words["table"]}: {title}</summary>{tables}</details></figure>\n'
+        f'<details class="ss-table" open><summary>{words["table"]}{title}</summary>{tables}</details></figure>\n'
     )
 
 

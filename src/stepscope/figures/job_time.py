@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.advice.messages import Text
 from stepscope.analysis.job.step_parts import PARTS
-from stepscope.figures.axes import named_ticks, unit_of
+from stepscope.figures.axes import ROOM, named_ticks, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.style import COLOURS, PATTERNS
 from stepscope.figures.words import word
@@ -59,7 +59,7 @@ def draw(data: Data, language: Language) -> Spec:
             "height": 80 + 34 * len(names),
             "barmode": "overlay",
             "showlegend": False,
-            "xaxis": {"title": {"text": f"{word('time', language)} ({unit.name})"}, "range": [0, widest * 1.22]},
+            "xaxis": {"title": {"text": f"{word('time', language)} ({unit.name})"}, "range": [0, widest * ROOM]},
             "yaxis": {**named_ticks(names), "autorange": "reversed", "showgrid": False},
         },
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.advice.messages import Text
-from stepscope.figures.axes import labels, named_ticks, short, unit_of
+from stepscope.figures.axes import ROOM, labels, named_ticks, short, unit_of
 from stepscope.figures.base import Data, Figure, Spec
 from stepscope.figures.operator_groups import most, names_of
 from stepscope.figures.style import COLOURS
@@ -61,7 +61,7 @@ def draw(data: Data, language: Language) -> Spec:
             "barmode": "overlay",
             "showlegend": True,
             "height": 120 + 26 * len(names),
-            "xaxis": {"title": {"text": f"{word('time', language)} ({unit.name})"}, "range": [0, widest * 1.22]},
+            "xaxis": {"title": {"text": f"{word('time', language)} ({unit.name})"}, "range": [0, widest * ROOM]},
             "yaxis": {**named_ticks(names), "range": [len(names) - 0.4, -0.6], "showgrid": False},
         },
     }

@@ -58,7 +58,12 @@ def draw(data: Data, language: Language) -> Spec:
                 "maxdepth": 3,
             }
         ],
-        "layout": {"height": 520, "showlegend": False, "margin": {"t": 24, "l": 8, "r": 8, "b": 8}},
+        "layout": {
+            "height": 520,
+            "showlegend": False,
+            "margin": {"t": 8, "l": 8, "r": 8, "b": 8},
+            "uniformtext": {"minsize": 10, "mode": "hide"},  # smaller texts cannot be read
+        },
     }
 
 

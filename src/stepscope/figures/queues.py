@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope.advice.messages import Text
 from stepscope.errors import Unavailable
-from stepscope.figures.axes import label, unit_of
+from stepscope.figures.axes import FEW, label, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.style import COLOURS, SERIES
 from stepscope.present import Language
@@ -155,7 +155,8 @@ def _waits(rows: pl.DataFrame, language: Language) -> Spec:
     ]
     layout: Spec = {
         "height": 360,
-        "showlegend": True,
+        "showlegend": bool(rows["ready"].count()),
+        "bargap": 0.7 if rows.height < FEW else 0.2,
         "xaxis": {"title": {"text": step}, "tickformat": "d", **({"dtick": 1} if rows.height <= 20 else {})},
         "yaxis": {"title": {"text": f"{wait} ({unit.name})"}, "rangemode": "tozero"},
     }

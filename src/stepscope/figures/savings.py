@@ -8,10 +8,11 @@ from stepscope.advice.messages import Text
 from stepscope.analysis.job.improvements import GROUP, LEFT, LINK, RANK, RECORDED, WHAT
 from stepscope.analysis.methods.saving_range import TRUSTED_RATIO
 from stepscope.errors import Unavailable
-from stepscope.figures.axes import labels, named_ticks, unit_of
+from stepscope.figures.axes import ROOM, labels, named_ticks, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.style import BLUE, GREEN, GREY
 from stepscope.figures.words import WORDS, word
+from stepscope.pages.replayed import own_step_ns
 from stepscope.present import Language, duration
 
 if TYPE_CHECKING:
@@ -40,7 +41,20 @@ def data(run: Run) -> Data:
                 f"重放与记录相差 {off}，因此这些节省并不确定。",
             )
         )
+    if (own := own_step_ns(run, recorded := rows["step_ns"][0])) is not None:
+        notes.append(_measured(duration(recorded), duration(own)))
     return Data([Rows(rows, _COLUMNS)], notes)
+
+
+def _measured(job: str, own: str) -> Text:
+    """Why the recorded step differs from the mean step of the verdict."""
+    return Text(
+        f"A step here is that of the whole job, until the last work on any rank, with the work of hosts: {job} on "
+        f"average. A rank's own step, as in the verdict and the tables, takes {own} on average. Findings count what is "
+        "lost of that, so one may save less than its bar here.",
+        f"这里的一步是整个作业的一步，到任一 rank 的最后一项工作为止，包括主机的工作：平均 {job}。结论和表格中是各 "
+        f"rank 自身的一步，平均 {own}。问题按后者计算损失，因此其节省可能少于这里的柱。",
+    )
 
 
 def draw(data: Data, language: Language) -> Spec:
@@ -80,7 +94,7 @@ def draw(data: Data, language: Language) -> Spec:
             "showlegend": False,
             "xaxis": {
                 "title": {"text": f"{word('time', language)} ({unit.name})"},
-                "range": [0, whole / unit.factor * 1.24],
+                "range": [0, whole / unit.factor * ROOM],
             },
             "yaxis": {**named_ticks(labels(names)), "autorange": "reversed", "showgrid": False},
         },

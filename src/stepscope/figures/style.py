@@ -108,6 +108,7 @@ def template(theme: Theme = "light", *, clear: bool = False) -> dict[str, Any]:
         "marker": {**outline, "pattern": {"size": 7, "solidity": 0.2, "fillmode": "overlay", "fgopacity": 0.6}},
         "textfont": ink,
     }
-    heat = {"type": "heatmap", "colorscale": _SCALES[theme], "colorbar": {"outlinewidth": 0, "thickness": 14}}
+    beside = {"outlinewidth": 0, "thickness": 14, "title": {"side": "right"}}
+    heat = {"type": "heatmap", "colorscale": _SCALES[theme], "colorbar": beside}
     tree = {"type": "treemap", "marker": {"line": {"color": _PAPER[theme], "width": 1}}}
     return {"data": {"bar": [bar], "heatmap": [heat], "treemap": [tree]}, "layout": layout}

@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.advice.messages import Text
 from stepscope.analysis.job.step_parts import PARTS
 from stepscope.errors import Unavailable
-from stepscope.figures.axes import short, unit_of
+from stepscope.figures.axes import FEW, short, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.style import COLOURS, PATTERNS
 from stepscope.figures.words import word
@@ -121,7 +121,7 @@ def draw(data: Data, language: Language) -> Spec:
         "data": traces,
         "layout": {
             "barmode": "stack",
-            "bargap": 0.25 if len(ranks) < 48 else 0.08,
+            "bargap": 0.7 if len(ranks) < FEW else 0.25 if len(ranks) < 48 else 0.08,
             "height": 430,
             "xaxis": {"title": {"text": "rank"}, "type": "category"},
             "yaxis": {"title": {"text": f"{mean} ({unit.name})"}, "rangemode": "tozero"},
@@ -131,7 +131,7 @@ def draw(data: Data, language: Language) -> Spec:
 
 FIGURE = Figure(
     "time-by-rank",
-    Text("Mean {per} of each rank", "各 rank 的平均{per:noun}"),
+    Text("Mean {per} of each rank", "各 rank {per:each}的平均时间"),
     Text(
         "A bar is a rank's mean step; its parts add up to the step. Communication counts only where no computing hides "
         "it.",

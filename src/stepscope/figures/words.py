@@ -34,7 +34,7 @@ WORDS: dict[str, Text] = {
     "none": Text("none", "无"),
     "kind:communication": Text("communication", "通信"),
     "kind:dispatch": Text("late dispatch", "下发过晚"),
-    "kind:synchronisation": Text("waiting for devices", "等待设备"),
+    "kind:synchronisation": Text("synchronisation", "同步"),
     "kind:dependency": Text("dependencies", "依赖"),
     "kind:not_recorded": Text("not recorded", "未记录"),
     "kind:other": Text("other", "其他"),

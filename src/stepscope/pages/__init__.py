@@ -14,6 +14,7 @@ NAMES = (
     "heat_map",
     "pipeline",
     "strategy",
+    "summary",
     "ranks",
     "communication",
     "links",

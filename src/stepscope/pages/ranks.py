@@ -37,7 +37,7 @@ def _views(of: str, *named: str, stated: bool = True) -> list[View]:
         stated: Whether they are means.
     """
     splits = {"steps": "", "stated": ", averages that the profile states"} if stated else {None: ""}
-    ways = ((_POINTS, "cut at its points", "points_by"), (_PARTS, "by what the rank does", "parts_by"))
+    ways = ((_POINTS, "by phase", "points_by"), (_PARTS, "by activity", "parts_by"))
     return [
         View(f"{of} {way}{more}", shows=(*named, "step_ns", *names), needs=names, split=split, by="" if more else by)
         for split, more in splits.items()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -9,7 +12,8 @@ import polars as pl
 from stepscope.analysis.registry import find_analysis
 from stepscope.compare import OneSide, Pair
 from stepscope.errors import Unavailable
-from stepscope.present import listed
+from stepscope.pages.words import sentence
+from stepscope.present import Language, listed
 from stepscope.run.supplements import described
 from stepscope.selection import named_numbers
 from stepscope.sources.base import PROFILER_REASONS, Source
@@ -30,6 +34,19 @@ NOUNS = {
     "links": "link figures",
     "transports": "transport figures",
     "memory_curve": "memory curve",
+    "flows": "flows between forward and backward work",
+    "stacks": "call stacks",
+    "step_totals": "totals of steps",
+    "operator_totals": "totals of operators",
+    "communication_totals": "totals of communication",
+    "operator_steps": "executions of operators by step",
+    "graphs": "compiled graphs",
+    "graph_nodes": "nodes of compiled graphs",
+    "graph_tensors": "tensors of compiled graphs",
+    "parallel_graphs": "graphs of the parallel strategy",
+    "parallel_nodes": "nodes of the parallel strategy",
+    "flop_scopes": "operations by scope",
+    "rank_figures": "figures of the whole rank",
     "host_usage": "samples of host usage",
     "input_pipeline": "batches and queues of the input pipeline",
     "pipeline_operators": "operators of a dataset pipeline",
@@ -47,7 +64,7 @@ INSTEAD_OF = {"step_totals": "steps", "operator_totals": "operators"}
 
 DETAILS = (
     *("kernel_resources", "synchronizations", "threads"),
-    *("operator_details", "collective_splits", "python_calls"),
+    *("operator_details", "collective_splits", "python_calls", "timelines"),
 )
 """Tables of details, of which no page says that they are missing."""
 
@@ -127,21 +144,64 @@ def unanswered(unavailable: dict[str, str]) -> list[str]:
     ]
 
 
+@dataclass(frozen=True)
+class Missing:
+    """Kinds of data that are missing for one reason.
+
+    Args:
+        tables: The tables that would hold them, each with the ranks that lack it; none if all do.
+        reason: Why, in English.
+    """
+
+    tables: Mapping[str, Sequence[int]]
+    reason: str
+
+
 def missing_data(run: Run) -> list[str]:
     """A line for each reason why kinds of data are missing: the kinds, on which ranks, and the reason."""
-    kinds: dict[str, list[str]] = {}
+    return [
+        f"{', '.join(name + _on(ranks) for name, ranks in each.tables.items())}: {each.reason}"
+        for each in missing_kinds(run)
+    ]
+
+
+def missing_words(run: Run, language: Language) -> list[str]:
+    """The same for people, in a language: what the tables hold in place of their names."""
+    if language == "en":
+        return [
+            f"{', '.join(_noun(name) + _on(ranks) for name, ranks in each.tables.items())}: {each.reason}"
+            for each in missing_kinds(run)
+        ]
+    nouns = import_module("stepscope.pages.chinese.reasons").NOUNS
+    return [
+        "、".join(
+            nouns.get(name, name) + _on(ranks).replace(" (", "（").replace(")", "）")
+            for name, ranks in each.tables.items()
+        )
+        + f"：{sentence(each.reason, language)}"
+        for each in missing_kinds(run)
+    ]
+
+
+def _on(ranks: Sequence[int]) -> str:
+    return f" ({named_numbers('rank', list(ranks))})" if ranks else ""
+
+
+def missing_kinds(run: Run) -> list[Missing]:
+    """The kinds of data that are missing, by reason."""
+    kinds: dict[str, dict[str, list[int]]] = {}
     of_few = frozenset[str]().union(*(source.own_tables for source in all_sources()))
     for table in TABLES:
         lacking = [rank.rank for rank in run.ranks if not rank.has(table)]
         needless = table in (RANKS.name, ISSUES.name) or (table in INSTEAD_OF and run.has(INSTEAD_OF[table]))
-        needless |= table in DETAILS or (table == STACKS.name and _has_functions(run))
+        needless |= table in DETAILS or (table == STACKS.name and lacking != [] and _has_functions(run))
         readers = [_reader(rank) for rank in run.ranks if rank.rank in lacking]
         needless |= table in of_few and not any(reader and table in reader.own_tables for reader in readers)
         if needless or not lacking:
             continue
-        some = f" ({named_numbers('rank', lacking)})" if len(lacking) < len(run.ranks) else ""
-        kinds.setdefault("; ".join(_why(run, table)), []).append(table + some)
-    return [f"{', '.join(tables)}: {reason}" for reason, tables in kinds.items()]
+        some = lacking if len(lacking) < len(run.ranks) else []
+        kinds.setdefault("; ".join(_why(run, table)), {})[table] = some
+    return [Missing(tables, reason) for reason, tables in kinds.items()]
 
 
 def supplied_data(run: Run) -> list[str]:

@@ -15,6 +15,9 @@ GOOD_ERROR = 0.05
 """From this error of the replay on, the answer warns: such jobs were left out by the study that introduced the method
 ("Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025)."""
 
+OTHERWISE = 0.01
+"""Share by which the step of a replay and the ranks' own steps must differ for both to be stated; chosen by us."""
+
 
 def replay_notes(run: Run, errors: Sequence[float]) -> Iterator[str]:
     """How far a replay without changes is from the recording, and what it cannot know.
@@ -39,6 +42,25 @@ def replay_notes(run: Run, errors: Sequence[float]) -> Iterator[str]:
         last = "its last work" if len(run.whole.ranks) == 1 else "its last work on any rank"
         yield f"{good} Here, {{a_step}} lasts from {begin} to the end of {last}."
     yield from unknowns(run)
+
+
+def own_step_ns(run: Run, replayed_ns: float) -> float | None:
+    """The mean of the ranks' own steps, as the verdict and the tables of ranks state it.
+
+    None if it is unknown, or about as long as the step of the job that a replay measures.
+
+    Args:
+        run: The job.
+        replayed_ns: The mean step of its replay, which lasts until the last work on any rank.
+    """
+    from stepscope.errors import Unavailable
+
+    try:
+        ranks = run.whole.analyse("time_by_rank")
+    except Unavailable:
+        return None
+    own = fsum(ranks["window_ns"] * ranks["steps"]) / max(sum(ranks["steps"]), 1)
+    return own if abs(own - replayed_ns) >= OTHERWISE * replayed_ns else None
 
 
 def unknowns(run: Run, *, replayed: bool = True) -> Iterator[str]:

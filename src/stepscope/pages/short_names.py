@@ -81,7 +81,7 @@ def short(column: str) -> pl.Expr:
 
 
 def _is_named(names: pl.Series) -> bool:
-    return any(_is_kernel(name) or name.startswith(AUTOGRAD) for name in names.drop_nulls().unique())
+    return any(_is_kernel(name) or name.startswith(AUTOGRAD) for name in {*names.drop_nulls()})
 
 
 def _is_kernel(name: str) -> bool:

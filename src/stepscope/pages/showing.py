@@ -164,6 +164,8 @@ class _Showing:
         names = (n for n in rows.columns if n not in left_out and (not view.shows or n in view.shows))
         known = _counted(rows.select(name for name in names if rows[name].count()), self.per)
         lists = [name for name, dtype in known.schema.items() if isinstance(dtype, pl.List)]
+        if not lists:
+            return known
         return known.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join(", ") for name in lists)
 
     def _own_heading(self) -> str:

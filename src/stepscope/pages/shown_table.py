@@ -54,6 +54,9 @@ _WORDS_ZH: dict[str, tuple[str, str, str]] = {
     "step_time": ("步时间", "迭代时间", "时间"),
 }
 
+NUMBER_OF_RANKS = "number of ranks"
+"""What a title says where its language has no plural: how many, not which."""
+
 _BRACES = re.compile(r"\{(\w+)\}")
 
 
@@ -116,7 +119,10 @@ def columns_of(
 
 def titled(column: Column, per: Per, language: Language = "en") -> str:
     """The title of a column in one language, for what the windows of the job are."""
-    return filled(said(english_title(column), language), per, language)
+    english = english_title(column)
+    if language != "en" and english == "ranks" and column.dtype.startswith("int"):
+        english = NUMBER_OF_RANKS
+    return filled(said(english, language), per, language)
 
 
 def english_title(column: Column) -> str:

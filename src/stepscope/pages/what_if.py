@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.pages.base import Derived, Option, Page, Section
 from stepscope.pages.layout import LAYOUT
-from stepscope.pages.replayed import replay_notes
+from stepscope.pages.replayed import own_step_ns, replay_notes
 from stepscope.present import duration
 from stepscope.selection import describe_numbers, named_numbers
 from stepscope.tables.base import Column
@@ -98,6 +98,12 @@ _COSTS = (
 
 def _notes(run: Run, steps: pl.DataFrame) -> Iterator[str]:
     yield from replay_notes(run, steps["error_ratio"].to_list())
+    replayed = _mean_of(steps, "recorded_ns")
+    if (own := own_step_ns(run, replayed)) is not None:
+        yield (
+            f"This is {{the_step}} of the whole job, {duration(replayed)} on average; a rank's own, as `stepscope "
+            f"analyze` shows it, takes {duration(own)}, since ranks neither begin nor end at once."
+        )
 
 
 def _unchanged(run: Run, found: pl.DataFrame) -> Iterator[str]:  # noqa: ARG001 - one signature for all

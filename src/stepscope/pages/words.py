@@ -39,7 +39,11 @@ def added(text: str, language: Language) -> str:
 
 def _phrase(text: str) -> str:
     counted = _MEAN.fullmatch(text)
-    return f"{counted[1]} 步平均" if counted else said(text, "zh")
+    if counted is None:
+        return said(text, "zh")
+    count, unit, some, without = counted.groups()
+    noun = "次迭代" if unit == "iteration" else "步"
+    return f"{'有算子记录的 ' * bool(some)}{count} {noun}平均" + (f"（不含第 {without} {noun}）" if without else "")
 
 
-_MEAN = re.compile(r"mean of (\d+) steps?")
+_MEAN = re.compile(r"mean of (\d+) (step|iteration)s?( with operators)?(?: without (?:step|iteration) (\d+))?")

@@ -16,6 +16,7 @@ from stepscope.pages.job import PAGE
 from stepscope.pages.replayed import replayed_steps
 from stepscope.report.sentences import Sentence, counted
 from stepscope.report.time_split import Stages, Waits, waits_of
+from stepscope.report.timelines import Timelines
 from stepscope.run.narrow_windows import narrow_step_ns
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Answers:
         not_compared: Recorded ranks that cannot be compared with the others, as their recordings are incomplete.
         replayed_steps: In how many steps slow ranks and links were looked for, and how many there are; None if in all.
         start_ns: When the recording starts; None if unknown.
+        timelines: Its trace files.
     """
 
     tables: dict[str, pl.DataFrame]
@@ -66,6 +68,7 @@ class Answers:
     is_dump: bool = False
     replayed_steps: tuple[int, int] | None = None
     start_ns: int | None = None
+    timelines: Timelines = field(default_factory=Timelines)
 
     def limits_of(self, name: str, default: T) -> T:
         """The limits of a rule or analysis."""
@@ -102,6 +105,7 @@ def answers(run: Run, *, strict: bool = False) -> Answers:
         run.has("recorded_calls") and not answered.tables,
         replayed_steps(run) if len(run.whole.ranks) > 1 else None,
         min((rank.facts["start_ns"] for rank in run.ranks if rank.facts.get("start_ns") is not None), default=None),
+        Timelines.of(run),
     )
 
 
@@ -123,15 +127,21 @@ def _not_compared(run: Run) -> list[int]:
 
 def _waits(run: Run) -> Waits | None:
     try:
-        return waits_of(run.analyse("segments"), run.whole.analyse("waits"), _stages(run))
+        return waits_of(run.analyse("time_parts"), run.whole.analyse("waits"), _stages(run))
     except Unavailable:
         return None
+
+
+def _averaged(run: Run, steps: pl.DataFrame) -> pl.DataFrame:
+    """The rows of steps that are averaged: without a first one that is far longer than the others."""
+    left_out = run.analyse("time_by_rank").select("rank", step="left_out_step").drop_nulls()
+    return steps.join(left_out, on=["rank", "step"], how="anti", maintain_order="left")
 
 
 def _stages(run: Run) -> Stages | None:
     """What is known of pipeline stages; None without any."""
     try:
-        places, waits = run.whole.analyse("pipeline_places"), run.analyse("pipeline_waits")
+        places, waits = run.whole.analyse("pipeline_places"), _averaged(run, run.analyse("pipeline_waits"))
     except Unavailable:
         return None
     try:

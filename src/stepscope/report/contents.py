@@ -8,18 +8,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stepscope.advice import RULES
+from stepscope.advice.messages import fill
 from stepscope.compare import Pair
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.figures import FIGURES, Drawn
 from stepscope.pages.answering import answer, opening_of
 from stepscope.pages.compare import PAGE as COMPARE
-from stepscope.pages.reasons import missing_data
+from stepscope.pages.reasons import missing_words
 from stepscope.pages.words import sentence
 from stepscope.present import Language
 from stepscope.report.facts import Facts, about_run
 from stepscope.report.items import Absent, Asked, Item, Items
-from stepscope.report.outline import MODULES, ModuleOutline, PartOutline
+from stepscope.report.outline import MODULES, WITH_BENCH, ModuleOutline, PartOutline
 from stepscope.report.problems import Problem, problem_of, related
+from stepscope.report.report_words import WORDS
 from stepscope.report.sentences import spoken
 from stepscope.report.unread import Unread, unread_of
 from stepscope.report.verdict import sentences
@@ -77,6 +79,12 @@ class Contents:
     missing_data: Sequence[str] = field(default_factory=list)
 
     @property
+    def alert(self) -> str:
+        """That data was lost while reading, so that the report rests on less than was recorded; empty if none was."""
+        lost = self.unread.lost
+        return fill(WORDS["alert"], lost, self.language) if any(lost.values()) else ""
+
+    @property
     def counts(self) -> Mapping[str, int]:
         """How many findings there are of each severity."""
         found = [problem.finding.severity for problem in self.problems]
@@ -100,18 +108,19 @@ def contents(
         prices: What an hour of the job is, to state savings in a day.
     """
     items = Items(run, answers, language)
-    modules = [_module(outline, items, bench, figures=figures) for outline in MODULES]
+    outlines = [WITH_BENCH if bench and outline.key == WITH_BENCH.key else outline for outline in MODULES]
+    modules = [_module(outline, items, bench, figures=figures) for outline in outlines]
     problems = related([problem_of(number, each, items, prices) for number, each in enumerate(answers.findings, 1)])
     return Contents(
         language,
         run.name,
-        about_run(run, answers, language),
+        about_run(run, answers, language, bench),
         [spoken(line, language) for line in sentences(answers)],
         problems,
         [told for module in modules if (told := _with_problems(module, problems)).parts],
         items.all,
-        unread_of(run),
-        missing_data(run),
+        unread_of(run, language),
+        missing_words(run, language),
     )
 
 
@@ -132,17 +141,19 @@ def _with_problems(module: Module, problems: Sequence[Problem]) -> Module:
 def _part(outline: PartOutline, items: Items, bench: Run | None, *, figures: bool) -> Part:
     language = items.language
     compared = _compared(items, bench) if outline.compares else Compared()
-    asked = [one for name in outline.tables if (one := items.asked(name)) is not None]
-    asked = [*compared.items, *asked]
+    answers = {name: one for name in outline.tables if (one := items.asked(name)) is not None}
+    asked = [*compared.items, *answers.values()]
     found = [one for one in asked if isinstance(one, Item) and one.tables]
+    optional = [one for name, one in answers.items() if name in outline.optional and isinstance(one, Absent)]
+    missed = [one for one in asked if one not in optional] if found else asked
     return Part(
         outline.key,
         outline.heading.of(language),
         outline.about.of(language),
         [],
         found,
-        list(_missing(asked, language)),
-        outline.record.of(language) if outline.record and not found else "",
+        list(_missing(missed, language)),
+        items.platform.pick(outline.record).of(language) if outline.record and not found else "",
         list(_drawn(outline, items.run, language)) if figures else [],
         compared.notes,
     )
@@ -178,7 +189,8 @@ def _compared(items: Items, bench: Run | None) -> Compared:
     except StepscopeError as reason:
         if bench is not None:
             raise
-        return Compared(items=[Absent(items.heading(COMPARE.sections[0]), str(reason).rstrip("."))])
+        why = str(reason).partition(". ")[0].rstrip(".")  # what follows names options of another command
+        return Compared(items=[Absent(items.heading(COMPARE.sections[0]), why)])
     said = [sentence(text, items.language) for text in opening_of(answered)]
     return Compared(said, items.of(answered))
 

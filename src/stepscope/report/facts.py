@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,10 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fact:
-    """A name with what it is."""
+    """A name with what it is.
+
+    Args:
+        copied: The text is to be copied as it is.
+    """
 
     name: str
     text: str
+    copied: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,18 +57,21 @@ class Facts:
     start_ns: int | None = None
 
 
-def about_run(run: Run, answers: Answers, language: Language) -> Facts:
-    """The facts of a run."""
-    return Facts(list(_facts(run, answers, language)), list(_shares(answers, language)), answers.start_ns)
+def about_run(run: Run, answers: Answers, language: Language, bench: Run | None = None) -> Facts:
+    """The facts of a run; `bench` is the run that it is compared with."""
+    facts = list(_facts(run, answers, language, bench))
+    return Facts(facts, list(_shares(answers, language)), answers.start_ns)
 
 
-def _facts(run: Run, answers: Answers, language: Language) -> Iterator[Fact]:
+def _facts(run: Run, answers: Answers, language: Language, bench: Run | None) -> Iterator[Fact]:
     rows = run.table("ranks").collect()
 
     def fact(name: str, text: str) -> Fact:
         return Fact(WORDS[name].of(language), text)
 
-    yield fact("path", shown(run.path))
+    yield fact("path", shown(os.path.normpath(run.path)))
+    if bench is not None:
+        yield fact("bench", shown(os.path.normpath(bench.path)))
     for name, column in (("formats", "format"), ("framework", "framework"), ("device", "device_kind")):
         if kinds := sorted({*rows[column].drop_nulls()}):
             yield fact(name, ", ".join(kinds))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from importlib import resources
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 LONGEST_CELL = 160
 """Characters of a name in a table; longer ones are cut in the middle, where names of kernels differ least."""
 
+LONGEST_LINE = 44
+"""Characters of a name on one line; longer ones take several, so that the figures beside them are in sight."""
+
 LONGEST_TEXT = 4_000
 """Characters of any other text: names in a recording may have any length."""
 
@@ -57,9 +61,15 @@ def to_html(found: Contents) -> bytes:
         head=_head,
         figure=lambda drawn: Markup(fragment(drawn)),
         counted=lambda table: _counted(table, found),
+        counted_in=lambda one: fill(
+            WORDS["counted_in"],
+            {"numbers": ", #".join(map(str, one.counted_in[:2])) + " …" * (len(one.counted_in) > 2)},
+            language,
+        ),
         percent=lambda ratio: f"{ratio:.1%}",
         duration=present.duration,
     )
+    environment.filters["coded"] = _coded
     drawn = any(part.figures for module in found.modules for part in module.parts)
     figures = bundle() if drawn else ""
     template = environment.get_template("report.html.j2")
@@ -93,6 +103,14 @@ def _file(name: str) -> str:
 def _finalized(value: Any) -> Any:
     """A value in the page: names from a recording may have any characters and any length."""
     return cleaned(value, LONGEST_TEXT) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _coded(text: str) -> Markup:
+    """A text with what stands between backticks as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(cleaned(text, LONGEST_TEXT)))))
+
+
+_CODE = re.compile("`([^`]+)`")
 
 
 def cleaned(text: str, longest: int) -> str:
@@ -130,7 +148,8 @@ def _cells(table: ShownTable, name: str, units: list[str]) -> Iterator[str]:
     if not values.dtype.is_numeric():
         for value in values.to_list():
             text = "-" if value is None else present.cell(name, value)
-            yield f"<td>{escape(cleaned(text, LONGEST_CELL))}</td>"
+            start = "<td class=t>" if len(text) > LONGEST_LINE else "<td>"
+            yield f"{start}{escape(cleaned(text, LONGEST_CELL))}</td>"
         return
     names = units if units and values.dtype.is_float() else [name] * values.len()
     whole = _bar_of(table, name, values)
@@ -149,7 +168,13 @@ def _bar_of(table: ShownTable, name: str, values: pl.Series) -> float:
     highest = float(values.max() or 0)  # type: ignore[arg-type]
     if name == table.bar:
         return highest
+    if name in WITHOUT_BAR:
+        return 0.0
     return 1.0 if name.endswith("_ratio") and 0 < highest <= 1 and float(values.min() or 0) >= 0 else 0.0  # type: ignore[arg-type]
+
+
+WITHOUT_BAR = ("probability_ratio",)
+"""Ratios that are no shares of anything."""
 
 
 def _short(value: float) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.advice import worded
+from stepscope.advice.finding import platform_of
 from stepscope.analysis.registry import ANALYSES
 from stepscope.compare import Pair
 from stepscope.errors import Unavailable
@@ -85,6 +86,7 @@ class Items:
     def __init__(self, run: Run, answers: Answers, language: Language) -> None:
         self.run, self._answers, self.language = run, answers, language
         self._per = per_of(run)
+        self.platform = platform_of(run.table("ranks") if run.has("ranks") else None)
         self._found: dict[str, Asked | None] = {}
 
     @property
@@ -132,11 +134,13 @@ class Items:
             if isinstance(values, list) and values:
                 numbers = name == "steps" and all(isinstance(value, int) for value in values)
                 yield self._fact(name, describe_numbers(values) if numbers else ", ".join(map(_plain, values)))
-        if told := time_range(finding, self._answers.start_ns, self.language):
+        if found := self._answers.timelines.at(finding):
+            yield self._fact("timeline", found.words(self.language), copied=True)
+        elif told := time_range(finding, self._answers.start_ns, self.language):
             yield self._fact("time_range", told)
 
-    def _fact(self, name: str, text: str) -> Fact:
-        return Fact(WORDS[name].of(self.language), text)
+    def _fact(self, name: str, text: str, *, copied: bool = False) -> Fact:
+        return Fact(WORDS[name].of(self.language), text, copied)
 
     def _ask(self, name: str) -> Asked | None:
         page, section = _section(name)

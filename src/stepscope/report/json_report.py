@@ -17,6 +17,7 @@ from stepscope.report.verdict import verdict
 if TYPE_CHECKING:
     import polars as pl
 
+    from stepscope.advice import Finding
     from stepscope.advice.daily import Prices
     from stepscope.report.answers import Answers
     from stepscope.run import Run
@@ -55,13 +56,19 @@ def document(run: Run, answers: Answers, language: Language = "en", prices: Pric
         "ranks": facts.to_dicts(),
         **{section.key: _rows(section.question, answers.tables.get(section.question)) for section in PAGE.sections},
         "verdict": verdict(answers, language),
-        "findings": [plain_finding(finding, language, prices) for finding in answers.findings],
+        "findings": [_finding(finding, answers, language, prices) for finding in answers.findings],
         "notes": _notes(answers),
         "issues": run.issues.to_dicts(),
         "unread": [{"file": shown(u.file), "problem": u.problem, "remedy": u.remedy} for u in run.unread],
         "warnings": run.warnings,
         "unavailable": answers.unavailable,
     }
+
+
+def _finding(finding: Finding, answers: Answers, language: Language, prices: Prices | None) -> dict[str, Any]:
+    """A finding with its place in a trace file."""
+    place = answers.timelines.at(finding)
+    return {**plain_finding(finding, language, prices), "timeline": None if place is None else place.plain()}
 
 
 def _notes(answers: Answers) -> list[str]:

@@ -41,6 +41,9 @@ def _lines(found: Contents) -> Iterator[str]:
     yield ""
     yield plain((" " if found.language == "en" else "").join(found.verdict))
     yield ""
+    if found.alert:
+        yield f"⚠️ {plain(found.alert)}"
+        yield ""
     if found.problems:
         yield f"### {word['problems']}"
         yield ""
@@ -92,8 +95,8 @@ def _details(problem: Problem, found: Contents, word: dict[str, str]) -> Iterato
 
 
 def _ranks(found: Contents) -> Iterator[str]:
-    """The times of ranks, as the first part shows them."""
-    tables = [table for part in found.modules[0].parts[:1] for item in part.items[:1] for table in item.tables[:1]]
+    """The mean step and the times of ranks, as the first part shows them."""
+    tables = [table for part in found.modules[0].parts[:1] for item in part.items[:2] for table in item.tables[:1]]
     for table in tables:
         yield f"### {plain(table.name)}"
         yield ""

@@ -37,6 +37,9 @@ class Problem:
         evidence: Its tables.
         effects: Numbers of the findings that follow from it.
         roots: Numbers of the findings from which it follows.
+        parts: Numbers of the findings whose time is a part of its time.
+        wholes: Numbers of the findings of whose time its own is a part.
+        counted_in: Numbers of the findings in whose saving its time is counted.
         saving_known: Whether a saving is known.
         daily: What it saves in a day, in words; empty if no prices are given or if that is unknown.
     """
@@ -51,6 +54,9 @@ class Problem:
     evidence: Sequence[Item] = ()
     effects: Sequence[int] = ()
     roots: Sequence[int] = ()
+    parts: Sequence[int] = ()
+    wholes: Sequence[int] = ()
+    counted_in: Sequence[int] = ()
     saving_known: bool = True
     daily: str = ""
 
@@ -80,20 +86,39 @@ def problem_of(number: int, finding: Finding, items: Items, prices: Prices | Non
 
 
 def related(problems: Sequence[Problem]) -> list[Problem]:
-    """The problems with the numbers of those that they explain and that they follow from."""
+    """The problems with the numbers of those that they explain, that they follow from, and that claim their time."""
     numbers = {_key(problem.finding): problem.number for problem in problems}
 
-    def of(others: Sequence[Related]) -> list[int]:
-        return [numbers[key] for other in others if (key := (other.rule, other.message, tuple(other.ranks))) in numbers]
+    def of(others: Sequence[Related], how: str) -> list[int]:
+        keys = [(other.rule, other.message, tuple(other.ranks)) for other in others if other.how == how]
+        return [numbers[key] for key in keys if key in numbers]
 
-    return [
-        replace(
+    found = []
+    for problem in problems:
+        effects, roots = problem.finding.effects, problem.finding.explained_by
+        near = replace(
             problem,
-            effects=of(problem.finding.effects),
-            roots=of(problem.finding.explained_by),
+            effects=of(effects, "cause"),
+            roots=of(roots, "cause"),
+            parts=of(effects, "part"),
+            wholes=of(roots, "part"),
         )
-        for problem in problems
+        found.append(replace(near, counted_in=_claimants(near, problems)))
+    return found
+
+
+def _claimants(problem: Problem, problems: Sequence[Problem]) -> list[int]:
+    """Of the findings that claim a finding's time, those that are known to be about it, else all on its ranks."""
+    finding = problem.finding
+    claims = [
+        other.number
+        for other in problems
+        if other.finding.rule in finding.evidence.get("claimed_by", ())
+        and other.finding.saving_ns > 0
+        and (not finding.ranks or not other.finding.ranks or {*finding.ranks} & {*other.finding.ranks})
     ]
+    near = {*problem.effects, *problem.roots, *problem.parts, *problem.wholes}
+    return [number for number in claims if number in near] or claims
 
 
 def _key(finding: Finding) -> tuple[str, str, tuple[int, ...]]:

@@ -26,6 +26,10 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool = False) -
     place = target.resolve()
     for each in inputs:
         whole = each.resolve()
+        if place == whole and not whole.is_dir():
+            raise StepscopeError(
+                f"{shown(target)}: this is the recording itself, which is never replaced. Give another name"
+            )
         if place == whole or (whole.is_dir() and place.is_relative_to(whole)):
             raise StepscopeError(
                 f"{shown(target)}: this is inside the recording {shown(each)}, into which nothing is written. Give "
@@ -39,6 +43,22 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool = False) -
         raise StepscopeError(
             f"{shown(target)}: this file was not written by stepscope. Give another name, or --force to replace it"
         )
+
+
+def check_apart(targets: Iterable[Path]) -> None:
+    """Check that no two outputs are to be written to one file.
+
+    Raises:
+        StepscopeError: If two are the same.
+    """
+    seen = set[Path]()
+    for target in targets:
+        place = target.resolve()
+        if place in seen:
+            raise StepscopeError(
+                f"{shown(target)}: two outputs cannot go to the same file. Give each a name of its own"
+            )
+        seen.add(place)
 
 
 def is_ours(file: Path) -> bool:

@@ -49,7 +49,7 @@ class Stages:
 
     Args:
         places: The answer `pipeline_places`.
-        waits: The answer `pipeline_waits`.
+        waits: The answer `pipeline_waits`, of the steps that are averaged.
         slow: Ranks that are slow by `slow_ranks`.
     """
 
@@ -58,9 +58,17 @@ class Stages:
     slow: list[int] = field(default_factory=list)
 
 
-def waits_of(segments: pl.DataFrame, waits: pl.DataFrame | None, stages: Stages | None = None) -> Waits | None:
-    """How exposed communication splits into waiting and transmission; None if that is not known."""
-    sums = segments.select(pl.col("wait_ns", "transmit_ns", "unsplit_ns").sum().cast(pl.Float64)).row(0)
+def waits_of(parts: pl.DataFrame, waits: pl.DataFrame | None, stages: Stages | None = None) -> Waits | None:
+    """How exposed communication splits into waiting and transmission; None if that is not known.
+
+    Args:
+        parts: The answer `time_parts`, so that the split is that of the figures: `part`, `mean_ns`, `steps`.
+        waits: The answer of that name.
+        stages: What is known of pipeline stages.
+    """
+    times = parts.group_by("part").agg((pl.col("mean_ns").cast(pl.Float64) * pl.col("steps")).sum())
+    by_part: dict[str, float] = dict(times.iter_rows())
+    sums = [by_part.get(part, 0.0) for part in ("wait", "transmit", "communication")]
     waiting, transmission, unsplit = sums
     if waits is None or not sum(sums) or unsplit > UNSPLIT_SHARE * sum(sums):
         return None

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from stepscope.pages.words import sentence
 from stepscope.paths import shown
 from stepscope.tables.issues import OTHER_RUNS
 
 if TYPE_CHECKING:
     from stepscope.pages.answering import Subject
+    from stepscope.present import Language
     from stepscope.run import Run
 
 SEVERITIES = ("error", "warning", "note")
@@ -26,12 +28,14 @@ class Trouble:
 
     Args:
         files: The files that have it.
+        is_error: Whether data is lost.
     """
 
     severity: str
     files: Sequence[str]
     problem: str
     remedy: str
+    is_error: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,19 +47,31 @@ class Unread:
     warnings: Sequence[str]
     others: Sequence[str]
 
+    @property
+    def lost(self) -> dict[str, int | None]:
+        """How many files were not read, and how many others have lost data; None for none."""
+        unread = sum(one.is_error for one in self.unread)
+        damaged = len({file for one in self.issues if one.is_error for file in one.files})
+        return {"unread": unread or None, "damaged": damaged or None}
 
-def unread_of(run: Run) -> Unread:
+
+SEVERITIES_ZH = {"error": "错误", "warning": "警告", "note": "提示"}
+
+
+def unread_of(run: Run, language: Language = "en") -> Unread:
     """What a run reports: inputs that were not read, errors first, and issues, the same one of several files once."""
+
+    def trouble(severity: str, files: Sequence[str], problem: str, remedy: str) -> Trouble:
+        named = SEVERITIES_ZH.get(severity, severity) if language == "zh" else severity
+        shown = [below(file, run.path) for file in files]
+        said = sentence(problem, language), sentence(remedy, language)
+        return Trouble(named, shown, *said, is_error=severity == SEVERITIES[0])
+
     unread = sorted(run.unread, key=lambda one: one.severity != "error")
     return Unread(
-        [Trouble(one.severity, [below(one.file, run.path)], one.problem, one.remedy) for one in unread],
-        [
-            Trouble(
-                group["severity"], [below(file, run.path) for file in group["file"]], group["problem"], group["remedy"]
-            )
-            for group in issue_groups(run)
-        ],
-        list(run.warnings),
+        [trouble(one.severity, [one.file], one.problem, one.remedy) for one in unread],
+        [trouble(group["severity"], group["file"], group["problem"], group["remedy"]) for group in issue_groups(run)],
+        [sentence(warning, language) for warning in run.warnings],
         [shown(other.path) for other in run.others],
     )
 

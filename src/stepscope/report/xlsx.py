@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from errno import ENOSPC
+from io import BytesIO
+from math import ceil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -18,6 +24,7 @@ from stepscope.report.targets import MARK
 
 try:
     import xlsxwriter
+    from xlsxwriter.exceptions import XlsxWriterException
 except ImportError as error:
     raise StepscopeError(f"a workbook needs XlsxWriter ({error}). Run `pip install 'stepscope[report]'`") from error
 
@@ -34,20 +41,39 @@ LONGEST_NAME = 31
 
 _FORBIDDEN = str.maketrans(dict.fromkeys("[]:*?/\\", " "))
 _WIDEST, _NARROWEST = 70, 8
+_LINE, _MOST_LINES = 15.0, 12
+"""Height of a line in points, and lines of a row: what is longer can be read in the cell."""
 _SEVERITY = {"high": ("#B5495B", "#FFFFFF"), "medium": ("#FCAF17", "#3A2A00"), "low": ("#65C294", "#06351D")}
 """Colours of priorities: background and text."""
 
 
 def write_workbook(found: Contents, target: Path) -> None:
-    """Write the workbook."""
+    """Write the workbook.
+
+    Raises:
+        OSError: If it cannot be written, or the directory for temporary files is full.
+    """
+    packed = BytesIO()  # of a file, the library would complain by itself when it is closed on a full disk
+    with TemporaryDirectory(prefix="stepscope-") as scratch:
+        try:
+            _pack(found, packed, scratch)
+        except XlsxWriterException as error:
+            raise OSError(
+                ENOSPC, "no room for the temporary files of the workbook; set TMPDIR to a disk with more room"
+            ) from error
+    target.write_bytes(packed.getbuffer())
+
+
+def _pack(found: Contents, packed: BytesIO, scratch: str) -> None:
     options = {
         "constant_memory": True,
+        "tmpdir": scratch,
         "strings_to_formulas": False,
         "strings_to_urls": False,
         "strings_to_numbers": False,
         "nan_inf_to_errors": True,
     }
-    with xlsxwriter.Workbook(str(target), options) as book:
+    with xlsxwriter.Workbook(packed, options) as book:
         book.set_properties({"title": _cleaned(found.title), "comments": MARK})
         _Workbook(book, found).write()
 
@@ -66,7 +92,7 @@ class _Workbook:
         self._names: list[str] = []
 
     def write(self) -> None:
-        """Write all sheets: problems, list of sheets, items, columns."""
+        """Write all sheets: problems, list of sheets, items, what is known of the data, columns."""
         problems = self._sheet(self._word("overview"))
         index = self._sheet(self._word("index"))
         names = {item.key: self._new_name(item.heading) for item in self._found.items}
@@ -74,6 +100,7 @@ class _Workbook:
         self._index(index, names)
         for item in self._found.items:
             self._item(self._book.add_worksheet(names[item.key]), item)
+        self._data(self._sheet(self._word("data")))
         self._columns(self._sheet(self._word("columns")), names)
 
     def _word(self, name: str) -> str:
@@ -101,6 +128,10 @@ class _Workbook:
         return self._formats[number_format]
 
     def _header(self, sheet: Any, titles: Sequence[str], widths: Sequence[float], rows: int) -> None:
+        sheet.set_landscape()
+        sheet.set_paper(9)  # A4
+        sheet.fit_to_pages(1, 0)
+        sheet.repeat_rows(0)
         for place, (title, width) in enumerate(zip(titles, widths, strict=True)):
             sheet.set_column(place, place, min(max(width, _NARROWEST), _WIDEST))
             sheet.write_string(0, place, _cleaned(title), self._head)
@@ -117,9 +148,11 @@ class _Workbook:
             for severity, (back, front) in _SEVERITY.items()
         }
         numbers = {form: self._book.add_format({"num_format": form, "valign": "top"}) for form in ("0.000", "0.0%")}
+        widths = [width for _, width, *_ in columns]
         for place, problem in enumerate(rows, 1):
-            for column, (_, _, form, value_of) in enumerate(columns):
-                value = value_of(problem)
+            values = [value_of(problem) for *_, value_of in columns]
+            sheet.set_row(place, _height(values, widths))
+            for column, ((_, _, form, _), value) in enumerate(zip(columns, values, strict=True)):
                 if isinstance(value, str):
                     chosen = colours[problem.finding.severity] if column == 1 else self._wrapped
                     sheet.write_string(place, column, _cleaned(value), chosen)
@@ -152,7 +185,11 @@ class _Workbook:
             (word("saving"), 40, "", lambda one: "\n".join(filter(None, (one.words.saving, one.daily)))),
             (word("effects"), 10, "", lambda one: ", ".join(map(str, one.effects))),
             (word("roots"), 10, "", lambda one: ", ".join(map(str, one.roots))),
-            *((word(name), 16, "", place(name)) for name in ("steps", "time_range", "operators", "links")),
+            (word("parts"), 10, "", lambda one: ", ".join(map(str, one.parts))),
+            (word("wholes"), 10, "", lambda one: ", ".join(map(str, one.wholes))),
+            (word("steps"), 10, "", place("steps")),
+            (word("timeline"), 40, "", place("timeline")),
+            *((word(name), 20, "", place(name)) for name in ("time_range", "operators", "links")),
             (word("code"), 30, "", lambda one: "\n".join(one.finding.code)),
             (word("computed"), 50, "", lambda one: one.computed),
             (word("sheets"), 30, "", lambda one: ", ".join(names.get(item.key, "") for item in one.evidence)),
@@ -164,15 +201,16 @@ class _Workbook:
         self._header(sheet, titles, [34, 50, 12, 70], len(self._found.items))
         for place, item in enumerate(self._found.items, 1):
             name, rows = names[item.key], item.rows.height
+            sheet.set_row(place, _height([item.heading, " ".join(item.notes)], [50, 70]))
             sheet.write_url(place, 0, f"internal:'{name.replace(chr(39), chr(39) * 2)}'!A1", string=name)
             sheet.write_string(place, 1, _cleaned(item.heading), self._wrapped)
-            sheet.write_number(place, 2, rows)
+            sheet.write_number(place, 2, rows, self._top)
             cut = fill(WORDS["cut"], {"shown": MOST_ROWS - 1, "found": rows}, self._found.language)
-            notes = [*([cut] if rows >= MOST_ROWS else []), *item.notes]
-            sheet.write_string(place, 3, _cleaned(" ".join(notes)), self._wrapped)
+            notes = " ".join([*([cut] if rows >= MOST_ROWS else []), *item.notes])
+            sheet.write_string(place, 3, _cleaned(notes), self._wrapped)
 
     def _item(self, sheet: Any, item: Item) -> None:
-        figures = [figure_of(column, item, self._found.facts.start_ns) for column in item.columns]
+        figures = _figures(item, self._found.facts.start_ns)
         rows = in_words(item.rows.head(MOST_ROWS - 1), item.columns, self._found.language)
         columns = [(figure, self._format(figure.number_format)) for figure in figures]
         values = [_values(rows[figure.name], figure) for figure in figures]
@@ -188,19 +226,37 @@ class _Workbook:
                 else:
                     text(place, column, value)
 
+    def _data(self, sheet: Any) -> None:
+        """What could not be read, what is doubtful, and what was not recorded."""
+        found, word = self._found.unread, self._word
+        rows = [
+            (word(kind), one.severity, "\n".join(one.files), one.problem, one.remedy)
+            for kind, troubles in (("unread", found.unread), ("issues", found.issues))
+            for one in troubles
+        ]
+        for kind, texts in (("warnings", found.warnings), ("not_recorded", self._found.missing_data)):
+            rows += [(word(kind), "", "", text, "") for text in texts]
+        titles = [word(name) for name in ("about", "severity", "file", "issue", "remedy")]
+        widths = [26, 12, 50, 70, 60]
+        self._header(sheet, titles, widths, len(rows))
+        for place, row in enumerate(rows, 1):
+            sheet.set_row(place, _height(row, widths))
+            for column, value in enumerate(row):
+                sheet.write_string(place, column, _cleaned(value), self._wrapped)
+
     def _columns(self, sheet: Any, names: dict[str, str]) -> None:
         """What the columns of all sheets mean."""
         rows = list(self._meanings(names))
         titles = [self._word(name) for name in ("sheet", "column", "meaning")]
         self._header(sheet, titles, [34, 28, 70], len(rows))
         for place, row in enumerate(rows, 1):
+            sheet.set_row(place, _height(row, [34, 28, 70]))
             for column, value in enumerate(row):
                 sheet.write_string(place, column, _cleaned(value), self._wrapped)
 
     def _meanings(self, names: dict[str, str]) -> Iterator[tuple[str, str, str]]:
         for item in self._found.items:
-            for column in item.columns:
-                figure = figure_of(column, item, self._found.facts.start_ns)
+            for column, figure in zip(item.columns, _figures(item, self._found.facts.start_ns), strict=True):
                 yield names[item.key], figure.title, column.doc
 
 
@@ -218,6 +274,33 @@ def _values(values: pl.Series, figure: Figure) -> list[Any]:
     return scaled.to_list()
 
 
+def _figures(item: Item, start_ns: int | None) -> list[Figure]:
+    """The columns of an item; those of one title are told apart by their names in JSON."""
+    seen, found = set[str](), []
+    for column in item.columns:
+        figure = figure_of(column, item, start_ns)
+        if figure.title in seen:
+            figure = replace(figure, title=f"{figure.title} [{column.name}]")
+        seen.add(figure.title)
+        found.append(figure)
+    return found
+
+
 def _width(figure: Figure, values: Sequence[Any]) -> float:
-    longest = max((len(value) for value in values[:50] if isinstance(value, str)), default=0)
-    return max(longest, len(figure.title) * 0.7, 10) + 2
+    longest = max((_room(value) for value in values[:50] if isinstance(value, str)), default=0)
+    return max(longest, _room(figure.title) * 0.9, 10) + 2
+
+
+def _room(text: str) -> int:
+    """Width of a text: Chinese characters take the room of two others."""
+    return len(text) + sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+
+
+def _height(values: Sequence[Any], widths: Sequence[float]) -> float:
+    """Height of a row in which texts are wrapped: spreadsheets do not all find it by themselves."""
+    lines = [
+        sum(max(ceil(_room(line) / max(width - 1, 1)), 1) for line in value[:LONGEST_TEXT].split("\n"))
+        for value, width in zip(values, widths, strict=True)
+        if isinstance(value, str)
+    ]
+    return min(max(lines, default=1), _MOST_LINES) * _LINE

@@ -11,7 +11,7 @@ import polars as pl
 
 from stepscope.errors import UnreadableInput
 from stepscope.sources.base import Sink
-from stepscope.tables import COMMUNICATION_TASKS, FLOWS, ISSUES, RANKS, Table
+from stepscope.tables import COMMUNICATION_TASKS, FLOWS, ISSUES, RANKS, TIMELINES, Table
 from stepscope.tables.issues import Severity
 from stepscope.text_columns import filled_in
 
@@ -46,7 +46,8 @@ class RecordedStepsSink(_ForwardingSink):
 
 
 class WindowSink(_ForwardingSink):
-    """The sink of one window of several: it passes flows and tasks of communication on, with `shift_ns` added to times.
+    """The sink of one window of several: it passes flows, tasks of communication and timelines on, with `shift_ns`
+    added to times.
 
     Flows get ids of their own.
     """
@@ -60,6 +61,9 @@ class WindowSink(_ForwardingSink):
         """See `Sink`. Readers write nothing but these tables before all windows are known."""
         if table is COMMUNICATION_TASKS:
             self._sink.write(table, frame.with_columns(pl.col("start_ns") + self._shift_ns))
+            return
+        if table is TIMELINES:
+            self._sink.write(table, frame.with_columns(pl.col("zero_ns") + self._shift_ns))
             return
         if table is not FLOWS:
             raise ValueError(f"{table.name} is written after all windows")
@@ -79,7 +83,7 @@ class CountingSink(_ForwardingSink):
 
     def write(self, table: Table, frame: pl.DataFrame) -> None:
         """See `Sink`."""
-        if table not in (RANKS, ISSUES):
+        if table not in (RANKS, ISSUES, TIMELINES):
             self.rows += frame.height
         self._sink.write(table, frame)
 

@@ -44,6 +44,7 @@ from stepscope.tables.input_pipeline import PIPELINE_OPERATORS as PIPELINE_OPERA
 from stepscope.tables.input_pipeline import INPUT_PIPELINE as INPUT_PIPELINE
 from stepscope.tables.host import HOST_USAGE as HOST_USAGE
 from stepscope.tables.recorded_calls import RECORDED_CALLS as RECORDED_CALLS
+from stepscope.tables.timelines import TIMELINES as TIMELINES
 from stepscope.tables.issues import ISSUES as ISSUES
 
 TABLES: dict[str, Table] = {table.name: table for table in list(vars().values()) if isinstance(table, Table)}

@@ -80,7 +80,7 @@ MESSAGES = {
 COMPUTED = Text(
     "All kernels that ran on the AI CPU, if one takes at least the limit. The saving is what a replay of the job saves "
     "without them; at least half of it, as AI cores need time for their work, too, but are far faster.",
-    "所有在 AI CPU 上运行的核函数，其中至少一个达到界限。节省为去掉它们后作业重放所节省的时间；"
+    "所有在 AI CPU 上运行的 kernel，其中至少一个达到界限。节省为去掉它们后作业重放所节省的时间；"
     "下限为其一半，因为 AI 核也需要时间，但快得多。",
 )
 

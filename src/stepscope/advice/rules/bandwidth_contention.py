@@ -74,7 +74,7 @@ MESSAGES = {
             **{
                 (None, device): Text(
                     "Kernels of communication run on the same multiprocessors and share the memory's bandwidth.",
-                    "通信核函数与计算共用同样的多处理器和内存带宽。",
+                    "通信 kernel 与计算共用同样的多处理器和内存带宽。",
                 )
                 + _MORE
                 for device in (CUDA, ROCM)
@@ -124,7 +124,7 @@ MESSAGES = {
         "members that do not; on an NPU also with 80 % of the 18 GB/s of SDMA. The saving is what they take longer, as "
         "far as computing awaits it, at most what a replay of the job without it saves.",
         "将矩阵乘同时进行的通信与操作、大小、成员相同但没有矩阵乘同时进行的通信比较；在 NPU 上还与 SDMA 18 GB/s 的 80% "
-        "比较。节省为其多用且计算在等待的时间，且不超过去掉它后重放任务所得。",
+        "比较。节省为其多用且计算在等待的时间，且不超过去掉它后重放作业所得。",
     ),
     shows=("contended_calls",),
 )

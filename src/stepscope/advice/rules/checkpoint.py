@@ -28,7 +28,7 @@ MESSAGES = {
             "{ranks:Ranks} {ranks:one stops|stop} for checkpoints: {lost_ns:ms} of {recorded_ns:ms} ({ratio:percent})"
             "[ on rank {worst_rank}][, {when:when}].",
             "{ranks:ranks} 因保存检查点而停顿：{recorded_ns:ms} 中有 {lost_ns:ms}（{ratio:percent}）"
-            "[（rank {worst_rank}）][，出现在{when:when}]。",
+            "[（rank {worst_rank}）][，{when:when}出现]。",
         ),
         cause=Text(
             "The training loop writes the checkpoint itself and goes on when it is on disk.",

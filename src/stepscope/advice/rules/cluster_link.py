@@ -16,17 +16,17 @@ from stepscope.analysis.rank_lists import listed
 MESSAGES = {
     "slow": Message(
         summary=Text(
-            "Link {source}-{destination}[ ({transport})] moves {bandwidth:giga} GB/s, {off:number .2f} % below the "
+            "Link {source}-{destination}[ ({transport})] moves {bandwidth:giga} GB/s, {off:number .2f}% below the "
             "mean of {mean_of} links[; {others:count other link is|other links are} below it as well].",
             "链路 {source}-{destination}[（{transport}）]的带宽为 {bandwidth:giga} GB/s，比 {mean_of} 条链路的平均低 "
-            "{off:number .2f} %[；另有 {others} 条链路也低于界限]。",
+            "{off:number .2f}%[；另有 {others} 条链路也低于界限]。",
         ),
         cause=by_formula(
             Text(
                 "Bandwidth is bytes over time, so links that move little are slow by latency.[ By the sum of the rates "
-                "of its calls, as MindInsight has it, it is {summed:number .2f} % below the mean.]",
+                "of its calls, as MindInsight has it, it is {summed:number .2f}% below the mean.]",
                 "带宽按字节数除以时间计算，因此数据量小的链路会因时延而显得慢。"
-                "[若如 MindInsight 把各次调用的速率相加，则比平均低 {summed:number .2f} %。]",
+                "[若如 MindInsight 把各次调用的速率相加，则比平均低 {summed:number .2f}%。]",
             )
         ),
         action=Text(

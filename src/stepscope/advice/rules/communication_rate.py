@@ -20,9 +20,9 @@ _SEE = Text(
 MESSAGES = {
     DATA: Message(
         summary=Text(
-            "In data parallelism, communication that no computing covers takes {off:number .2f} % of the time of "
+            "In data parallelism, communication that no computing covers takes {off:number .2f}% of the time of "
             "{mean_of} ranks.",
-            "数据并行中，没有被计算掩盖的通信占 {mean_of} 个 rank 时间的 {off:number .2f} %。",
+            "数据并行中，没有被计算掩盖的通信占 {mean_of} 个 rank 时间的 {off:number .2f}%。",
         ),
         cause=by_formula(
             Text(
@@ -38,9 +38,9 @@ MESSAGES = {
     ),
     MODEL: Message(
         summary=Text(
-            "In model parallelism, communication that no computing covers takes {off:number .2f} % of the time of "
+            "In model parallelism, communication that no computing covers takes {off:number .2f}% of the time of "
             "{mean_of} ranks.",
-            "模型并行中，没有被计算掩盖的通信占 {mean_of} 个 rank 时间的 {off:number .2f} %。",
+            "模型并行中，没有被计算掩盖的通信占 {mean_of} 个 rank 时间的 {off:number .2f}%。",
         ),
         cause=by_formula(
             Text(
@@ -56,8 +56,8 @@ MESSAGES = {
     ),
     SHARE: Message(
         summary=Text(
-            "Communication that no computing covers takes {off:number .2f} % of the time of {mean_of} ranks.",
-            "没有被计算掩盖的通信占 {mean_of} 个 rank 时间的 {off:number .2f} %。",
+            "Communication that no computing covers takes {off:number .2f}% of the time of {mean_of} ranks.",
+            "没有被计算掩盖的通信占 {mean_of} 个 rank 时间的 {off:number .2f}%。",
         ),
         cause=by_formula(
             Text(
@@ -70,9 +70,9 @@ MESSAGES = {
     ),
     BETWEEN: Message(
         summary=Text(
-            "Between pipeline stages, receiving that no computing covers takes {off:number .2f} % of the time of "
+            "Between pipeline stages, receiving that no computing covers takes {off:number .2f}% of the time of "
             "{mean_of} ranks.",
-            "流水线各阶段之间，没有被计算掩盖的接收占 {mean_of} 个 rank 时间的 {off:number .2f} %。",
+            "流水线各阶段之间，没有被计算掩盖的接收占 {mean_of} 个 rank 时间的 {off:number .2f}%。",
         ),
         cause=by_formula(
             Text(
@@ -88,9 +88,9 @@ MESSAGES = {
     ),
     WITHIN: Message(
         summary=Text(
-            "Within pipeline stage {stage}, collectives that no computing covers take {off:number .2f} % of the time "
+            "Within pipeline stage {stage}, collectives that no computing covers take {off:number .2f}% of the time "
             "of its {mean_of:count rank|ranks}[; other stages above the limit: {others:names}].",
-            "流水线阶段 {stage} 内，没有被计算掩盖的集合通信占其 {mean_of} 个 rank 时间的 {off:number .2f} %"
+            "流水线阶段 {stage} 内，没有被计算掩盖的集合通信占其 {mean_of} 个 rank 时间的 {off:number .2f}%"
             "[；其他超过界限的阶段：{others:names}]。",
         ),
         cause=by_formula(

@@ -46,7 +46,7 @@ class Limits:
         "meanwhile; compiling once is a cost of the job and not of a step, so none is claimed.",
         "累加各 rank 上编译器占用的时间，分为首步和各步之外（`once`）、之后的步（`again`）以及下发算子时的编译调用"
         "（`launch`）。重复编译的节省为其总和除以记录的步数，下发时编译的节省为其间的空闲时间；"
-        "只编译一次是任务的开销而不是每步的开销，因此不计节省。",
+        "只编译一次是作业的开销而不是每步的开销，因此不计节省。",
     ),
     shows=("compile_time", "recompilations", "compile_calls"),
     explains=("slow-rank:compile", "long-step:compile"),
@@ -119,7 +119,8 @@ def _at_launch(calls: pl.DataFrame, breakdown: pl.DataFrame, limits: Limits) -> 
         evidence={"kind": "launch", **numbers},
         confidence="certain",
         code=code_of(calls, found.ranks),
-        span_ns=span_of(worst_call(calls, found.ranks)),
+        span_ns=span_of(worst := worst_call(calls, found.ranks)),
+        span_rank=worst["rank"],
     ).on(found.ranks)
 
 

@@ -97,7 +97,7 @@ ACTIONS: dict[str, Choices] = {
         (None, None): Text(
             "Stop what else runs on the host, spread ranks over hosts, or make the transforms cheaper: all its "
             "processors are busy, so the workers wait for one ({used:percent} of a processor each).",
-            "停掉主机上的其他任务，把 rank 分散到更多主机，或减轻数据变换：主机的处理器全忙，"
+            "停掉主机上的其他作业，把 rank 分散到更多主机，或减轻数据变换：主机的处理器全忙，"
             "工作进程要排队（每个占用 {used:percent} 个处理器）。",
         ),
     },

@@ -114,7 +114,7 @@ MESSAGES = {
     "serialized": _message(
         Text(
             "With it each kernel waits for the one before, or the host for each kernel; it is meant for debugging.",
-            "设置后每个核函数都要等待前一个，或主机等待每个核函数；它用于调试。",
+            "设置后每个 kernel 都要等待前一个，或主机等待每个 kernel；它用于调试。",
         )
     ),
     "library_log": _message(

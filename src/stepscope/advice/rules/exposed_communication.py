@@ -84,7 +84,7 @@ MESSAGES = {
             "Look at when they are slow (`stepscope analyze --table arrival`): with computing at the same time, with "
             "other groups, or in single steps. Check congestion counters of the network and other jobs on it.",
             "查看它们何时变慢（`stepscope analyze --table arrival`）："
-            "与计算同时、与其他通信组同时，还是只在个别步。检查网络的拥塞计数以及其他任务。",
+            "与计算同时、与其他通信组同时，还是只在个别步。检查网络的拥塞计数以及其他作业。",
         ),
         basis=Text(
             "from nothing to all of the exposed transmission; claimed is what the best of the recording would save",
@@ -157,7 +157,7 @@ MESSAGES = {
         "of the job without it saves.",
         "取中位步中没有被计算掩盖的传输（不含 rank 之间的相互等待），达到一步的 `exposed_ratio` 时报告。"
         "节省只计各次调用比记录中同类最好水平多出、且计算要等待的部分，并扣除慢链路、慢通信组已计入的部分以及同时进行矩阵乘所多用的时间；"
-        "且不超过去掉它后重放任务所得。",
+        "且不超过去掉它后重放作业所得。",
     ),
     shows=("transmission", "waits"),
 )

@@ -23,9 +23,9 @@ MESSAGES = {
     "low": Message(
         summary=Text(
             "{ranks:Ranks} {ranks:one computes|compute} at a lower rate than the mean of {mean_of} ranks: {rate:giga} "
-            "GFLOP/s[ on rank {worst_rank}], {off:number .2f} % below the mean.",
+            "GFLOP/s[ on rank {worst_rank}], {off:number .2f}% below the mean.",
             "{ranks:ranks} 的计算速率低于 {mean_of} 个 rank 的平均：{rate:giga} GFLOP/s[（rank {worst_rank}）]，"
-            "比平均低 {off:number .2f} %。",
+            "比平均低 {off:number .2f}%。",
         ),
         cause=by_formula(
             Text(

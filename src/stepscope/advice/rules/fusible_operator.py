@@ -16,7 +16,7 @@ NAMED = 3
 _COMPILE = Text(
     "Try torch.compile on this part, which makes one kernel of element-wise operators and reductions, and measure it. "
     "Of an optimizer, try fused=True.",
-    "对这部分尝试 torch.compile（它把逐元素算子和归约合成一个核函数），并实测效果。若属于优化器，尝试 fused=True。",
+    "对这部分尝试 torch.compile（它把逐元素算子和归约合成一个 kernel），并实测效果。若属于优化器，尝试 fused=True。",
 )
 _GRAPHS = Text(
     " Where the launches take the time, CUDA graphs spare them (torch.cuda.graph).",

@@ -31,7 +31,7 @@ MESSAGES = {
             "[{lost_ns:ms} of {recorded_ns:ms}] ({ratio:percent})[ on rank {worst_rank}][, most of it {when:when}].",
             "{ranks:ranks} 因 Python 垃圾回收而停顿：[{step_ns:whole} 中有 {idle_ns:ms}]"
             "[{recorded_ns:ms} 中有 {lost_ns:ms}]（{ratio:percent}）[（rank {worst_rank}）]"
-            "[，大部分出现在{when:when}]。",
+            "[，大部分{when:when}出现]。",
         ),
         cause=Text(
             "While Python collects garbage, the training thread does nothing else: "
@@ -62,7 +62,7 @@ MESSAGES = {
         "The saving is that idle time on the rank that loses most in each step, at most what a replay of the job "
         "without it saves.",
         "统计每个 rank 除首步外各步中记录到的垃圾回收，以及其间设备的空闲时间。节省为每步中损失最多的 rank 的空闲时间，"
-        "且不超过去掉它后重放任务所得的节省。",
+        "且不超过去掉它后重放作业所得的节省。",
     ),
     shows=("garbage_collections",),
     explains=("slow-rank:garbage_collection", "long-step:garbage_collection"),
@@ -107,4 +107,5 @@ def garbage_collection(
         confidence="certain",
         code=code_of(long, ranks),
         span_ns=span_of(worst),
+        span_rank=worst["rank"],
     ).on(ranks)

@@ -28,7 +28,7 @@ _PLACE = Text("[; rank {rank} made its call in {place}].", "[；rank {rank} 的�
 _DEVICES = Text(
     "Check links, network interfaces and devices of these ranks (error counters, kernel log[, {log}]), and whether a "
     "kernel in front of the call still runs on one of the devices.",
-    "检查这些 rank 的链路、网卡和设备（错误计数、内核日志[、{log}]），以及该调用之前的某个核函数是否仍在"
+    "检查这些 rank 的链路、网卡和设备（错误计数、内核日志[、{log}]），以及该调用之前的某个 kernel 是否仍在"
     "某个设备上运行。",
 )
 
@@ -219,7 +219,7 @@ _CONFIDENCE: dict[str, Confidence] = {
     computed=Text(
         "Compares the last calls that each rank's dump lists, group by group: who entered a call, who "
         "did not, and who called something else. No saving is claimed, as the job does not go on.",
-        "逐个通信组比较各 rank 转储中最后的调用：谁进入了调用、谁没有进入、谁调用了别的操作。任务无法继续，"
+        "逐个通信组比较各 rank 转储中最后的调用：谁进入了调用、谁没有进入、谁调用了别的操作。作业无法继续，"
         "因此不计节省。",
     ),
     shows=("hangs", "unfinished_calls"),

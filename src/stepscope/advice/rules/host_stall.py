@@ -27,7 +27,7 @@ class Limits:
 _SUMMARY = Text(
     "{ranks:Ranks} {ranks:one stops|stop} for {total_ns:ms}[, {when:when}][, on rank {worst_rank}], with the host "
     "doing nothing that was recorded and the device idle ({ratio:percent} of the recorded time).",
-    "{ranks:ranks} 停顿 {total_ns:ms}[，出现在{when:when}][（rank {worst_rank}）]：其间主机没有任何被记录的活动，"
+    "{ranks:ranks} 停顿 {total_ns:ms}[，{when:when}出现][（rank {worst_rank}）]：其间主机没有任何被记录的活动，"
     "设备空闲（占记录时间的 {ratio:percent}）。",
 )
 _BASIS = Text(
@@ -126,7 +126,7 @@ WAITS = re.compile(r"(?i)sleep|acquire|\bwait|\bread\b|recv|select|poll|\bitem\b
         "leaves out the first step. Where garbage collections were recorded, it is none of them. The saving is this "
         "time on the rank that loses most in each step, at most what a replay of the job without it saves.",
         "查找设备连续空闲、且下发线程没有任何被记录的调用的时间，不计首步。若记录了垃圾回收，则这些时间不是回收。"
-        "节省为每步中损失最多的 rank 的这段时间，且不超过去掉它后重放任务所得的节省。",
+        "节省为每步中损失最多的 rank 的这段时间，且不超过去掉它后重放作业所得的节省。",
     ),
     shows=("host_stalls",),
     explains=("slow-rank:dispatch", "long-step:dispatch", "idle-time:dispatch"),
@@ -186,5 +186,6 @@ def host_stall(
         },
         confidence="possible",
         span_ns=(worst["start_ns"], worst["start_ns"] + worst["duration_ns"]),
+        span_rank=worst["rank"],
     ).on(found.ranks)
     yield replace(finding, where={**finding.where, "steps": steps})

@@ -162,7 +162,7 @@ _READS = (CLIPPING, SCALING, LOGGING)
         "work from then until the first work launched after it, at most its own length; the saving is the median "
         "rank's sum, cut to what a replay of the job without such waits saves.",
         "等待指运行时的同步调用和到可分页内存的拷贝。每次的代价为从那时到其后下发的第一个任务开始之前设备没有任务的"
-        "时间，不超过等待本身；节省时间为中位 rank 的总和，不超过去掉这些等待后重放任务所得的节省。",
+        "时间，不超过等待本身；节省时间为中位 rank 的总和，不超过去掉这些等待后重放作业所得的节省。",
     ),
     shows=("host_syncs",),
     explains=("idle-time",),
@@ -217,6 +217,7 @@ def host_synchronisation(
         },
         code=tuple(named["code"].drop_nulls().unique(maintain_order=True)),
         span_ns=(first["start_ns"], first["start_ns"] + first["duration_ns"]),
+        span_rank=worst["rank"],
     )
 
 

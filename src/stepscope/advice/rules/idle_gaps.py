@@ -119,6 +119,7 @@ def dependencies(lost: pl.DataFrame, gaps: pl.DataFrame | None, ranks: int, per:
         least="medium",
         confidence="possible",
         span_ns=gap_span(gaps, worst["rank"], DEPENDENCY),
+        span_rank=worst["rank"],
     )
     yield finding if len(numbers) == ranks else finding.on([worst["rank"], *numbers])
 

@@ -122,7 +122,7 @@ KNOWN_CALLS = ("memory-calls", "host-stall", "launch-wait", "sync-batch-norm")
         "replay of the job without this kind of time saves; of Python code and unknown causes only what "
         "steps that stall have more.",
         "对除首步外的所有步按原因累加空闲时间，取中位 rank，使慢 rank 不计入。节省为该总和在各步上的平均，"
-        "且不超过去掉这类时间后重放任务所得；对 Python 代码和未知原因，只计停顿步多出的部分。",
+        "且不超过去掉这类时间后重放作业所得；对 Python 代码和未知原因，只计停顿步多出的部分。",
     ),
     shows=("lost_time", "recurring_gaps", "idle_functions"),
 )
@@ -213,6 +213,7 @@ def idle_time(
             where={"steps": row["stalled_steps"]} if much["lost_ns"] and row["stalled_steps"] else {},
             confidence=_CONFIDENCE.get(cause, "likely"),
             span_ns=gap_span(recurring_gaps, row["rank"], cause),
+            span_rank=row["rank"],
         )
 
 

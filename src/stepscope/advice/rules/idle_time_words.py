@@ -15,7 +15,7 @@ _HOW_MUCH = Text(
     "[, most of it {mostly:when}][, {when:when}][, not counting start-up and end: {left_out:windows}].",
     "：[{step_ns:whole} 中{job_ranks:one |至少|}有 {idle_ns:ms}]"
     "[{recorded_ns:ms} 中{job_ranks:one |至少|}有 {lost_ns:ms}]（{ratio:percent}）"
-    "[，大部分出现在{mostly:when}][，出现在{when:when}][，不计首尾的 {left_out:windows}]。",
+    "[，大部分{mostly:when}出现][，{when:when}出现][，不计首尾的 {left_out:windows}]。",
 )
 _RUNS = Text(
     "[ It runs {functions:functions}.][ It runs {functions_each:functions}, {per:each}.]",
@@ -27,8 +27,8 @@ _GAP = Text(
     "[最大的空隙{per:each} {gap_ns:ms}，在 `{gap_next}` 之前。][在该空隙中，主机在执行 `{gap_during}`。]",
 )
 _BASIS = Text(
-    "between what an ordinary (median) {per:noun} loses and what the average one does, and at least 5 % either way",
-    "下限为普通（中位）{per:noun}的损失，上限为平均每{per:noun}的损失，且至少上下 5 %",
+    "between what an ordinary (median) {per:noun} loses and what the average one does, and at least 5% either way",
+    "下限为普通（中位）{per:noun}的损失，上限为平均每{per:noun}的损失，且至少 ±5%",
 )
 _BASIS_OF_LATE = _BASIS + Text(
     "[; down by {recording_ns:ms} of recording]", "[；下限再减去记录所用的 {recording_ns:ms}]"
@@ -192,12 +192,12 @@ MESSAGES = {
                 "MindSpore's profiler, if this version has it), then `stepscope functions`; or run a sampling profiler "
                 "such as py-spy on the job.",
                 "记录 Python 函数以查看是哪一个：`stepscope record --stacks`（MindSpore 分析器的 with_stack=True，"
-                "若该版本支持），然后运行 `stepscope functions`；或对训练任务运行 py-spy 之类的采样分析器。",
+                "若该版本支持），然后运行 `stepscope functions`；或对训练进程运行 py-spy 之类的采样分析器。",
             ),
             (MINDSPORE, None): Text(
                 "Run a sampling profiler such as py-spy on the job to see which Python function it is: MindSpore "
                 "records none here.",
-                "对训练任务运行 py-spy 之类的采样分析器，查看是哪个 Python 函数：MindSpore 在此不记录它们。",
+                "对训练进程运行 py-spy 之类的采样分析器，查看是哪个 Python 函数：MindSpore 在此不记录它们。",
             ),
             (None, None): Text(
                 "Record Python functions to see which one it is: `stepscope record --stacks` (with_stack=True of the "

@@ -35,7 +35,7 @@ _SUMMARY = Text(
 _SO = Text(
     "So it cannot launch ahead: the device is idle for {idle_ns:ms} of {step_ns:whole} ({ratio:percent}), waiting for "
     "launches",
-    "因此无法提前下发：设备因等待下发而空闲 {idle_ns:ms}，占 {step_ns:whole} 的 {ratio:percent}",
+    "因此无法提前下发：设备因等待下发而空闲 {idle_ns:ms}，占{step_ns:whole} 的 {ratio:percent}",
 )
 _LIKELY: Choices = {
     (PYTORCH, NPU): Text(
@@ -99,8 +99,8 @@ MESSAGES = {
         "Counts launches after which the host waits for its device before it launches again, and launches that return "
         "only after their kernel has ended, in all steps but the first. The saving is the lesser of these waits and of "
         "the device's idle time for launches, at most what a replay of the job without waits of the host saves.",
-        "统计除首步外各步中，主机在再次下发之前等待设备的下发，以及核函数结束后才返回的下发。节省为这些等待与设备因等待下发"
-        "而空闲的时间中的较小者，且不超过去掉主机等待后重放任务所得的节省。",
+        "统计除首步外各步中，主机在再次下发之前等待设备的下发，以及 kernel 结束后才返回的下发。节省为这些等待与设备因"
+        "等待下发而空闲的时间中的较小者，且不超过去掉主机等待后重放作业所得的节省。",
     ),
     shows=("launch_waits",),
     explains=("host-synchronisation", "slow-rank:dispatch", "idle-time:dispatch", "idle-time:synchronisation"),
@@ -157,6 +157,7 @@ def launch_wait(
         confidence="likely" if variable is None else "certain",
         code=tuple(longest["place"].drop_nulls().unique(maintain_order=True).head(NAMED)),
         span_ns=None if start is None else (start, start + int(longest["longest_ns"][0])),
+        span_rank=None if start is None else int(longest["rank"][0]),
     ).on(found.ranks)
 
 

@@ -30,9 +30,9 @@ _CAUSE = Text(
 )
 _BASIS = Text(
     "[{summed:one |}the extra time][{replayed:one |}what a replay of the job without the extra time saves]"
-    ", spread over all {per:nouns}[{replayed:one |}, give or take 5 %]",
+    ", spread over all {per:nouns}[{replayed:one |}, give or take 5%]",
     "[{summed:one |}多出的时间][{replayed:one |}不含多出时间的作业重放所节省的时间]平均到每{per:noun}"
-    "[{replayed:one |}，上下 5 %]",
+    "[{replayed:one |}，±5%]",
 )
 _HOST = Text(
     "See what the host did in that {per:noun} with `stepscope gaps`. If it is evaluation, logging or start-up, do it "
@@ -43,8 +43,8 @@ _WORK: Choices = {
     (None, None): Text(
         "Compare the kernels of that {per:noun} with another's (`stepscope ops --step`): other input shapes mean an "
         "uneven batch; the same kernels, only slower, mean a lower clock or another process on the device.",
-        "把该{per:noun}的核函数与其他的对比（`stepscope ops --step`）：输入形状不同说明批次不均；"
-        "核函数相同但更慢，说明频率降低或设备上有其他进程。",
+        "把该{per:noun}的 kernel 与其他的对比（`stepscope ops --step`）：输入形状不同说明批次不均；"
+        "kernel 相同但更慢，说明频率降低或设备上有其他进程。",
     ),
     (None, CPU): Text(
         "Compare the operators of that {per:noun} with another's (`stepscope ops --step`): other input shapes mean an "
@@ -103,7 +103,7 @@ MESSAGES[SAME := "computing/same"] = Message(
     action=Text(
         "Nothing in the script needs to change. If it recurs, find what else runs on the host then, or give the job "
         "processors of its own.",
-        "脚本无需改动。若反复出现，找出当时主机上还运行了什么，或为任务分配专用的处理器。",
+        "脚本无需改动。若反复出现，找出当时主机上还运行了什么，或为作业分配专用的处理器。",
     ),
     basis=_BASIS,
 )
@@ -204,6 +204,7 @@ def long_step(
             where={**({} if everyone else {"rank": worst["rank"]}), "steps": rows["step"].to_list()},
             confidence=_CONFIDENCE.get(kind, "likely"),
             span_ns=_span(breakdown, worst),
+            span_rank=worst["rank"],
             evidence={
                 "kind": kind,
                 "steps": rows["step"].to_list(),

@@ -26,7 +26,7 @@ _LOST = Text(
 )
 _CHECK = Text(
     "Check temperature, cooling and power cap of the devices, and that no other job runs on them.",
-    "检查设备的温度、散热和功耗上限，并确认没有其他任务在其上运行。",
+    "检查设备的温度、散热和功耗上限，并确认没有其他作业在其上运行。",
 )
 _BASIS = Text(
     "as operators that computing limits would be shorter at the full rate", "受计算限制的算子在满频率下会相应变短"

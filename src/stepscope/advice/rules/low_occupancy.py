@@ -29,7 +29,7 @@ MESSAGES = {
         summary=Text(
             "Kernels of {ranks:ranks} leave most of the device without work: for {share_ratio:percent} of their time, "
             "{idle_ratio:percent} of its multiprocessors have no block[ on rank {worst_rank}], most in {names:list}.",
-            "{ranks:ranks} 的核函数使设备大部分空闲：在其 {share_ratio:percent} 的时间内，{idle_ratio:percent} 的"
+            "{ranks:ranks} 的 kernel 使设备大部分空闲：在其 {share_ratio:percent} 的时间内，{idle_ratio:percent} 的"
             "多处理器没有线程块[（rank {worst_rank}）]，主要是 {names:list}。",
         ),
         cause=Text(
@@ -53,7 +53,7 @@ MESSAGES = {
     computed=Text(
         "Sums the time of kernels whose launch has fewer blocks than the device has multiprocessors. A larger batch "
         "would cost these little more time; what it saves in a step of the same batch is unknown.",
-        "累加线程块数少于设备多处理器数的核函数的时间。更大的批次几乎不会使它们变慢；批次不变时每步能节省多少未知。",
+        "累加线程块数少于设备多处理器数的 kernel 的时间。更大的批次几乎不会使它们变慢；批次不变时每步能节省多少未知。",
     ),
     shows=("few_blocks",),
 )

@@ -77,6 +77,7 @@ def memory_calls(
         },
         code=code_of(memory_calls, found.ranks),
         span_ns=span_of(worst),
+        span_rank=worst["rank"],
     ).on(found.ranks)
 
 

@@ -64,7 +64,7 @@ _UNBROKEN: Choices = {
 _SMALLER = Text(
     "make the job smaller: a smaller micro-batch with gradient accumulation, activations recomputed in the backward "
     "pass, optimizer states and parameters sharded over ranks",
-    "减小任务占用：减小微批次并累积梯度、在反向传播中重计算激活、把优化器状态和参数切分到各 rank",
+    "减小作业的占用：减小微批次并累积梯度、在反向传播中重计算激活、把优化器状态和参数切分到各 rank",
 )
 _SHARDED = Text(" (FSDP, ZeRO).", "（如 fully_shard()）。")
 _FULL: Choices = {

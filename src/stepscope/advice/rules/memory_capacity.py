@@ -62,7 +62,7 @@ MESSAGES = {
     computed=Text(
         "Compares the peak of the memory in use with the capacity of the device (limits: "
         "`memory_hints`). It threatens the job rather than costs time, so no saving is claimed.",
-        "将使用中内存的峰值与设备容量比较（限值见 `memory_hints`）。它威胁任务运行而不直接耗时，因此不计节省。",
+        "将使用中内存的峰值与设备容量比较（限值见 `memory_hints`）。它威胁作业运行而不直接耗时，因此不计节省。",
     ),
     shows=("memory_hints", "memory_peak"),
 )

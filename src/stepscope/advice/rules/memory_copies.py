@@ -158,7 +158,7 @@ MESSAGES = {
         "neither computing nor communication. The saving is at most all of it, and what a replay of the job "
         "without it saves. The advice is for the kind that takes most of the time of all copies.",
         "取中位步中设备只在复制或填充内存、既没有被计算也没有被通信掩盖的时间。节省最多为其全部，且不超过去掉"
-        "它后重放任务所得。建议针对占全部拷贝时间最多的那一类。",
+        "它后重放作业所得。建议针对占全部拷贝时间最多的那一类。",
     ),
     shows=("breakdown", "copies"),
 )

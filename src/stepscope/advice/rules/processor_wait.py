@@ -38,7 +38,7 @@ _WHO = Text(
 _OTHERS = Text(
     "Stop what else runs on the host, or give this job processors of its own (`taskset`, `numactl`, the limits of a "
     "container). ",
-    "停掉主机上的其他任务，或为该任务分配专用的处理器（`taskset`、`numactl`、容器的限额）。",
+    "停掉主机上的其他作业，或为该作业分配专用的处理器（`taskset`、`numactl`、容器的限额）。",
 )
 _ACTION: Choices = framed(
     _OTHERS,

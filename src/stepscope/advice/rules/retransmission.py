@@ -105,7 +105,7 @@ _CONFIDENCE = {RETRIED: "certain", LONG_RDMA: "likely", LONG: "possible"}
         "recording marks as retried. The saving is what they take longer than usual, on the rank that loses most, as "
         "far as no computing covers it, spread over all steps; at most what a replay of the job without it saves.",
         "主机间传输在所有 rank 上都不少于 4 秒且达到通常的两倍，或被记录标为重试的通信。"
-        "节省为其超出通常耗时且未被计算掩盖的部分（取损失最多的 rank），平均到所有步，且不超过去掉它后重放任务所得。",
+        "节省为其超出通常耗时且未被计算掩盖的部分（取损失最多的 rank），平均到所有步，且不超过去掉它后重放作业所得。",
     ),
     shows=("retransmissions",),
     explains=("long-step", "slow-link", "slow-group", "exposed-communication"),
@@ -155,6 +155,7 @@ def retransmission(
             least="medium",
             confidence=_CONFIDENCE[sign],  # type: ignore[arg-type]
             span_ns=(worst["start_ns"], worst["start_ns"] + worst["duration_ns"]),
+            span_rank=worst["rank"],
         )
         if left_ns is not None and found.saving_ns:
             found = at_most(found, left_ns)

@@ -71,4 +71,5 @@ def single_pause(single_pauses: pl.DataFrame) -> Iterator[Finding]:
         evidence={name: worst[name] for name in ("duration_ns", "recorded_ns", "pauses")},
         confidence="possible",
         span_ns=(longest["start_ns"], longest["start_ns"] + longest["duration_ns"]),
+        span_rank=worst["rank"],
     ).on(rows["rank"])

@@ -17,10 +17,10 @@ from stepscope.analysis.rank_lists import listed
 _BASIS = (
     Text(
         "{replayed:one from the lower to the upper quartile of what a replay of the job saves if these calls take as "
-        "long as typical ones|an upper bound, as it is unknown what waits for these calls}, and at least 5 % either "
+        "long as typical ones|an upper bound, as it is unknown what waits for these calls}, and at least 5% either "
         "way",
         "{replayed:one 这些调用与典型调用一样快时，作业重放所节省时间的下四分位到上四分位|"
-        "上限，因为不知道哪些工作在等待这些调用}，且至少上下 5 %",
+        "上限，因为不知道哪些工作在等待这些调用}，且至少 ±5%",
     )
     + OFF
 )
@@ -36,7 +36,7 @@ _PROCESSORS = Text(
 _TIMES = Text(
     "Find what else used the network or its switches in these {per:nouns}: another job, a checkpoint, data that is "
     "loaded over it; and look for congestion and retry counters that rose then.",
-    "查找这些{per:noun}中还有什么在使用网络或交换机：其他任务、检查点、经网络加载的数据；并查看当时上升的拥塞与重传计数。",
+    "查找这些{per:noun}中还有什么在使用网络或交换机：其他作业、检查点、经网络加载的数据；并查看当时上升的拥塞与重传计数。",
 )
 
 

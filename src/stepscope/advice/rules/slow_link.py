@@ -20,7 +20,7 @@ _BASIS = (
         "fast as typical ones|an upper bound, as it is unknown what waits for these transfers}, and at least 5 % "
         "either way",
         "{replayed:one 这些链路与典型链路一样快时，作业重放所节省时间的下四分位到上四分位|"
-        "上限，因为不知道哪些工作在等待这些传输}，且至少上下 5 %",
+        "上限，因为不知道哪些工作在等待这些传输}，且至少 ±5%",
     )
     + OFF
 )
@@ -34,7 +34,7 @@ _CHECK_LINK = Text(
     "Check the link between ranks {ranks}: cabling and port state, error and retry counters, "
     "lane width, and whether another job shares it. If it stays slow, place the group on other devices.",
     "检查 rank {ranks} 之间的链路：线缆和端口状态、错误与重传计数、通道宽度，"
-    "以及是否有其他任务共用。若仍然慢，把该通信组放到其他设备上。",
+    "以及是否有其他作业共用。若仍然慢，把该通信组放到其他设备上。",
 )
 _SLOWEST = Text(
     "A call ends when its slowest link has finished: {links:one this one takes|these take} {cost_ns:ms} longer "
@@ -82,7 +82,7 @@ MESSAGES = {
                 "Check the network between the hosts of ranks {ranks}: cabling and port state, error and "
                 "retry counters, and whether another job shares it. If it stays slow, place the ranks on other hosts.",
                 "检查 rank {ranks} 所在主机之间的网络：线缆和端口状态、错误与重传计数，"
-                "以及是否有其他任务共用。若仍然慢，把这些 rank 放到其他主机上。",
+                "以及是否有其他作业共用。若仍然慢，把这些 rank 放到其他主机上。",
             ),
         },
         basis=_BASIS,
@@ -118,7 +118,7 @@ MESSAGES = {
             "Check what all links of host {host} share: its uplink and switch, settings of the network (packet size, "
             "flow control, topology), and whether another job uses them. If it stays slow, use another host.",
             "检查主机 {host} 的所有链路共用的部分：上行链路和交换机、网络设置（包长、流控、拓扑），"
-            "以及是否有其他任务共用。若仍然慢，换用其他主机。",
+            "以及是否有其他作业共用。若仍然慢，换用其他主机。",
         ),
         basis=_BASIS,
     ),
@@ -139,7 +139,7 @@ MESSAGES = {
             "between them, their error counters, the route that is chosen, and other jobs that use it. If it stays "
             "slow, place the group on other hosts.",
             "检查主机 {host} 之间的路径特有的部分：线缆、途经交换机的端口和上行链路、错误计数、所选路由，"
-            "以及使用它的其他任务。若仍然慢，把该通信组放到其他主机上。",
+            "以及使用它的其他作业。若仍然慢，把该通信组放到其他主机上。",
         ),
         basis=_BASIS,
     ),
@@ -159,7 +159,7 @@ MESSAGES = {
             "Each of these links alone costs little, as the others are as slow: check what they share, such as a "
             "switch, its uplinks and the routes through it, and whether another job uses it.",
             "单独改善其中一条收效甚微，因为其他几条同样慢：检查它们共用的部分，如交换机、上行链路和路由，"
-            "以及是否有其他任务共用。",
+            "以及是否有其他作业共用。",
         ),
         basis=_BASIS,
     ),

@@ -56,12 +56,12 @@ _BASIS = (
         "[less if {beside:count other delay of its own stays|other delays of its own stay}; ]"
         "[{ranged:one |}from the lower to the upper quartile of ]what a replay of the job without its extra time saves"
         "[ in its {slow_windows:windows}, averaged over {steps:windows}]"
-        "[{ranged:one |}, and at least 5 % either way][{single:one |}, give or take 5 %]",
+        "[{ranged:one |}, and at least 5% either way][{single:one |}, give or take 5%]",
         "[若另外 {others} 个慢 rank 同样晚则更少；][若它自身的另外 {beside} 处延迟仍在则更少；]"
-        "不含其多用时间的作业重放所节省的时间"
+        "按去掉其多用时间的作业重放计算"
         "[（取其变慢的 {slow_windows:windows}，平均到 {steps:windows}）]"
-        "[{ranged:one |}的下四分位到上四分位，且至少上下 5 %]"
-        "[{single:one |}，上下 5 %]",
+        "[{ranged:one |}：各步节省的上下四分位，且至少 ±5%]"
+        "[{single:one |}，±5%]",
     )
     + OFF
 )
@@ -92,7 +92,7 @@ _OF_KINDS = {
             (None, None): Text(
                 "Compare its kernels with another rank's: if all are slower by one factor, check clock, power cap and "
                 "temperature of that device; if only some are, check their input shapes (uneven batches or sequences).",
-                "把它的核函数与另一个 rank 对比：若全部按同一倍数变慢，检查该设备的频率、功耗上限和温度；"
+                "把它的 kernel 与另一个 rank 对比：若全部按同一倍数变慢，检查该设备的频率、功耗上限和温度；"
                 "若只有部分变慢，检查它们的输入形状（批次或序列长短不均）。",
             ),
             (None, CPU): Text(

@@ -34,7 +34,7 @@ _KERNELS: dict[str, tuple[Text | Choices, Text | Choices]] = {
         {
             GENERAL: Text(
                 " All its kernels take {factor:number .2f}x as long as on other ranks.",
-                "它的所有核函数耗时均为其他 rank 的 {factor:number .2f} 倍。",
+                "它的所有 kernel 耗时均为其他 rank 的 {factor:number .2f} 倍。",
             )
             + _CLOCK
             + _UNSIZED,
@@ -74,7 +74,7 @@ _KERNELS: dict[str, tuple[Text | Choices, Text | Choices]] = {
             GENERAL: Text(
                 " Its matrix kernels, mostly {names:list}, take {factor:number .2f}x as long as on other ranks; "
                 "the other kernels are as fast.",
-                "它的矩阵核函数（主要是 {names:list}）耗时为其他 rank 的 {factor:number .2f} 倍，其余核函数一样快。",
+                "它的矩阵 kernel（主要是 {names:list}）耗时为其他 rank 的 {factor:number .2f} 倍，其余 kernel 一样快。",
             )
             + _CLOCK
             + _UNSIZED,
@@ -97,7 +97,8 @@ _KERNELS: dict[str, tuple[Text | Choices, Text | Choices]] = {
             GENERAL: Text(
                 " Its kernels without matrix products, mostly {names:list}, take {factor:number .2f}x as long as on "
                 "other ranks; matrix kernels are as fast.",
-                "它的非矩阵核函数（主要是 {names:list}）耗时为其他 rank 的 {factor:number .2f} 倍，矩阵核函数一样快。",
+                "它的非矩阵 kernel（主要是 {names:list}）耗时为其他 rank 的 {factor:number .2f} 倍，"
+                "矩阵 kernel 一样快。",
             )
             + _CLOCK
             + _UNSIZED,
@@ -133,7 +134,7 @@ _KERNELS: dict[str, tuple[Text | Choices, Text | Choices]] = {
             "Compare them with another rank: input shapes and values (uneven sequences, masks), the algorithm chosen "
             "(autotuning, versions of libraries), and what runs beside them.",
             "与另一个 rank 对比：输入形状和取值（序列长短不均、掩码）、所选算法（自动调优、库版本）"
-            "以及同时运行的任务。",
+            "以及同时运行的作业。",
         ),
     ),
     "calls": (

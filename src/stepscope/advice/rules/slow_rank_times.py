@@ -16,7 +16,7 @@ COMPUTED = Text(
     "replay of the job without this excess saves; ranks that are slow because of their experts are "
     "left to `expert-load`.",
     "将每个 rank 每步自身的工作与同程序的 rank 比较，只保留噪声和偶然无法解释的部分（`slow_ranks`）。"
-    "节省为去掉这部分后重放任务所得中该 rank 的份额；因专家负载而慢的 rank 由 `expert-load` 报告。",
+    "节省为去掉这部分后重放作业所得中该 rank 的份额；因专家负载而慢的 rank 由 `expert-load` 报告。",
 )
 """How the rule `slow-rank` decides."""
 

@@ -51,8 +51,8 @@ def _message(who: Text) -> Message:
         ),
         basis=Text(
             "from the lower to the upper quartile of what a replay with this work as fast as otherwise saves, and "
-            "at least 5 % either way",
-            "这些工作与平时一样快的重放所节省时间的下四分位到上四分位，且至少上下 5 %",
+            "at least 5% either way",
+            "这些工作与平时一样快的重放所节省时间的下四分位到上四分位，且至少 ±5%",
         )
         + OFF,
     )

@@ -102,7 +102,7 @@ MESSAGES = {
         "The saving is what computing awaits of that, at most what a replay of the job without it saves.",
         "SDMA 上小于 16 MB、RDMA 上小于 1 MB 的通信占比；以及小块通信比按至少四倍大小的通信（操作、成员数和主机数相"
         "同）的"
-        "速率多用的时间。节省为其中计算所等待的部分，且不超过去掉它后重放任务所得。",
+        "速率多用的时间。节省为其中计算所等待的部分，且不超过去掉它后重放作业所得。",
     ),
     shows=("transfer_sizes", "transmission"),
 )

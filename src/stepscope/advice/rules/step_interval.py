@@ -15,9 +15,9 @@ from stepscope.analysis.rank_lists import accused
 
 _LATE = Text(
     "{ranks:Ranks} {ranks:one begins|begin} steps later than the mean of {mean_of} ranks: the interval before forward "
-    "is {interval_ns:ms}[ on rank {worst_rank}], {off:number .2f} % above the mean.",
+    "is {interval_ns:ms}[ on rank {worst_rank}], {off:number .2f}% above the mean.",
     "{ranks:ranks} 的训练步开始得比 {mean_of} 个 rank 的平均晚：前向之前的间隔为 {interval_ns:ms}"
-    "[（rank {worst_rank}）]，比平均高 {off:number .2f} %。",
+    "[（rank {worst_rank}）]，比平均高 {off:number .2f}%。",
 )
 _WHY = Text(
     "The interval is what the device waits for its next batch, or for the host to launch the step.",

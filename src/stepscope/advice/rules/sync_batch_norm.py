@@ -90,6 +90,7 @@ def sync_batch_norm(
     found = stopped(sync_batch_norms, breakdown, (pl.col("calls") >= limits.calls) | idles)
     if found is None or platform_of(ranks).device == CPU:
         return
+    worst = worst_call(sync_batch_norms, found.ranks)
     saving = found.saving(per_of(breakdown)) if found.idle_ratio >= limits.idle_ratio else {}
     yield Finding(
         rule="sync-batch-norm",
@@ -108,5 +109,6 @@ def sync_batch_norm(
         },
         confidence="certain",
         code=code_of(sync_batch_norms, found.ranks),
-        span_ns=span_of(worst_call(sync_batch_norms, found.ranks)),
+        span_ns=span_of(worst),
+        span_rank=worst["rank"],
     ).on(found.ranks)

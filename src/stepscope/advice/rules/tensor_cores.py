@@ -35,15 +35,15 @@ def _message(why: Text, action: Choices) -> Message:
         summary=Text(
             "{ranks:Ranks} {ranks:one multiplies|multiply} matrices beside the tensor cores: {share_ratio:percent} of "
             "the kernels' time[ on rank {worst_rank}], most in `{name}`[ of {operator}][, shapes {shapes}].",
-            "{ranks:ranks} 的矩阵运算没有使用张量核心：占 核函数时间的 {share_ratio:percent}[（rank {worst_rank}）]，"
-            "主要是 `{name}`[（`{operator}`）][，形状 {shapes}]。",
+            "{ranks:ranks} 的矩阵运算没有使用 Tensor Core：占 kernel 时间的 {share_ratio:percent}"
+            "[（rank {worst_rank}）]，主要是 `{name}`[（`{operator}`）][，形状 {shapes}]。",
         ),
         cause=why,
         action=action,
         basis=Text(
             "from nothing, where kernels are too small to gain, to the ratio of the device's published peaks; half the "
             "bytes would halve their time",
-            "下限为零（核函数太小而没有收益），上限按设备公布的峰值之比；字节数减半时时间减半",
+            "下限为零（kernel 太小而没有收益），上限按设备公布的峰值之比；字节数减半时时间减半",
         ),
     )
 
@@ -53,7 +53,7 @@ MESSAGES = {
         Text(
             "They compute in single precision, which the tensor cores of this device do not take: these take half "
             "precision.",
-            "它们以单精度计算，而该设备的张量核心不支持单精度，只支持半精度。",
+            "它们以单精度计算，而该设备的 Tensor Core 不支持单精度，只支持半精度。",
         ),
         {
             (PYTORCH, None): Text(
@@ -73,7 +73,7 @@ MESSAGES = {
     TF32: _message(
         Text(
             "They compute in single precision, and TF32, with which tensor cores take it, is off for these operators.",
-            "它们以单精度计算，而张量核心处理单精度所需的 `TF32` 对这些算子没有开启。",
+            "它们以单精度计算，而 Tensor Core 处理单精度所需的 `TF32` 对这些算子没有开启。",
         ),
         {
             (PYTORCH, None): Text(
@@ -94,7 +94,7 @@ MESSAGES = {
         Text(
             "Their sizes are no multiples of 8 in half precision, or of 4 in TF32; the library then falls back to "
             "kernels without tensor cores.",
-            "它们的大小不是 8（半精度）或 4（`TF32`）的倍数，库因此退回到不使用张量核心的核函数。",
+            "它们的大小不是 8（半精度）或 4（`TF32`）的倍数，库因此退回到不使用 Tensor Core 的 kernel。",
         ),
         {
             (None, None): Text(
@@ -108,7 +108,7 @@ MESSAGES = {
         Text(
             "Data type and sizes that were recorded do not explain it; the library chose kernels without tensor cores, "
             "e.g. for strides or a small size.",
-            "记录中的数据类型和大小无法解释；库选择了不使用张量核心的核函数，例如因为步幅或尺寸太小。",
+            "记录中的数据类型和大小无法解释；库选择了不使用 Tensor Core 的 kernel，例如因为步幅或尺寸太小。",
         ),
         {
             (PYTORCH, None): Text(
@@ -136,8 +136,8 @@ MESSAGES = {
         "Names of kernels say whether they run on tensor cores; data types and shapes of the operators that launched "
         "them say why not. The saving is what a replay of the job saves if these kernels take half the time; at most, "
         "if they are faster by the ratio of the device's published peaks.",
-        "核函数名称说明是否使用张量核心，启动它们的算子的数据类型和形状说明原因。节省时间由重放得出：这些核函数的"
-        "时间减半；上限按设备公布的峰值之比。",
+        "kernel 名称说明是否使用 Tensor Core，启动它们的算子的数据类型和形状说明原因。节省时间由重放得出：这些 kernel "
+        "的时间减半；上限按设备公布的峰值之比。",
     ),
     shows=("tensor_cores",),
 )

@@ -80,8 +80,8 @@ _EXTRA = (
 _EXTRA_BASIS = (
     Text(
         "from what a replay with this work divided evenly saves (its lower quartile; or while slow ranks "
-        "stay as slow) to what it saves if nobody does it, and at least 5 % either way",
-        "从重放中均分此工作所节省的时间（下四分位；或慢 rank 未改善时）到完全不做此工作所节省的时间，且至少上下 5 %",
+        "stay as slow) to what it saves if nobody does it, and at least 5% either way",
+        "从重放中均分此工作所节省的时间（下四分位；或慢 rank 未改善时）到完全不做此工作所节省的时间，且至少 ±5%",
     )
     + _ERROR
 )
@@ -247,7 +247,7 @@ _EVIDENCE = ("names", "only", "larger", "stage", "extra_ns", "computing_ns", "ot
         "Replays the job with work that only some ranks or stages do divided evenly (`extra_work`), and "
         "jobs of recorded operations without each cause of uneven work (`slowdown_causes`). The saving "
         "is what such a replay saves, its share if there are several causes.",
-        "重放任务：把只有部分 rank 或阶段执行的工作平均分配（`extra_work`）；对记录了操作的任务，逐一去掉"
+        "重放作业：把只有部分 rank 或阶段执行的工作平均分配（`extra_work`）；对记录了操作的作业，逐一去掉"
         "工作不均的原因（`slowdown_causes`）。节省为重放所得，有多个原因时取其份额。",
     ),
     shows=("extra_work", "slowdown_causes"),

@@ -66,8 +66,9 @@ def improvements(
 ) -> pl.DataFrame:
     """Mend slow ranks, links and groups, then take kinds of time away from all ranks: one row for each, in this order.
 
-    Those of the first part share what mending all of them saves (Shapley, 1953), and so do those of the second: what
-    is then still to be saved. So the rows add up, and what is left is the step of a replay without all of them.
+    Those of the first part save what they cost (`suspect_costs`), as their findings say. Those of the second share what
+    is then still to be saved (Shapley, 1953). So the rows add up, and what is left is about the step of a replay
+    without all of them: suspects that cost too little to be shown have small shares as well.
 
     Raises:
         Unavailable: If no work lies in a step.
@@ -81,16 +82,14 @@ def improvements(
     times = savings.filter(pl.col("saving_ns") >= least).sort(-pl.col("saving_ns"), "kind")
     rows: list[dict[str, Any]] = []
     if slow:
-        graph = job_graph(work, dependencies, arrival, clocks)
-        costs, players = _costs(
-            graph, slow, slow_ranks, suspected_links, suspected_groups, arrival, links, excess, extra_pieces
-        )
-        count = len(costs.steps)
-        every = frozenset[int]().union(*players)
-        found = shares(len(players), lambda mended: costs.saved(frozenset().union(*(players[one] for one in mended))))
-        each = [sum(values) / count for values in found]
-        rows += _fitting(slow, each, sum(costs.saved(every)) / count, least)
+        each = [float(one["cost"]) for one in slow]
+        rows += _fitting(slow, each, sum(each), least)
         if any(one["what"] != RANK for one in rows):  # savings are what is left once slow ranks are mended, not links
+            graph = job_graph(work, dependencies, arrival, clocks)
+            costs, players = _costs(
+                graph, slow, slow_ranks, suspected_links, suspected_groups, arrival, links, excess, extra_pieces
+            )
+            count, every = len(costs.steps), frozenset[int]().union(*players)
             kinds = times["kind"].to_list()[:EXACT]
             without = Without(graph, *costs.mended(every), kinds, SAVING_LIMITS)
             values = [sum(one) / count for one in shares(len(kinds), without.saved)]

@@ -45,7 +45,12 @@ _TIMES = (
     ),
     Column("tail_ns", "int64", "From the end of backward to the end of the step."),
     meaning("computing_ns", "Time spent computing; null if the source does not tell it from free time."),
-    meaning("free_ns", "Neither computing nor communicating; null as `computing_ns`."),
+    Column(
+        "free_ns",
+        "int64",
+        "Neither computing nor communicating, copies included; null as `computing_ns`.",
+        title="free or copying",
+    ),
     Column(
         "computing_and_free_ns",
         "int64",

@@ -94,7 +94,7 @@ def time_parts(step_parts: pl.DataFrame, time_by_rank: pl.DataFrame) -> pl.DataF
 
 _JOB = columns(
     PART,
-    Column("mean_ns", "int64", "Its mean time in a step, mean of the ranks."),
+    Column("mean_ns", "int64", "Its mean time in a step, over all steps of all ranks."),
     Column("share_ratio", "float64", "Share of the mean step.", title="share"),
     Column("ranks", "int64", "Ranks that have it."),
     Column("max_rank", "int32", "Rank with most of it; of several, the lowest."),
@@ -105,14 +105,14 @@ _JOB = columns(
 
 @analysis("job", _JOB)
 def job_parts(time_parts: pl.DataFrame) -> pl.DataFrame:
-    """Average `time_parts` over the ranks; a rank without a part has 0 of it."""
-    ranks = time_parts["rank"].n_unique()
+    """Average `time_parts` over all steps of all ranks; a rank without a part has 0 of it."""
+    steps = time_parts.unique("rank")["steps"].sum()
     ordered = time_parts.sort(-pl.col("mean_ns"), "rank")
     means = ordered.group_by("part", maintain_order=True).agg(
         ranks=pl.len().cast(pl.Int64),
         max_rank=pl.col("rank").first(),
         max_ns=pl.col("mean_ns").first(),
-        mean_ns=rounded(pl.col("mean_ns").sum() / max(ranks, 1)),
+        mean_ns=rounded((pl.col("mean_ns") * pl.col("steps")).sum() / max(steps, 1)),
     )
     total = pl.col("mean_ns").sum()
     shares = pl.when(total > 0).then(pl.col("mean_ns") / total).otherwise(0.0)

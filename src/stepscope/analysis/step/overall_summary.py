@@ -28,7 +28,13 @@ _CUBE_CORES = ("AI_CORE", "MIX_AIC")
 
 COLUMNS = columns(
     "rank step",
-    Column("group", "string", "What the part belongs to; communication and memory are exposed.", values=GROUPS),
+    Column(
+        "group",
+        "string",
+        "What the part belongs to; communication and memory are exposed.",
+        title="class",
+        values=GROUPS,
+    ),
     Column(
         "part",
         "string",

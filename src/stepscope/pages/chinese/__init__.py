@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from stepscope.pages.chinese import (
+    calls_and_hosts,
     communication,
     comparisons_and_evidence,
+    device_work,
     general,
     memory_and_input,
     sides_and_reasons,
+    summaries_and_slowdowns,
     work,
 )
 from stepscope.pages.chinese.headings import ADDED, HEADINGS, REASONS
 from stepscope.pages.chinese.titles import TITLES
+from stepscope.pages.chinese.titles_of_evidence import HEADINGS as HEADINGS_OF_EVIDENCE
+from stepscope.pages.chinese.titles_of_evidence import TITLES as TITLES_OF_EVIDENCE
 
 SUBJECTS = (general, communication, work, memory_and_input, comparisons_and_evidence, sides_and_reasons)
+EVIDENCE = (summaries_and_slowdowns, device_work, calls_and_hosts)
 
-PARTS = (HEADINGS, REASONS, ADDED, TITLES, *(part.MEANINGS for part in SUBJECTS))
+PARTS = (
+    *(HEADINGS, HEADINGS_OF_EVIDENCE, REASONS, ADDED, TITLES, TITLES_OF_EVIDENCE),
+    *(part.MEANINGS for part in (*SUBJECTS, *EVIDENCE)),
+)
 
 WORDS: dict[str, str] = {english: chinese for part in PARTS for english, chinese in part.items()}

@@ -67,10 +67,10 @@ MEANINGS = {
         "最后一个 rank 比第一个晚进入多久；未匹配则为空。"
     ),
     "Its share of what the job would save per step if slow groups and ranks were typical, by replay; null if unknown.": (
-        "若慢通信组和慢 rank 恢复正常，任务每步可节省的时间中它的份额（由重放得出）；未知则为空。"
+        "若慢通信组和慢 rank 恢复正常，作业每步可节省的时间中它的份额（由重放得出）；未知则为空。"
     ),
     "Its share of what the job would save per step if slow links and ranks were typical, by replay; null if unknown.": (
-        "若慢链路和慢 rank 恢复正常，任务每步可节省的时间中它的份额（由重放得出）；未知则为空。"
+        "若慢链路和慢 rank 恢复正常，作业每步可节省的时间中它的份额（由重放得出）；未知则为空。"
     ),
     "Kind of link, e.g. `HCCS`, `RDMA`, `SDMA`; `LOCAL` inside a rank.": (
         "链路类型，例如 `HCCS`、`RDMA`、`SDMA`；rank 内部为 `LOCAL`。"

@@ -43,7 +43,7 @@ MEANINGS = {
     "Name of the kernel.": "kernel 的名称。",
     "Name of the operator.": "算子的名称。",
     "Name of the process group; null if it has none.": "通信组的名称；没有则为空。",
-    "Neither computing nor communicating; null as `computing_ns`.": "既不计算也不通信；何时为空同 `computing_ns`。",
+    "Neither computing nor communicating, copies included; null as `computing_ns`.": "既不计算也不通信，含拷贝；何时为空同 `computing_ns`。",
     "Number of calls.": "调用次数。",
     "Number of collectives in which it arrived last.": "它最后到达的集合通信次数。",
     "Number of collectives in which it took part.": "它参与的集合通信次数。",
@@ -51,7 +51,7 @@ MEANINGS = {
     "Number of its steps.": "它的步数。",
     "Number of pieces.": "段数。",
     "Number of ranks of the job (at least) that were not recorded. All may be waiting for one of these instead.": (
-        "任务中（至少）未被记录的 rank 数。所有 rank 也可能是在等待其中之一。"
+        "作业中（至少）未被记录的 rank 数。所有 rank 也可能是在等待其中之一。"
     ),
     "Number of ranks that have any.": "有此项的 rank 数。",
     "Number of recorded ranks.": "已记录的 rank 数。",
@@ -77,7 +77,7 @@ MEANINGS = {
         "该 rank 的流水线阶段，从 0 开始；没有流水线或未知则为空。"
     ),
     "Receiving from another stage: alone if a step table states it, else all receive calls; null if no rank of the job "
-    "receives.": "从其他阶段接收：步表标明时仅计单独接收，否则为所有接收调用；任务中没有接收则为空。",
+    "receives.": "从其他阶段接收：步表标明时仅计单独接收，否则为所有接收调用；作业中没有接收则为空。",
     "Share of `count`.": "占 `count` 的比例。",
     "Share of the rank's steps.": "占该 rank 各步的比例。",
     "Share of the step, mean of these ranks.": "占步的比例（这些 rank 的平均）。",

@@ -43,11 +43,13 @@ HEADINGS = {
     "Transfers of unaligned sizes": "大小未对齐的传输",
     "Calls with packets sent again": "发生重传的通信",
     "{Steps} of each rank": "各 rank 的每一{step}",
-    "{Steps} of each rank by what the rank does": "各 rank 的每一{step}：按活动拆分",
-    "{Steps} of each rank cut at its points": "各 rank 的每一{step}：按分界点拆分",
-    "Mean {step} of each rank": "各 rank 的平均{step}",
-    "Mean {step} of each rank by what the rank does": "各 rank 的平均{step}：按活动拆分",
-    "Mean {step} of each rank cut at its points": "各 rank 的平均{step}：按分界点拆分",
+    "{Steps} of each rank by activity": "各 rank 的每一{step}（按活动）",
+    "{Steps} of each rank by phase": "各 rank 的每一{step}（按阶段）",
+    "Mean {step} of each rank": "各 rank 的平均{step}时间",
+    "Mean {step} of each rank by activity": "各 rank 的平均{step}时间（按活动）",
+    "Mean {step} of each rank by activity, averages that the profile states": "各 rank 的平均{step}时间（按活动，profile 标明的平均）",
+    "Mean {step} of each rank by phase": "各 rank 的平均{step}时间（按阶段）",
+    "Mean {step} of each rank by phase, averages that the profile states": "各 rank 的平均{step}时间（按阶段，profile 标明的平均）",
     "What makes {steps} longer": "使{step}变长的原因",
     "Slowdown by kind of operation, data-parallel rank (replica), stage and rank": (
         "按操作种类、数据并行副本、阶段和 rank 统计的变慢"
@@ -104,13 +106,13 @@ REASONS = {
         "算子形状始终不变，因此没有动态形状"
     ),
     "ranks can only be compared if the recordings of at least two ranks of one job are opened together": (
-        "只有一起打开同一任务至少两个 rank 的记录，才能比较 rank"
+        "只有一起打开同一作业至少两个 rank 的记录，才能比较 rank"
     ),
     "the recorded counters do not have both operations and bytes of main memory": (
         "记录的计数器没有同时包含运算量和主存访问字节数"
     ),
     "the recording has no accelerator work; a CPU-only job, or recorded without accelerator activities": (
-        "记录中没有加速器任务；任务只使用 CPU，或未记录加速器活动"
+        "记录中没有加速器任务；作业只使用 CPU，或未记录加速器活动"
     ),
     "the recording has no batches and queues of the input pipeline; PyTorch traces do not contain them": (
         "记录中没有数据管道的批次和队列；PyTorch trace 不包含它们"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from stepscope.pages.chinese import issues, page_sentences, reasons
 from stepscope.pages.chinese.values import VALUES
 
 _STEP = "(?:step|iteration|recording)"
@@ -191,7 +192,7 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ),
     (r"Memory: all (\d+) figures are the same\.", r"内存：\1 项数值全部相同。"),
     (r"(base|new|ranks? \S+|steps? \S+): (.+)", r"{1}侧：{2}"),
-    (r"Not the same work, so compare with care: (.+)\.", r"两侧的任务不同，请谨慎比较：\1。"),
+    (r"Not the same work, so compare with care: (.+)\.", r"两侧的任务不同，请谨慎比较：{1}。"),
     (
         r"Compared are the means over ranks (.+) of the base and (.+) of the new side\.",
         r"比较的是基准侧 rank \1 与新的一侧 rank \2 的平均值。",
@@ -215,7 +216,7 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"(.+) has one rank only\. Give a second run to compare it with, or --base-steps and --steps",
-        r"\1 只有一个 rank；请给出另一个任务与之比较，或使用 --base-steps 和 --steps",
+        r"\1 只有一个 rank；请给出另一次运行与之比较，或使用 --base-steps 和 --steps",
     ),
     # what tables rest on
     (
@@ -231,7 +232,7 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     (
         r"Of several curves of memory, the one closest to the capacity is shown: (.+)\. Recordings that hold fewer "
         r"curves, as other exports of the same job may, show another; `stepscope memory` lists all\.",
-        r"有多条内存曲线，显示最接近容量的一条：\1。曲线较少的记录（例如同一任务的其他导出）可能显示另一条；"
+        r"有多条内存曲线，显示最接近容量的一条：{1}。曲线较少的记录（例如同一作业的其他导出）可能显示另一条；"
         r"`stepscope memory` 列出全部。",
     ),
     (
@@ -301,7 +302,10 @@ SENTENCES: tuple[tuple[str, str], ...] = (
 )
 """English form of a whole sentence, or of the rest of one, and the Chinese: `\\1` is taken as it is, `{1}` translated."""
 
-_COMPILED = tuple((re.compile(form, re.DOTALL), chinese) for form, chinese in SENTENCES)
+_COMPILED = tuple(
+    (re.compile(form, re.DOTALL), chinese)
+    for form, chinese in (*SENTENCES, *page_sentences.FORMS, *reasons.FORMS, *issues.FORMS)
+)
 _GROUP = re.compile(r"\\(\d)|\{(\d)\}")
 _CHANGED = re.compile(r"[a-z][a-z ]*[a-z](?= [+-]?\d)")
 """Names of parts of a step before the time by which they changed."""
@@ -312,7 +316,9 @@ def in_chinese(text: str) -> str | None:
     for form, chinese in _COMPILED:
         if found := form.fullmatch(text):
             return _GROUP.sub(_filled(found), chinese)
-    return None
+    parts = text.split("; ")
+    known = [in_chinese(part) for part in parts] if len(parts) > 1 else [None]
+    return "；".join(filter(None, known)) if all(known) else None
 
 
 def _filled(found: re.Match[str]) -> Callable[[re.Match[str]], str]:
@@ -320,7 +326,12 @@ def _filled(found: re.Match[str]) -> Callable[[re.Match[str]], str]:
         part = found[int(place[1] or place[2])] or ""
         if place[1] or not part:
             return part
-        known = VALUES.get(part) or VALUES.get(part.lower()) or in_chinese(part)
-        return known or _CHANGED.sub(lambda name: VALUES.get(name[0], name[0]), part).replace(" and ", "、")
+        known = reasons.NOUNS.get(part) or VALUES.get(part) or VALUES.get(part.lower()) or in_chinese(part)
+        if known or not _CHANGED.search(part):
+            return known or part.replace(" and ", "、")
+        changed = _CHANGED.sub(lambda name: VALUES.get(name[0], name[0]), part)
+        for mark, chinese in ((" (", "（"), (")", "）"), ("; ", "；"), (", ", "，")):
+            changed = changed.replace(mark, chinese)
+        return changed
 
     return text

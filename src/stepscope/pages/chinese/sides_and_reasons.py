@@ -79,7 +79,7 @@ MEANINGS: dict[str, str] = {
     "Number of calls, without those inside another one.": "调用次数，不含嵌套在其他调用中的。",
     "Their time on the host.": "它们在主机上的时间。",
     "Idle time of the device (of the framework, on a CPU) during them; null if unknown.": (
-        "期间设备（CPU 任务为框架）的空闲时间；未知则为空。"
+        "期间设备（CPU 作业为框架）的空闲时间；未知则为空。"
     ),
     "The longest of them.": "其中最长的一次。",
     "When that one began.": "该次的开始时刻。",
@@ -113,7 +113,7 @@ MEANINGS: dict[str, str] = {
     "Time of all kernels in a step beyond the median peer's.": "所有 kernel 每步比同类中位 rank 多用的时间。",
     "Time of all kernels in a step.": "所有 kernel 每步的时间。",
     "Operator type of the kernels, else their name; on a CPU, of operators.": (
-        "kernel 的算子类型，没有则为名称；CPU 任务为算子。"
+        "kernel 的算子类型，没有则为名称；CPU 作业为算子。"
     ),
     "What mostly decides how fast they are.": "主要决定其速度的单元。",
     "Number of other ranks that run this class.": "执行此类的其他 rank 数。",

@@ -141,6 +141,47 @@ VALUES: dict[str, str] = {
 }
 """The Chinese by the English word."""
 
+PHRASES: dict[str, str] = {
+    "workers overloaded": "worker 过载",
+    "workers idle": "worker 空闲",
+    "too many workers": "worker 过多",
+    "reader too slow": "读取过慢",
+    "queue before the device often empty": "设备前的队列常为空",
+    "input nearly empty": "输入几乎为空",
+    "input much fuller than output": "输入远满于输出",
+    "all queues full": "所有队列已满",
+    "addition and layer normalisation": "加法与层归一化",
+    "single precision": "单精度",
+    "single precision without TF32": "未启用 TF32 的单精度",
+}
+"""The Chinese of phrases of which a cell may list several."""
+
+BEFORE_NAMES: dict[str, str] = {
+    "unknown, in": "未知，位于",
+    "framework:": "框架：",
+    "python:": "Python：",
+    "runtime:": "运行时：",
+    "driver:": "驱动：",
+    "compiler:": "编译器：",
+    "data loader:": "DataLoader：",
+    "nothing recorded": "无记录",
+    "framework": "框架",
+    "execution mode": "执行模式",
+    "ranks of the job": "作业的 rank 数",
+    "parallelism": "并行方式",
+    "kind of device": "设备种类",
+    "device": "设备",
+    "AI cores": "AI 核数",
+    "nominal clock (MHz)": "标称频率（MHz）",
+    "framework version": "框架版本",
+    "communication backend": "通信后端",
+    "hosts": "主机",
+    "environment": "环境变量",
+    "format": "格式",
+    "profiler option": "profiler 选项",
+}
+"""The Chinese of words before a name: the layer of the host that ran, and settings."""
+
 OF_COLUMNS: dict[str, dict[str, str]] = {
     "kind": {"work": "工作", "wait": "等待设备"},
     "matched": {"path": "路径", "inner": "内层", "several": "同类一起"},

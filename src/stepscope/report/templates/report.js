@@ -37,13 +37,21 @@
     const docs = table.closest("figure")?.querySelectorAll(".columns dd") ?? [];
     heads.forEach((head, place) => {
       const number = head.classList.contains("n");
-      const button = document.createElement("button");
-      button.type = "button";
+      // Not a button element: browsers leave those out where they repeat a head on the next printed page.
+      const button = document.createElement("span");
+      button.className = "sort";
+      button.tabIndex = 0;
+      button.setAttribute("role", "button");
       button.append(...head.childNodes);
       const doc = docs[place]?.textContent;
       if (doc) button.dataset.tip = doc;
       button.setAttribute("aria-label", `${button.textContent}. ${doc ?? ""} ${words.sort}`);
       head.append(button);
+      button.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        button.click();
+      });
       button.addEventListener("click", () => {
         const now = head.getAttribute("aria-sort");
         const down = now ? now === "ascending" : number;
@@ -92,6 +100,22 @@
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
   document.addEventListener("focusout", () => { tip.hidden = true; });
 
-  // Print what is folded.
-  addEventListener("beforeprint", () => { for (const each of document.querySelectorAll("details:not(.columns)")) each.open = true; });
+  // What is to be copied.
+  for (const code of document.querySelectorAll("code.copied")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = words.copy;
+    button.addEventListener("click", async () => {
+      getSelection().selectAllChildren(code);
+      try { await navigator.clipboard.writeText(code.textContent); } catch { document.execCommand("copy"); }
+      button.textContent = words.copied;
+      setTimeout(() => { button.textContent = words.copy; }, 1500);
+    });
+    code.after(button);
+  }
+
+  // Print how findings are computed; their evidence and the tables of figures if they were opened.
+  const folded = "details:not(.columns):not(.evidence):not(.ss-table)";
+  addEventListener("beforeprint", () => { for (const each of document.querySelectorAll(folded)) each.open = true; });
 })();

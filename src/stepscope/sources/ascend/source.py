@@ -47,7 +47,7 @@ class AscendText(_Export):
     """Reader of the text export."""
 
     name = "ascend_text"
-    version = 12
+    version = 13
     reasons: Mapping[str, str] = {
         **_REASONS,
         "links": "communication_matrix.json is missing or empty",
@@ -70,7 +70,7 @@ class AscendDb(_Export):
     """Reader of the database export."""
 
     name = "ascend_db"
-    version = 14
+    version = 15
     reasons: Mapping[str, str] = {
         **_REASONS,
         "links": "the database has no communication matrix",

@@ -18,6 +18,7 @@ from stepscope.sources.base import Sink
 from stepscope.sources.flows import matched_flows
 from stepscope.sources.plausible import report_strays
 from stepscope.sources.spool import EventSpool
+from stepscope.sources.timelines import write_timeline
 from stepscope.sources.trace_events.base import Place
 from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.tables import COUNTERS, FLOWS
@@ -59,6 +60,7 @@ def read_trace_view(path: Path, timeline: Timeline, sink: Sink, *, with_cpu_oper
         for name, frame in batch.items():
             if not frame.is_empty():
                 raw.add(name, frame)
+    write_timeline(path, events.first_ns, 0, sink)
     report_strays(raw.drop_strays(), sink.issue, path)
     for rows in matched_flows("forward_backward", lambda: raw.frames("flows", _FLOW), raw.rows("flows")):
         sink.write(FLOWS, rows)

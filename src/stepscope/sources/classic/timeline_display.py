@@ -7,6 +7,7 @@ thread of their own, named by the number of the step.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +17,7 @@ from stepscope.sources.classic.step_trace import stated_steps
 from stepscope.sources.classic.timeline_kernels import KernelRows
 from stepscope.sources.plausible import report_strays
 from stepscope.sources.spool import EventSpool
+from stepscope.sources.timelines import write_timeline
 from stepscope.sources.trace_events.base import Arg, EventClass, Layout
 from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.tables import STEPS
@@ -53,10 +55,13 @@ _OPERATOR = pl.coalesce(pl.col("name").str.extract(r"^stream_\d+_\d+_(.+)$"), "n
 
 
 class Display:
-    """The events of one file. Made by `read_display`."""
+    """The events of one file, made by `read_display`; `begun` takes the shift of its times, once that is known."""
 
-    def __init__(self, spool: EventSpool, steps: pl.DataFrame, operations_ns: int) -> None:
+    def __init__(
+        self, spool: EventSpool, steps: pl.DataFrame, operations_ns: int, begun: Callable[[int], None]
+    ) -> None:
         self._spool = spool
+        self._begun = begun
         self.steps = steps
         """Rows of `steps`, from the events that mark steps."""
         self.operations_ns = operations_ns
@@ -79,6 +84,7 @@ class Display:
                 shift = found
             elif matched and (found is None or abs(found) > _AGREES_NS):
                 problem = "its communication calls start at other times than in the step trace, whose times are used"
+        self._begun(shift)
         is_traced = (pl.col("kind") == "communication").fill_null(value=False) & _OPERATOR.is_in(traced.implode())
         for frame in self._spool.batches("kernels"):
             rows.add(frame.filter(~is_traced).with_columns(start_ns=pl.col("start_ns") + shift))
@@ -120,7 +126,8 @@ def read_display(path: Path, sink: Sink) -> Display:
     spool = EventSpool(sink.scratch)
     bars: list[pl.DataFrame] = []
     operations_ns = 0
-    for batch in TraceEvents(path, _LAYOUT, sink):
+    trace = TraceEvents(path, _LAYOUT, sink)
+    for batch in trace:
         events = batch.get("ranges")
         if events is None or events.is_empty():
             continue
@@ -129,7 +136,8 @@ def read_display(path: Path, sink: Sink) -> Display:
         if not (kernels := _device(events)).is_empty():
             spool.add("kernels", kernels)
     report_strays(spool.drop_strays(), sink.issue, path)
-    return Display(spool, steps_of(bars), operations_ns)
+    first_ns = trace.first_ns
+    return Display(spool, steps_of(bars), operations_ns, lambda shift: write_timeline(path, first_ns, shift, sink))
 
 
 def step_bars(events: pl.DataFrame) -> pl.DataFrame:

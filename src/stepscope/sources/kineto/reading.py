@@ -14,6 +14,7 @@ from stepscope.sources.kineto import header as head
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.layout import LAYOUT
 from stepscope.sources.kineto.tables import TraceSupplement, Written, write_events
+from stepscope.sources.timelines import write_timeline
 from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.tables import RANK_FIGURES, RANKS
 
@@ -36,6 +37,7 @@ def read_trace(item: Input, sink: Sink) -> None:
     capacity = head.device_memory_bytes(header, written.counts.main_device)
     if capacity is not None:
         sink.write(RANK_FIGURES, RANK_FIGURES.unchecked(name=["memory_capacity_bytes"], value=[float(capacity)]))
+    write_timeline(item.path, decoded.first_ns, events.base_ns, sink)
 
 
 def _rank_row(path: Path, values: Mapping[str, Any], written: Written, base_ns: int) -> pl.DataFrame:

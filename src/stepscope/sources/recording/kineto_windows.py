@@ -14,6 +14,7 @@ from stepscope.sources.kineto.steps import STEP_PREFIX
 from stepscope.sources.plausible import FIRST_EPOCH_NS
 from stepscope.sources.recording.windows import Window
 from stepscope.sources.spool import Spool
+from stepscope.sources.timelines import write_timeline
 from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.text_columns import filled_in
 
@@ -69,6 +70,7 @@ class KinetoWindows:
             for frame in waiting.taken(name):
                 self._events.add(name, self._adapted(name, frame, base + self._shift_ns, window.number))
         self._last_id += max(ids)
+        write_timeline(file, decoded.first_ns, base + self._shift_ns, sink)
 
     def _guessed_base(self, file: Path, window: Window, first_ns: int, *, is_truncated: bool) -> int:
         """The base of a trace without a usable one: that of the previous trace, the same in a process."""

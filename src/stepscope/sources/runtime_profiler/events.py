@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.sources.base import Sink
+from stepscope.sources.timelines import write_timeline
 from stepscope.sources.trace_events.base import EventClass, Layout
 from stepscope.sources.trace_events.reader import TraceEvents
 from stepscope.tables.base import with_schema
@@ -99,9 +100,11 @@ def read_json_events(path: Path, sink: Sink) -> Iterator[pl.DataFrame]:
         UnreadableInput: If the file holds no list of events.
     """
     parts = pl.col("name").str.splitn("::", 3).struct
-    for batch in TraceEvents(path, _LAYOUT, sink):
+    trace = TraceEvents(path, _LAYOUT, sink)
+    for batch in trace:
         if (events := batch.get("events")) is None:
             continue
         rows = events.drop_nulls(["start_ns", "duration_ns", "name"])
         named = [parts.field(f"field_{at}").alias(name) for at, name in enumerate(("module", "event", "operator"))]
         yield with_schema(rows.with_columns(*named), EVENTS, strict=False)
+    write_timeline(path, trace.first_ns, 0, sink)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -20,6 +20,9 @@ from stepscope.sources.trace_events.chunks import CHUNK_BYTES, MAX_HEADER_BYTES,
 from stepscope.sources.trace_events.decode import Decoded, EventDecoder
 from stepscope.sources.trace_events.salvage import BETWEEN, CUT_OFF
 from stepscope.sources.trace_events.stream import open_stream
+
+_UNSEEN = frozenset({"s", "t", "f", "M"})
+"""Phases of arrows and labels, which no viewer counts as events of its timeline."""
 
 _LARGE_BYTES = 256 << 20
 """From this (inflated) size on, memory is given back after reading rather than kept for the next trace."""
@@ -50,6 +53,8 @@ class TraceEvents:
     """Process and thread of each number in `place`, in the order in which they come; several traces may share them."""
     header: dict[str, Any] = field(default_factory=dict, init=False)
     """The other keys of the JSON object, none of a bare list; complete when the iteration has ended."""
+    first_ns: int | None = field(default=None, init=False)
+    """Start of the earliest event so far, without the trace's base: where viewers begin to count; None without any."""
     _problems: dict[str, Problem] = field(default_factory=dict, init=False)
     _read_bytes: int = field(default=0, init=False)
 
@@ -67,6 +72,7 @@ class TraceEvents:
                 self.sink.advance(stream.position - read)
                 read = stream.position
                 self._place(decoded)
+                self._see(decoded.frames)
                 yield decoded.frames
                 if decoded.ended:
                     ended = True
@@ -81,6 +87,14 @@ class TraceEvents:
             stream.close()
             if self._read_bytes > _LARGE_BYTES:  # the memory of small ones serves the next trace
                 library.trim()
+
+    def _see(self, frames: Mapping[str, pl.DataFrame]) -> None:
+        """Note the earliest event."""
+        for cls in self.layout.classes:
+            frame = frames.get(cls.name)
+            if frame is not None and "start_ns" in frame.columns and not cls.phases <= _UNSEEN:
+                starts = [frame["start_ns"].min(), self.first_ns]
+                self.first_ns = min((start for start in starts if isinstance(start, int)), default=None)
 
     def _place(self, decoded: Decoded) -> None:
         """Give new places their numbers, in file order whichever thread was first."""
