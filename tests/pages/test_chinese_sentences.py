@@ -28,7 +28,7 @@ SPOKEN = {
     ),
     "Calls of equal shapes are 1.40 times slower in a<b, c> and d.": "形状相同的调用变慢（1.40 倍）：a<b, c>、d。",
     "Own work of rank 2 (slow) takes 7.04 ms longer in a step than that of rank 7 (typical): free +7.02 ms (dispatch "
-    "+7.02 ms).": "每步自身的工作：rank 2（慢） 比 rank 7（典型） 长 7.04 ms：空闲 +7.02 ms (下发 +7.02 ms)。",
+    "+7.02 ms).": "每步自身的工作：rank 2（慢） 比 rank 7（典型） 长 7.04 ms：空闲 +7.02 ms（下发 +7.02 ms）。",
     "Own work of rank 2 takes 7.04 ms longer in a step than that of rank 7, which as a whole is within noise (3 and 3 "
     "steps): free +7.02 ms.": (
         "每步自身的工作：rank 2 比 rank 7 长 7.04 ms（总体在噪声范围内，3 步与 3 步）：空闲 +7.02 ms。"

@@ -6,6 +6,7 @@ from stepscope.pages.chinese import (
     calls_and_hosts,
     communication,
     comparisons_and_evidence,
+    compiling_and_buckets,
     device_work,
     general,
     memory_and_input,
@@ -19,7 +20,7 @@ from stepscope.pages.chinese.titles_of_evidence import HEADINGS as HEADINGS_OF_E
 from stepscope.pages.chinese.titles_of_evidence import TITLES as TITLES_OF_EVIDENCE
 
 SUBJECTS = (general, communication, work, memory_and_input, comparisons_and_evidence, sides_and_reasons)
-EVIDENCE = (summaries_and_slowdowns, device_work, calls_and_hosts)
+EVIDENCE = (summaries_and_slowdowns, device_work, calls_and_hosts, compiling_and_buckets)
 
 PARTS = (
     *(HEADINGS, HEADINGS_OF_EVIDENCE, REASONS, ADDED, TITLES, TITLES_OF_EVIDENCE),

@@ -152,10 +152,4 @@ MEANINGS = {
     "Their part of the difference, in a step.": "每步差异中它们的部分。",
     "Time of all kernels in a step less that of the base.": "每步所有 kernel 的时间减去基准的时间。",
     "Time of the base's kernels in a step.": "基准每步的 kernel 时间。",
-    "What differs.": "不同之处。",
-    "On the base; null if not recorded.": "基准侧；未记录时为空。",
-    "On the new side; null if not recorded.": "新的一侧；未记录时为空。",
-    "What it may change.": "可能影响的方面。",
-    "Own time of the base: its step less exposed communication.": "基准的自有时间：步时间减去未掩盖的通信。",
-    "`new_own_ns` less `base_own_ns`.": "`new_own_ns` 减 `base_own_ns`。",
 }

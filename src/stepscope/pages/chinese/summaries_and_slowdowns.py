@@ -95,7 +95,6 @@ MEANINGS = {
     "Number of compared ranks.": "参与比较的 rank 数。",
     "How many times as long as in other steps it takes, on the median rank.": "中位 rank 上耗时为其他步的多少倍。",
     "Extra time of the median rank in the mean slow step.": "中位 rank 在平均慢步中多用的时间。",
-    "Kernels that explain most of it, largest first; none if it takes many.": "解释大部分差异的 kernel，最大的在前；需要很多时为空。",
     "What the mean of all steps would be shorter without it, by replay.": "没有它时所有步平均缩短的时间（重放）。",
     "Lower quartile of that over the slow steps, averaged over all steps.": "该值在慢步中的下四分位，平均到所有步。",
     "Upper quartile of that.": "该值的上四分位。",
