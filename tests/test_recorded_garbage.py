@@ -70,7 +70,7 @@ def test_collections_every_fifth_step_are_a_finding(tmp_path: Path, framework: s
     assert finding.rule == "garbage-collection"
     assert finding.evidence["lost_ns"] == lost * MS
     assert finding.evidence["period"] == 5
-    assert finding.saving_ratio == pytest.approx(lost / recorded)
+    assert finding.saving_ratio == pytest.approx(lost / recorded, rel=0.03)  # of all steps, as a replay shows
     assert worded(finding).summary == (
         f"Rank 0 is stopped by Python's garbage collection: {lost} ms of 2.00 s ({lost / recorded:.0%}), most of "
         "it in every 5th step."

@@ -45,7 +45,7 @@ def test_the_page_lists_the_kinds_of_marks() -> None:
     listed = re.findall(r"^\| `(\w+)` \|", section("marks.csv"), re.MULTILINE)
 
     kinds = {value for name, value in vars(marks).items() if name.isupper() and isinstance(value, str)}
-    assert sorted(listed) == sorted(kinds - {marks.EVALUATES, marks.NO_GRADIENT})
+    assert sorted(listed) == sorted(kinds - {marks.EVALUATES, marks.NO_GRADIENT, marks.RUN_DELAY})
 
 
 def test_a_description_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -291,8 +291,8 @@ def test_findings_and_verdict_come_in_chinese_with_the_same_figures(capfd) -> No
         jsonschema.validate(found[language], json.loads(SCHEMA.read_text()))
 
     assert found["zh"]["language"] == "zh"
-    assert found["zh"]["verdict"].startswith("rank 2 在等待数据（每步 22.89 ms，14%）。")
-    assert found["en"]["verdict"].startswith("Rank 2 waits for data (22.89 ms per step, 14%). ")
+    assert found["zh"]["verdict"].startswith("rank 2 在等待数据（每步 23.20 ms，14%）。")
+    assert found["en"]["verdict"].startswith("Rank 2 waits for data (23.20 ms per step, 14%). ")
     texts = ("summary", "cause", "action", "saving_basis")
     for one, other in zip(found["en"]["findings"], found["zh"]["findings"], strict=True):
         assert all(one[name].isascii() and not other[name].isascii() for name in texts)
