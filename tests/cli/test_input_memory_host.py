@@ -133,10 +133,11 @@ def test_a_mistake_in_the_limits_is_told_before_anything_is_read(tmp_path: Path,
 
 
 def test_rules_lists_every_rule_with_its_limits(capsys) -> None:
-    table = printed(capsys, "rules")
+    plain, table = printed(capsys, "rules"), printed(capsys, "rules", "list", "--with-limits")
     rows = json.loads(printed(capsys, "rules", "-f", "json"))
 
-    assert "iteration-interval: Report long intervals" in table
+    assert "  iteration-interval     Long intervals" in plain and "busy_ratio " not in plain
+    assert "iteration-interval: Report long intervals" in table and "busy_ratio " in table
     assert {"rule": "cpu-busy", "limit": "busy_ratio", "value": 0.8}.items() <= next(
         row for row in rows if row["rule"] == "cpu-busy"
     ).items()

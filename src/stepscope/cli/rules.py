@@ -15,27 +15,32 @@ from stepscope.cli.options import Command, Format, LimitsFile, argument
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from stepscope.advice.explained import Explanation
 
 rules = typer.Typer(
-    help="List all rules with their limits, or explain one of them.",
+    help="List all rules, with their limits or without, or explain one of them.",
     rich_markup_mode=None,
     invoke_without_command=True,
 )
 
 
-@rules.command("list", cls=Command, short_help="List all rules with their limits.")
+@rules.command("list", cls=Command, short_help="List all rules.")
 @formatted
 def list_(
     limits: LimitsFile = None,
     *,
+    with_limits: Annotated[
+        bool, typer.Option("--with-limits", help="Show the limits of each rule as well, with units and sources.")
+    ] = False,
     toml: Annotated[
         bool, typer.Option("--toml", help="Print all limits as TOML, in the format that --limits reads.")
     ] = False,
     form: Format,
     wide: bool,
 ) -> None:
-    """List all rules with their limits, the units, and where the limits come from."""
+    """List all rules by what part of training they are about: what each reports. JSON and CSV have all limits."""
     from stepscope.advice.limit_sets import limits_in, rule_table
     from stepscope.cli.output import Output, print_frame
     from stepscope.compare import Pair as _Pair  # noqa: F401 - registers the limits of comparisons
@@ -49,18 +54,44 @@ def list_(
         print(_toml(limited.sort("limits_of", maintain_order=True).rows(named=True)))
     elif form == "table":
         out = Output(wide=wide)
-        for (name,), rows in table.partition_by("rule", as_dict=True, maintain_order=True).items():
-            heading = "No rule by itself" if name is None else f"{name}: {rows['says'][0]}"
-            limited = rows.drop("rule", "says").drop_nulls()
-            if limited.is_empty():
-                out.say(heading, "bold")
-            else:
-                out.raw_table(limited, heading, whole=True)
-            out.say("")
-        out.say(f"{plural(table['rule'].drop_nulls().n_unique(), 'rule')}; `stepscope rules explain RULE` explains one")
+        (_show_limits if with_limits or limits else _show_rules)(out, table)
+        count = table["rule"].drop_nulls().n_unique()
+        more = "" if with_limits or limits else "; --with-limits shows limits"
+        out.say(f"{plural(count, 'rule')}; `stepscope rules explain RULE` explains one{more}")
     else:
         print_frame(table, form)
     note_warnings(plugins.problems.values())
+
+
+def _show_rules(out: Any, table: pl.DataFrame) -> None:
+    """A line or two for each rule, by dimension."""
+    from stepscope.advice.registry import DIMENSIONS, RULES
+
+    says = dict(table.drop_nulls("rule").select("rule", "says").iter_rows())
+    room = max(map(len, says), default=0) + 4
+    for dimension in DIMENSIONS:
+        out.say(dimension.capitalize(), "bold")
+        for name in sorted(name for name in says if RULES[name].dimension == dimension):
+            out.say(f"  {name:{room - 2}}{_what(says[name])}", indent=room)
+        out.say("")
+
+
+def _what(says: str) -> str:
+    """What a rule reports, without the words that most of them begin with."""
+    first = says.split(". ", maxsplit=1)[0].rstrip(".").removeprefix("Report ")
+    return first[:1].upper() + first[1:] + "."
+
+
+def _show_limits(out: Any, table: pl.DataFrame) -> None:
+    """Each rule with a table of its limits."""
+    for (name,), rows in table.partition_by("rule", as_dict=True, maintain_order=True).items():
+        heading = "No rule by itself" if name is None else f"{name}: {rows['says'][0]}"
+        limited = rows.drop("rule", "says").drop_nulls()
+        if limited.is_empty():
+            out.say(heading, "bold")
+        else:
+            out.raw_table(limited, heading, whole=True)
+        out.say("")
 
 
 def _list_unless_asked(ctx: typer.Context, **words: Any) -> None:
