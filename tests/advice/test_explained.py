@@ -96,3 +96,16 @@ def test_the_command_prints_text_and_data(capfd: pytest.CaptureFixture[str]) -> 
 def test_the_list_is_the_same_with_and_without_its_name(capfd: pytest.CaptureFixture[str]) -> None:
     assert printed(capfd, "rules", "--csv") == printed(capfd, "rules", "list", "--csv")
     assert printed(capfd, "rules", "--toml") == printed(capfd, "rules", "list", "--toml")
+
+
+def test_what_texts_of_messages_share_is_told_once() -> None:
+    (lines,) = (lines for heading, lines in sections(explained("slow-rank")) if heading == "Messages")
+
+    assert "  Why: as `computing`, then: Only this rank runs {names}: {named} per step." in lines
+    assert sum("It computes for" in line for line in lines) == 1
+
+
+def test_limits_behind_what_a_rule_is_given_are_named() -> None:
+    found = explained("slow-rank")
+
+    assert found.limits == () and {"late_ranks", "excess"} <= {*found.limited}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepscope import plugins
-from stepscope.advice.limit_sets import rule_table
+from stepscope.advice.limit_sets import limit_sets, rule_table
 from stepscope.advice.messages import Choices, Text
 from stepscope.advice.placeholders import shown
 from stepscope.advice.registry import RULES, Claim, Rule
@@ -29,6 +29,9 @@ _FRAMEWORKS = {"pytorch": "PyTorch", "mindspore": "MindSpore"}
 _DEVICES = {"cpu": "CPU", "cuda": "CUDA", "rocm": "ROCm", "npu": "Ascend"}
 _TITLES = {"summary": "", "cause": "Why", "action": "Fix", "basis": "Range of the saving"}
 """Parts of a message, and what they are called."""
+
+_LONG = 80
+"""Characters from which a beginning that texts share is told once."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Explanation:
         needs: What it is given.
         platforms: Frameworks and devices for which it has words of their own.
         limits: Name, value, unit and source of each limit, whose it is, and whether and from what it was changed.
+        limited: Further analyses behind what it is given that decide by limits of their own.
         messages: Of each message the texts in one language: general ones, and by platform.
         claim: Which time it claims.
         explains: Findings that follow from its findings.
@@ -82,6 +86,7 @@ class Explanation:
     needs: tuple[Need, ...]
     platforms: tuple[str, ...]
     limits: tuple[dict[str, Any], ...]
+    limited: tuple[str, ...]
     messages: tuple[dict[str, Any], ...]
     claim: str
     explains: tuple[str, ...]
@@ -116,7 +121,8 @@ def explained(name: str, language: Language = "en", limits: Mapping[str, Any] | 
         asked_of=_asked_of(rule),
         needs=needs,
         platforms=_platforms(rule),
-        limits=tuple(_limits(name, limits)),
+        limits=(shown_limits := tuple(_limits(name, limits))),
+        limited=_limited(needs, {row["limits_of"] for row in shown_limits}),
         messages=tuple(_message(key, vars(message), language) for key, message in rule.messages.items()),
         claim=_claim(rule.claim),
         explains=rule.explains,
@@ -211,6 +217,12 @@ def _limits(name: str, changed: Mapping[str, Any] | None) -> Iterator[dict[str, 
         yield {**known, "default": default, "overridden": row["value"] != default}
 
 
+def _limited(needs: Sequence[Need], told: set[str]) -> tuple[str, ...]:
+    """Analyses with limits on which what a rule is given depends, without those whose limits are told."""
+    behind = {one.name for need in needs if need.kind == "analysis" for one in ANALYSES[need.name].closure}
+    return tuple(sorted(behind & limit_sets().keys() - told))
+
+
 def _message(key: str, texts: Mapping[str, Text | Choices | None], language: Language) -> dict[str, Any]:
     """A message: each text, general or by platform, with placeholders for its parameters."""
     found: dict[str, Any] = {"message": key}
@@ -262,7 +274,11 @@ def sections(known: Explanation, *, tables: bool = True) -> Iterator[tuple[str, 
         yield "Why tables may be missing", list(missing_lines(known.missing))
     words = ", ".join(known.platforms) or "the same words fit every framework and device"
     yield "Platforms with words of their own", [words]
-    yield "Limits", [_limit_line(row) for row in known.limits] or ["none"]
+    behind = (
+        f"Behind what it is given, limits of {_listed(known.limited)} decide: see `stepscope rules list --with-limits`."
+    )
+    own = [_limit_line(row) for row in known.limits] or ["none of its own"]
+    yield "Limits", [*own, *([behind] if known.limited else [])]
     yield "Messages", list(_message_lines(known.messages))
     yield "Time that it claims", [known.claim]
     if known.explains:
@@ -301,19 +317,39 @@ def _figure(value: float) -> str:
 
 
 def _message_lines(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The messages; a text that several have is only in the first of them."""
+    """The messages; a text, or a long beginning of it, that several have is only in the first of them."""
     first: dict[str, str] = {}
+    begun: dict[str, list[tuple[str, str]]] = {}
     for message in messages:
         key = message["message"]
         for part, title in _TITLES.items():
             lead = f"- `{key}`: " if part == "summary" else f"  {title}: "
             found = message[part] or {}
             texts = found if isinstance(found, Mapping) else {"": found}
-            lines = [f"({place}) {text}" if place else text for place, text in texts.items()]
-            known = [first.setdefault(f"{part} {line}", key) for line in lines]
+            places = [f"({place}) " if place else "" for place in texts]
+            known = [
+                first.setdefault(f"{part} {place}{text}", key)
+                for place, text in zip(places, texts.values(), strict=True)
+            ]
             if known and known[0] != key and len(set(known)) == 1:
                 yield f"{lead}as `{known[0]}`"
                 continue
-            for (place, line), before in zip(zip(texts, lines, strict=True), known, strict=True):
-                yield f"{lead}{line if before == key else f'({place}) as `{before}`'}"
+            for place, text, before in zip(places, texts.values(), known, strict=True):
+                told = _continued(text, begun.setdefault(part, [])) if before == key else f"as `{before}`"
+                yield f"{lead}{place}{told}"
                 lead = "  " if part == "summary" else lead
+            begun.setdefault(part, []).extend((key, text) for text in texts.values())
+
+
+def _continued(text: str, earlier: Sequence[tuple[str, str]]) -> str:
+    """A text without the beginning that it shares with that of an earlier message, if that is long."""
+    other, cut = max(((key, _shared(text, one)) for key, one in earlier), key=lambda one: one[1], default=("", 0))
+    return text if cut < _LONG else f"as `{other}`, then: {text[cut:].strip()}"
+
+
+def _shared(one: str, other: str) -> int:
+    """How long the beginning is that two texts share, up to the end of an optional part."""
+    length = next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+    return one[:length].rfind("]") + 1
