@@ -24,8 +24,11 @@ OF_FILES = ("path", "file", "name")
 
 
 def answers(capture: pytest.CaptureFixture[str], path: Path | str) -> Any:
-    """All answers about a recording, without names of files."""
+    """All answers about a recording, without names of files and the directories of its traces."""
     found = document(capture, "analyze", path)
+    for finding in found["findings"]:
+        if finding["timeline"] is not None:
+            finding["timeline"]["file"] = Path(finding["timeline"]["file"]).name
     return {key: value for key, value in found.items() if key not in ("run", "unread", "issues", "stepscope")}
 
 
