@@ -34,7 +34,7 @@ COLUMNS = columns(
     keep="rank step function version varied before after",
 )
 
-_DATA = r"^(dynamo|entire_frame_compile)_data: .*compile_id=(\d+)/(\d+)"
+_DATA = r"^(dynamo|entire_frame_compile)_data: .*compile_id=(\d{1,18})/(\d{1,18})\b"
 """Marks at the start of compiling that name what is compiled."""
 
 _INPUTS = "CompiledFunction"
