@@ -44,8 +44,8 @@ def clock_limits(counters: pl.LazyFrame, steps: pl.LazyFrame) -> pl.DataFrame:
     )
     rows = named.select("rank", "time_ns", "name", "value").collect().sort("time_ns", "name", "value")
     inside = starting_in(rows, steps.select("rank", "start_ns", "end_ns").collect(), at="time_ns")
-    bits = pl.col("value").cast(pl.Int64, strict=False)  # none of what is no number of bits
-    stated = inside.filter(pl.col("name") == "clock_event_reasons").select("rank", "time_ns", bits=bits)
+    known = pl.col("value").cast(pl.Int64, strict=False)  # null if it is no number of bits
+    stated = inside.filter(pl.col("name") == "clock_event_reasons").select("rank", "time_ns", bits=known)
     found = stated.drop_nulls("bits")
     if found.is_empty():
         raise Unavailable(NO_REASONS)
