@@ -92,8 +92,8 @@ MESSAGES = {
     computed=Text(
         "Sums how long the training thread was ready to run while the processors ran others, as Linux counts it for "
         "each step, and takes the median rank. Other rules leave this time out. It costs its mean per step, on a "
-        "device only as far as that is idle; how much of it could be saved is unknown. If most steps wait little, it is "
-        "a remark without a cost.",
+        "device only as far as that is idle; how much of it could be saved is unknown. If most steps wait little, it "
+        "is a remark without a cost.",
         "累加训练线程可以运行但处理器在运行其他线程的时间（操作系统按线程统计，记录器按步记录），取中位 rank。"
         "其他规则不计这段时间。代价为其每步平均值，有设备时不超过设备空闲时间，其中可节省多少未知；"
         "若多数步几乎不等待，则仅作提示，不计代价。",
