@@ -61,6 +61,15 @@ def found(trace: RankTrace, directory: Path) -> dict[tuple[str, str], Finding]:
     return by_rule(advised(directory, trace))
 
 
+def test_names_with_numbers_that_nothing_counts_to_are_no_regions(tmp_path: Path) -> None:
+    trace = job([("ran", 10**30, sized(32)[0]), ("compiled", 10**30, sized(31)[0])])
+    trace.header["pytorch_version"] = f"{10**30}.1"
+    odd = run(trace, tmp_path)
+
+    assert odd.analyse("compiled_searches").select("searches", "highest_version").rows() == [(2, None)]
+    assert odd.analyse("recompilations").select("function", "version").rows() == [(None, None)]
+
+
 def test_each_compiled_version_is_told_with_what_differs_from_the_one_before(tmp_path: Path) -> None:
     rows = run(job(recompiling()), tmp_path).analyse("recompilations")
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from stepscope.advice import advise, worded
 from stepscope.analysis.job.suspects import units_of
 from stepscope.analysis.methods.patterns import patterns
 from stepscope.analysis.methods.references import references
 from stepscope.errors import Unavailable
+from stepscope.run import Run
+from stepscope.tables import KERNELS, RANKS, STEPS
 from tests.analysis.jobs import MS, job
 
 
@@ -105,3 +108,27 @@ def test_steps_that_are_long_for_all_ranks_accuse_nobody() -> None:
     listed = late.rename({"ranks": "late_ranks", "slow_steps": "count"}).rename({"steps": "slow_steps"})
     ranks = pl.DataFrame({"rank": [0, 1], "host": ["a", "b"]}, schema_overrides={"rank": pl.Int32})
     assert units_of(listed, found, ranks, None).is_empty()
+
+
+def computing(factor: float, steps: int = 8) -> dict[str, pl.DataFrame]:
+    """A rank that computes for about 20 ms in each step, times a factor, and makes no calls."""
+    lengths = [round((20 + 0.04 * (step % 5)) * MS * factor) for step in range(steps)]
+    ends = [sum(lengths[: step + 1]) for step in range(steps)]
+    starts = [end - length for end, length in zip(ends, lengths, strict=True)]
+    kernels = {"kernel": range(steps), "kind": ["compute"] * steps, "name": ["gemm"] * steps}
+    return {
+        "ranks": RANKS.frame(framework=["pytorch"], device_kind=["cuda"], device=[0], world_size=[4]),
+        "kernels": KERNELS.frame(step=range(steps), start_ns=starts, duration_ns=lengths, **kernels),
+        "steps": STEPS.frame(step=range(steps), start_ns=starts, end_ns=ends, window=["device"] * steps,
+                             window_start_ns=starts, window_end_ns=ends),
+    }  # fmt: skip
+
+
+def test_without_calls_between_ranks_a_slow_one_has_a_cost_and_no_saving() -> None:
+    run = Run.from_frames({rank: computing(1.5 if rank == 2 else 1.0) for rank in range(4)})
+
+    (finding,) = [one for one in advise(run, strict=True) if one.rule == "slow-rank"]
+
+    assert (finding.ranks, finding.replayed) == ([2], False)
+    assert run.analyse("slow_ranks")["error_ratio"].to_list() == [None]
+    assert worded(finding).saving.startswith("Costs about 10.0")

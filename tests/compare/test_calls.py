@@ -81,6 +81,15 @@ def test_without_device_work_operators_are_compared_by_their_own_time() -> None:
     assert "aten::addmm" in set(by_name["path"])
 
 
+def test_by_name_what_one_side_lacks_is_not_matched() -> None:
+    slower: list[Call] = [*LINEAR, ("aten::relu", 1, None, 3)]
+    found = compare(called(LINEAR), called(slower)).analyse("operator_differences", by="name")
+
+    matched = {row["path"]: (row["matched"], row["verdict"]) for row in found.to_dicts()}
+    assert matched["aten::relu"] == (None, "added")
+    assert matched["aten::addmm"] == ("path", "same")
+
+
 def test_calls_of_the_host_are_compared_in_total_and_without_those_within() -> None:
     slower: list[Call] = [("aten::linear", 9, None, 0), *LINEAR[1:]]
     found = compare(called(LINEAR), called(slower, runtime=1.5)).analyse("api_differences")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import polars as pl
+import pytest
 
 from stepscope.compare import Pair, compare
 from stepscope.pages.answering import Request, answer
@@ -21,7 +22,7 @@ STEP = 100 * MS
 LANGUAGES: tuple[Language, Language] = ("en", "zh")
 
 
-def run(lengths: Sequence[float]) -> Run:
+def run(lengths: Sequence[float], window: str = "device") -> Run:
     """A rank that runs one kernel in each step, of some ms."""
     starts = [STEP * (1 + step) for step in range(len(lengths))]
     steps = list(range(1, len(lengths) + 1))
@@ -36,7 +37,7 @@ def run(lengths: Sequence[float]) -> Run:
                 ),
                 "steps": STEPS.frame(
                     step=steps, start_ns=starts, end_ns=ends, window_start_ns=starts, window_end_ns=ends,
-                    window=["device"] * len(steps),
+                    window=[window] * len(steps),
                 ),
             }
         }
@@ -64,6 +65,15 @@ def test_ranks_of_one_run_stand_in_titles_with_their_roles() -> None:
     assert (chinese["base_ns"], chinese["new_ns"]) == (f"rank {typical}（典型）", "rank 2（慢）")
     meanings = " ".join(column.doc for column in sections(pair)[0].tables[0].columns)
     assert "the base" not in meanings and "new side" not in meanings
+
+
+@pytest.mark.parametrize("window", ["device", "repetition"])
+def test_which_steps_are_compared_is_said_once(window: str) -> None:
+    pair = compare(run([20.0] * 4 + [30.0] * 4, window), base_steps="1-4", steps="5-8")
+
+    told = [sentence for sentence in opening(pair) if "1-4" in sentence and "5-8" in sentence]
+    assert not [sentence for sentence in told if sentence.startswith("Compared")]
+    assert pair.names[0].label.endswith("s 1-4")
 
 
 def test_two_runs_are_the_base_and_the_new_side() -> None:

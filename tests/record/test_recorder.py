@@ -36,7 +36,10 @@ def test_every_step_is_recorded_once_and_steps_follow_one_another(backend: Stand
 @pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="only Linux counts waits")
 def test_each_step_says_how_long_its_thread_waited_for_a_processor(backend: StandIn) -> None:
     backend.record(3)
-    for step in (mark for mark in backend.rows() if mark["kind"] == "step"):
+
+    steps = [mark for mark in backend.rows() if mark["kind"] == "step"]
+    assert len(steps) == 3
+    for step in steps:
         name, _, waited = step["detail"].partition("=")
         assert name == "run_delay_ns"
         assert 0 <= int(waited) <= int(step["end_ns"]) - int(step["start_ns"]) + 20_000_000

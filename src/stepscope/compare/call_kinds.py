@@ -31,7 +31,8 @@ def kinds_of(rows: Sides, keys: list[str], *, time: str, wait: str) -> pl.DataFr
         time: Column of the time.
         wait: Column of the part of it in calls that wait for the device.
     """
-    sums = pl.concat(side.select({*keys, "name", time, wait}) for side in rows)
+    columns = list(dict.fromkeys([*keys, "name", time, wait]))
+    sums = pl.concat(side.select(columns) for side in rows)
     is_wait = 2 * pl.col(wait).sum() > pl.col(time).sum()
     is_call = pl.col("name").str.contains(COMMUNICATION_CALL).any()
     kind = pl.when(is_call).then(pl.lit(COMMUNICATION)).when(is_wait).then(pl.lit(WAIT)).otherwise(pl.lit(WORK))

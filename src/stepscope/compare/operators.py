@@ -88,8 +88,8 @@ def _places(paths: Sides, steps: Sides, by: str) -> Sides:
     keys = [by, "backward"]
     if by == "name":
         found = [side.select(keys).unique() for side in paths]
-        both = pl.concat(found).unique().sort(keys).with_row_index("place")
-        return Sides(*(side.join(both, on=keys).with_columns(how=pl.lit(EXACT)) for side in found))
+        both = pl.concat(found).group_by(keys).agg(how=pl.when(pl.len() > 1).then(pl.lit(EXACT)))
+        return Sides(*(side.join(both.sort(keys).with_row_index("place"), on=keys) for side in found))
     sides = [_known_places(rows, of) for rows, of in zip(paths, steps, strict=True)]
     rows: tuple[list[Any], list[Any]] = ([], [])
     for number, match in enumerate(matches(*sides)):

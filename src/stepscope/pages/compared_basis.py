@@ -45,7 +45,7 @@ def sides(pair: Pair) -> Iterator[str]:
     else:
         yield from _other_ranks(pair, *(row["ranks"] for row in rows))
     steps = [row["counted_steps"] for row in rows]
-    if steps[0] != steps[1] and not (has_names(pair) and "step" in base):
+    if steps[0] != steps[1] and not (has_names(pair) and pair.per in base):
         yield f"Compared are {{steps}} {steps[0]} of {called(base)} and {steps[1]} of {called(new)}."
     for row, label in zip(rows, (base, new), strict=True):
         if row["left_out_steps"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stepscope.advice.finding import CPU, CUDA, MINDSPORE, NPU, PYTORCH, ROCM
 from stepscope.advice.messages import Text
@@ -216,23 +216,20 @@ COMPARISON = ModuleOutline(
     ),
 )
 
-WITH_BENCH = ModuleOutline(
-    "comparison",
-    Text("Comparison with another run", "与另一次运行比对"),
-    (
-        PartOutline(
-            "compared",
-            Text("What differs from the base", "与基准的差异"),
-            Text(
+WITH_BENCH = replace(
+    COMPARISON,
+    heading=Text("Comparison with another run", "与另一次运行比对"),
+    parts=[
+        replace(
+            part,
+            heading=Text("What differs from the base", "与基准的差异"),
+            about=Text(
                 "This run is the new side. The base is the run that was given to compare with.",
                 "本次运行为新的一侧；基准为指定的比对运行。",
             ),
-            ("ranks/rank_means", "slowdowns/slowdowns"),
-            record=TWO_SIDES,
-            optional=("slowdowns/slowdowns",),
-            compares=True,
-        ),
-    ),
+        )
+        for part in COMPARISON.parts
+    ],
 )
 """In place of the comparison of ranks, if there is a run to compare with."""
 

@@ -52,6 +52,15 @@ def test_samples_in_steps_are_counted_by_reason_with_their_clocks() -> None:
     assert rows == [("heat", 4, 2, 1100.0, 1920.0), ("power limit", 4, 1, 1000.0, 1920.0)]
 
 
+@pytest.mark.parametrize("odd", [float("inf"), float("nan"), 1e300])
+def test_samples_that_are_no_bits_do_not_count(odd: float) -> None:
+    job = run([HEAT, odd, 0], [1200.0, 1500.0, 1900.0])  # type: ignore[list-item]
+
+    rows = job.analyse("clock_limits").select("reason", "samples", "limited", "free_mhz").rows()
+
+    assert rows == [("heat", 2, 1, 1900.0)]
+
+
 def test_heat_is_a_finding_with_what_the_clock_is_otherwise() -> None:
     job = run([0, HEAT, HEAT, 0], [1900.0, 1200.0, 1200.0, 1900.0])
 

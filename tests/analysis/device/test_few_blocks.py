@@ -28,6 +28,13 @@ def test_calls_with_few_blocks_are_summed_by_kernel() -> None:
     assert row["idle_ratio"] == pytest.approx(1 - (0.5 * 30 + 0.1 * 10) / 40)
 
 
+@pytest.mark.parametrize("odd", [float("inf"), float("nan"), 1e300])
+def test_figures_that_no_launch_has_are_not_few_blocks(odd: float) -> None:
+    (row,) = run([0.5, 0.1, odd, 2.0]).analyse("few_blocks").to_dicts()
+
+    assert (row["name"], row["few"], row["blocks_per_sm"]) == ("small", 2, pytest.approx(0.3))
+
+
 def test_a_rank_without_small_kernels_has_a_row_that_says_so() -> None:
     rows = run([1.0, 2.0, 3.0, 4.0]).analyse("few_blocks")
 

@@ -28,7 +28,7 @@ class Limits:
     slowdown_factor: float = limit(
         1.25, "of the best transmission that recurs", "healthy calls of a kind agree within 10 %"
     )
-    told_ratio: float = limit(0.05, "of the step, between median and mean", "less needs no words")
+    told_ratio: float = limit(0.05, "of the step, between median and mean", "chosen by us: less needs no words")
     excess_ratio: float = limit(0.01, "of the step", "less is not worth a look at the network")
 
 
@@ -230,7 +230,7 @@ def exposed_communication(
 
 
 def _mean(rows: pl.DataFrame, what: pl.Expr) -> float:
-    return float(rows.select(what.mean()).item() or 1)
+    return float(rows.select(what.mean()).item() or 0)
 
 
 def _are_all_here(ranks: pl.LazyFrame | None, arrival: pl.DataFrame | None) -> bool:

@@ -64,7 +64,9 @@ class Limits(OccurrenceLimits, GapLimits):
     waits_ratio: float = limit(
         0.25, "of the steps, waiting for processors", "as for `long-step`: on such a host any step may stall by chance"
     )
-    recording_ratio: float = limit(0.1, "of late launches, in recording, to be told", "chosen by us: less is no matter")
+    recording_ratio: float = limit(
+        0.1, "of late launches, in recording, to be reported", "chosen by us: less does not matter"
+    )
 
 
 CAUSES = (

@@ -91,10 +91,12 @@ MESSAGES = {
     dimension="schedule",
     computed=Text(
         "Sums how long the training thread was ready to run while the processors ran others, as Linux counts it for "
-        "each step, and takes the median rank. Other rules leave this time out. The saving is its mean per step, on a "
-        "device only as far as that is idle; none is claimed if most steps wait little.",
+        "each step, and takes the median rank. Other rules leave this time out. It costs its mean per step, on a "
+        "device only as far as that is idle; how much of it could be saved is unknown. If most steps wait little, it "
+        "is a remark without a cost.",
         "累加训练线程可以运行但处理器在运行其他线程的时间（操作系统按线程统计，记录器按步记录），取中位 rank。"
-        "其他规则不计这段时间。节省为其每步平均值，有设备时不超过设备空闲时间；若多数步几乎不等待，则不计节省。",
+        "其他规则不计这段时间。代价为其每步平均值，有设备时不超过设备空闲时间，其中可节省多少未知；"
+        "若多数步几乎不等待，则仅作提示，不计代价。",
     ),
     shows=("processor_waits", "cpu_summary"),
 )
@@ -106,21 +108,7 @@ def processor_wait(
     limits: Limits = Limits(),
 ) -> Iterator[Finding]:
     """Report jobs whose training threads wait long for processors, in most steps or in some."""
-    delay, window = pl.col("run_delay_ns"), pl.col("window_ns")
-    share = pl.when(window > 0).then(delay / window).otherwise(0.0)
-    sums = (
-        processor_waits.group_by("rank")
-        .agg(
-            delay_ns=delay.sum(),
-            recorded_ns=window.sum(),
-            longest_ns=delay.max(),
-            steps=pl.len().cast(pl.Int64),
-            median_ratio=share.median(),
-        )
-        .filter(pl.col("recorded_ns") > 0)
-        .with_columns(ratio=pl.col("delay_ns") / pl.col("recorded_ns"))
-        .sort("ratio", "rank")
-    )
+    sums = _sums(processor_waits)
     if sums.is_empty():
         return
     row = sums.row((sums.height - 1) // 2, named=True)
@@ -128,7 +116,7 @@ def processor_wait(
         return
     found = sums.filter(pl.col("ratio") >= limits.wait_ratio)["rank"].sort().to_list()
     usual = row["median_ratio"] >= limits.usual_ratio
-    saving = _saving(row, breakdown, is_cpu=platform_of(ranks).device == CPU) if usual else 0.0
+    cost = _cost(row, breakdown, is_cpu=platform_of(ranks).device == CPU) if usual else 0.0
     everyone = len(found) == sums.height
     yield Finding(
         rule="processor-wait",
@@ -141,8 +129,8 @@ def processor_wait(
             "everyone": 1 if everyone else None,
             **_busy(cpu_summary, row["rank"]),
         },
-        saving_ns=round(saving),
-        saving_ratio=saving * row["steps"] / row["recorded_ns"],
+        saving_ns=round(cost),
+        saving_ratio=cost * row["steps"] / row["recorded_ns"],
         saving_low_ns=0,
         per=per_of(breakdown, "step"),
         where=place(found),
@@ -152,7 +140,22 @@ def processor_wait(
     )
 
 
-def _saving(row: dict[str, float], breakdown: pl.DataFrame | None, *, is_cpu: bool) -> float:
+def _sums(processor_waits: pl.DataFrame) -> pl.DataFrame:
+    """The waits of each rank, the shortest share of its steps first."""
+    delay, window = pl.col("run_delay_ns"), pl.col("window_ns")
+    share = pl.when(window > 0).then(delay / window).otherwise(0.0)
+    sums = processor_waits.group_by("rank").agg(
+        delay_ns=delay.sum(),
+        recorded_ns=window.sum(),
+        longest_ns=delay.max(),
+        steps=pl.len().cast(pl.Int64),
+        median_ratio=share.median(),
+    )
+    known = sums.filter(pl.col("recorded_ns") > 0)
+    return known.with_columns(ratio=pl.col("delay_ns") / pl.col("recorded_ns")).sort("ratio", "rank")
+
+
+def _cost(row: dict[str, float], breakdown: pl.DataFrame | None, *, is_cpu: bool) -> float:
     """What waiting costs a step: on a device, no more than its idle time."""
     mean = row["delay_ns"] / row["steps"]
     if is_cpu:

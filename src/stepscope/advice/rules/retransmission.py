@@ -101,9 +101,8 @@ _CONFIDENCE = {RETRIED: "certain", LONG_RDMA: "likely", LONG: "possible"}
     dimension="communication",
     computed=Text(
         "Calls whose transmission between hosts takes at least 4 s on all ranks and twice as long as usual, or that "
-        "the "
-        "recording marks as retried. The saving is what they take longer than usual, on the rank that loses most, as "
-        "far as no computing covers it, spread over all steps; at most what a replay of the job without it saves.",
+        "the recording marks as retried. The saving is what they take longer than usual, on the rank that loses most, "
+        "as far as no computing covers it, spread over all steps; at most what a replay of the job without it saves.",
         "主机间传输在所有 rank 上都不少于 4 秒且达到通常的两倍，或被记录标为重试的通信。"
         "节省为其超出通常耗时且未被计算掩盖的部分（取损失最多的 rank），平均到所有步，且不超过去掉它后重放作业所得。",
     ),

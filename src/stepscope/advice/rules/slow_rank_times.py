@@ -13,10 +13,11 @@ from stepscope.analysis.methods.timing import ONCE, ROTATING, STEADY
 COMPUTED = Text(
     "Compares each rank's own work in each step with that of ranks of the same program and keeps "
     "what noise and chance do not explain (`slow_ranks`). The saving is the rank's share of what a "
-    "replay of the job without this excess saves; ranks that are slow because of their experts are "
-    "left to `expert-load`.",
+    "replay of the job without this excess saves; if the ranks share no calls, nothing is replayed, and "
+    "only what it costs is known. Ranks that are slow because of their experts are left to `expert-load`.",
     "将每个 rank 每步自身的工作与同程序的 rank 比较，只保留噪声和偶然无法解释的部分（`slow_ranks`）。"
-    "节省为去掉这部分后重放作业所得中该 rank 的份额；因专家负载而慢的 rank 由 `expert-load` 报告。",
+    "节省为去掉这部分后重放作业所得中该 rank 的份额；若各 rank 没有共同的通信则无法重放，只知道其代价。"
+    "因专家负载而慢的 rank 由 `expert-load` 报告。",
 )
 """How the rule `slow-rank` decides."""
 

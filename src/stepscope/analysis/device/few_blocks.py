@@ -36,8 +36,8 @@ def few_blocks(kernels: pl.LazyFrame, kernel_resources: pl.LazyFrame) -> pl.Data
     known = kernel_resources.filter(pl.col("blocks_per_sm") > 0).select("rank", "kernel", "blocks_per_sm")
     work = kernels.filter(pl.col("kind") == "compute").select("rank", "kernel", "name", "duration_ns")
     few, time = pl.col("blocks_per_sm") < 1, pl.col("duration_ns")
-    # whole numbers, of which the sum is the same in whatever order they are added
-    parts = (pl.col("blocks_per_sm") * PARTS).round().cast(pl.Int64)
+    # whole numbers, of which the sum is the same in whatever order they are added; others may be too large for one
+    parts = pl.when(few).then(pl.col("blocks_per_sm") * PARTS).round().cast(pl.Int64)
     sums = (
         work.join(known, on=["rank", "kernel"])
         .group_by("rank", "name")
@@ -46,8 +46,8 @@ def few_blocks(kernels: pl.LazyFrame, kernel_resources: pl.LazyFrame) -> pl.Data
             count=pl.len().cast(pl.Int64),
             few_ns=time.filter(few).sum(),
             total_ns=time.sum(),
-            blocks=parts.filter(few).sum() / PARTS,
-            used_ns=(parts * time).filter(few).sum() / PARTS,
+            blocks=parts.sum() / PARTS,
+            used_ns=(parts * time).sum() / PARTS,
         )
         .collect(engine="streaming")
     )

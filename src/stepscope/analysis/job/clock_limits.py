@@ -27,7 +27,7 @@ NO_REASONS = "why clocks are lowered was not sampled: stepscope's recorder does 
         Column("limited", "int64", "Samples in which it is lowered for this reason."),
         Column("share_ratio", "float64", "Share of the samples.", title="share"),
         Column("mean_mhz", "float64", "Mean clock in these samples; null if not sampled."),
-        Column("free_mhz", "float64", "Mean clock in samples without any reason; null if there are none."),
+        Column("free_mhz", "float64", "Mean clock in samples without any of these reasons; null if there are none."),
         nulls="mean_mhz free_mhz",
     ),
     together=True,
@@ -42,11 +42,11 @@ def clock_limits(counters: pl.LazyFrame, steps: pl.LazyFrame) -> pl.DataFrame:
     named = counters.filter(
         pl.col("name").is_in(["clock_event_reasons", "sm_clock_mhz"]) & pl.col("value").is_not_null()
     )
-    rows = named.select("rank", "time_ns", "name", "value").collect().sort("time_ns", "name")
+    rows = named.select("rank", "time_ns", "name", "value").collect().sort("time_ns", "name", "value")
     inside = starting_in(rows, steps.select("rank", "start_ns", "end_ns").collect(), at="time_ns")
-    found = inside.filter(pl.col("name") == "clock_event_reasons").select(
-        "rank", "time_ns", bits=pl.col("value").cast(pl.Int64)
-    )
+    known = pl.col("value").cast(pl.Int64, strict=False)  # null if it is no number of bits
+    stated = inside.filter(pl.col("name") == "clock_event_reasons").select("rank", "time_ns", bits=known)
+    found = stated.drop_nulls("bits")
     if found.is_empty():
         raise Unavailable(NO_REASONS)
     clocks = inside.filter(pl.col("name") == "sm_clock_mhz").select("rank", "time_ns", mhz="value")

@@ -175,7 +175,7 @@ def _with_tokens(rows: pl.DataFrame) -> pl.DataFrame:
 
 def first_dimension() -> pl.Expr:
     """The first dimension of the first input, e.g. of `4096,512;512,64` or `[[4096, 512], []]`; null if unknown."""
-    return pl.col("input_shapes").str.extract(r'^["\[\s]*(\d+)').cast(pl.Int64)
+    return pl.col("input_shapes").str.extract(r'^["\[\s]*(\d+)').cast(pl.Int64, strict=False)
 
 
 @analysis("job", COLUMNS, whole_job=True)

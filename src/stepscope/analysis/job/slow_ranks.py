@@ -66,14 +66,19 @@ COLUMNS = columns(
     Column(
         "counted_steps", "int64", "Number of steps whose mean the savings are, as in `suspect_costs`.", importance=10
     ),
-    Column("error_ratio", "float64", "How far a replay of the recording without changes is from it.", importance=11),
+    Column(
+        "error_ratio",
+        "float64",
+        "How far a replay of the recording without changes is from it; null if nothing was replayed.",
+        importance=11,
+    ),
     Column(
         "unrecorded_ranks",
         "int32",
         "Number of ranks of the job (at least) that were not recorded. All may be waiting for one of these instead.",
         importance=32,
     ),
-    nulls="period unit",
+    nulls="period unit error_ratio",
 )
 
 

@@ -51,8 +51,12 @@ COLUMNS = columns(
     Column(
         "counted_steps", "int64", "The number of steps whose mean these are: those in which all suspects were recorded."
     ),
-    Column("error_ratio", "float64", "How far a replay of the recording without changes is from it."),
-    nulls="",
+    Column(
+        "error_ratio",
+        "float64",
+        "How far a replay of the recording without changes is from it; null if nothing was replayed.",
+    ),
+    nulls="error_ratio",
 )
 
 
@@ -242,6 +246,7 @@ def _shared_out(costs: ReplayCosts | BusyCosts, players: pl.DataFrame, limits: L
         raise Unavailable("no work lies in a step")
     total_ns, recorded_ns = sum(costs.step_ns), sum(costs.recorded_ns)
     error = total_ns / recorded_ns - 1 if recorded_ns else 0.0
+    is_replay = isinstance(costs, ReplayCosts)
     is_link = players["links"].is_not_null()
     enough = [(limits.link_cost_ratio if link else limits.cost_ratio) * total_ns for link in is_link]
     rows = []
@@ -264,7 +269,7 @@ def _shared_out(costs: ReplayCosts | BusyCosts, players: pl.DataFrame, limits: L
                 "saving_high_ns": high_ns,
                 "alone_ns": round(alone),
                 "counted_steps": count,
-                "error_ratio": error,
+                "error_ratio": error if is_replay else None,
             }
         )
     found = pl.DataFrame(rows, schema=schema_of(COLUMNS))

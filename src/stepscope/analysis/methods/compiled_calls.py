@@ -7,7 +7,7 @@ import polars as pl
 
 from stepscope.analysis.methods.names import named, names_of
 
-REGION = r"^Torch-Compiled Region: (\d+)/(\d+)"
+REGION = r"^Torch-Compiled Region: (\d{1,18})/(\d{1,18})\b"
 """A region: the number of its function (after a graph break, the rest of a function has a number of its own), and the
 number of its version, which a recompilation raises."""
 

@@ -34,7 +34,7 @@ def compiled_searches(slices: pl.LazyFrame, ranks: pl.LazyFrame | None = None) -
     one: by its number, or by their time base, which came with 2.4.
     """
     calls = compiled_calls(slices)
-    number = [pl.col("framework_version").str.extract(r"^(\d+)\.(\d+)", part).cast(pl.Int64) for part in (1, 2)]
+    number = [pl.col("framework_version").str.extract(r"^(\d{1,9})\.(\d{1,9})", part).cast(pl.Int64) for part in (1, 2)]
     by_number = (number[0] > 2) | (number[0] == 2) & (number[1] >= 2)
     later = RANKS.or_empty(ranks).filter(by_number.fill_null(value=False) | (pl.col("base_ns").fill_null(0) > 0))
     marked = pl.col("rank").is_in(calls.filter(pl.col("what") == RUN)["rank"].unique().implode())

@@ -34,7 +34,7 @@ COLUMNS = columns(
     keep="rank step function version varied before after",
 )
 
-_DATA = r"^(dynamo|entire_frame_compile)_data: .*compile_id=(\d+)/(\d+)"
+_DATA = r"^(dynamo|entire_frame_compile)_data: .*compile_id=(\d{1,18})/(\d{1,18})\b"
 """Marks at the start of compiling that name what is compiled."""
 
 _INPUTS = "CompiledFunction"
@@ -69,13 +69,13 @@ def recompilations(slices: pl.LazyFrame, operators: pl.LazyFrame | None = None) 
     ).sort("start_ns")
     rows = (
         found.join(now, on=["rank", "next_slice"], how="left")
-        .sort("start_ns")
+        .sort("start_ns", "rank", "slice")
         .join_asof(earlier, on="start_ns", by=["rank", "function"], check_sortedness=False)
     )
     return (
         pl.DataFrame([{**row, **_varied(row)} for row in rows.to_dicts()], schema_overrides=_VARIED)
         .select(names(COLUMNS))
-        .sort("rank", "start_ns")
+        .sort("rank", "start_ns", maintain_order=True)
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
@@ -76,10 +78,8 @@ def operator_paths(
     runtime = calls.filter(pl.col("category") == "runtime").select(pl.col("rank").unique())
     with_calls = set(runtime.collect(engine="streaming")["rank"])
     parts = []
-    for rank in ranks:
-        mine = pl.col("rank") == rank
-        of_rank = _with_parents(rows.filter(mine), rank, parents)
-        own_waits, own_device = waits.filter(mine), device.filter(mine)
+    for rank, (own, own_waits, own_device) in zip(ranks, _apart(ranks, rows, waits, device), strict=True):
+        of_rank = _with_parents(own, rank, parents)
         reads = own_device.height > 0 and rank not in with_calls
         waited = _waited(of_rank, None if reads else own_waits)
         of_rank = of_rank.join(waited, on="slice", how="left").with_columns(
@@ -87,6 +87,13 @@ def operator_paths(
         )
         parts.append(_of_rank(of_rank, own_device, rank))
     return pl.concat(parts).select(names(COLUMNS)).sort("rank", "step", "path", "backward", "input_shapes")
+
+
+def _apart(ranks: Sequence[int], *tables: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
+    """The rows of each rank in turn, of each table."""
+    parts = [table.partition_by("rank", as_dict=True, maintain_order=True) for table in tables]
+    for rank in ranks:
+        yield tuple(of.get((rank,), table.clear()) for of, table in zip(parts, tables, strict=True))
 
 
 def _with_parents(rows: pl.DataFrame, rank: int, parents: Parents) -> pl.DataFrame:

@@ -10,8 +10,7 @@ from stepscope.analysis.methods.call_cuts import CallCuts
 from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.job_graph import job_graph
 from stepscope.analysis.registry import analysis
-from stepscope.analysis.replay.replay import NO_STEPS
-from stepscope.errors import Unavailable
+from stepscope.analysis.replay.replay import Shortened
 from stepscope.tables.base import Column, schema_of
 
 ITEMS = RETRANSMITTED, CONTENDED, SLOW, LATENCY = ("retransmitted", "contended", "slow", "latency")
@@ -49,18 +48,11 @@ def call_savings(
     if not shorter:
         return pl.DataFrame(schema=schema_of(COLUMNS))
     graph = job_graph(work, dependencies, arrival, clocks)
-    recorded, replayed = graph.recorded_step_times(), graph.step_times()
-    if recorded.is_empty():
-        raise Unavailable(NO_STEPS)
-    whole, now = sum(recorded), graph.simulation.duration_ns
-    error = sum(replayed) / whole - 1 if whole else 0.0
+    job = Shortened(graph)
     rows = []
     for item, calls in shorter.items():
         nodes, cut = CallCuts(graph.nodes, arrival, calls.with_columns(suspect=0)).of([0])
-        less = now.scatter(nodes, now.gather(nodes) - cut)
-        saved = max(round(int((replayed - graph.step_times(less)).sum()) / len(recorded)), 0)
-        ratio = saved * len(recorded) / whole if whole else 0.0
-        rows.append({"item": item, "saving_ns": saved, "saving_ratio": ratio, "error_ratio": error})
+        rows.append(job.row(item, job.now_ns.scatter(nodes, job.now_ns.gather(nodes) - cut)))
     return pl.DataFrame(rows, schema=schema_of(COLUMNS)).select(names(COLUMNS))
 
 

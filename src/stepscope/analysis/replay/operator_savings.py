@@ -9,8 +9,7 @@ from stepscope.analysis.device.operator_efficiency import decided
 from stepscope.analysis.device.operator_work import KEYS
 from stepscope.analysis.methods.job_graph import job_graph
 from stepscope.analysis.registry import analysis
-from stepscope.analysis.replay.replay import NO_STEPS
-from stepscope.errors import Unavailable
+from stepscope.analysis.replay.replay import Shortened
 from stepscope.tables.base import Column, schema_of
 
 ITEMS = ("ai_cpu", "clock", "blocks", "cube", "attention", "vector", "bound")
@@ -53,19 +52,12 @@ def operator_savings(
     if not shares:
         return pl.DataFrame(schema=schema_of(COLUMNS))
     graph = job_graph(work, dependencies, arrival, clocks)
-    recorded, replayed = graph.recorded_step_times(), graph.step_times()
-    if recorded.is_empty():
-        raise Unavailable(NO_STEPS)
-    whole, now = sum(recorded), graph.simulation.duration_ns
+    job = Shortened(graph)
     rows = []
     for item, own in shares.items():
         by = [name for name in _NODE if name in own.columns]
         share = graph.nodes.select(_NODE).join(own, on=by, how="left", maintain_order="left")["share"].fill_null(0.0)
-        shorter = (now * (1 - share.clip(0.0, 1.0))).round().cast(pl.Int64)
-        saved = max(round(int((replayed - graph.step_times(shorter)).sum()) / len(recorded)), 0)
-        error = sum(replayed) / whole - 1 if whole else 0.0
-        ratio = saved * len(recorded) / whole if whole else 0.0
-        rows.append({"item": item, "saving_ns": saved, "saving_ratio": ratio, "error_ratio": error})
+        rows.append(job.row(item, (job.now_ns * (1 - share.clip(0.0, 1.0))).round().cast(pl.Int64)))
     return pl.DataFrame(rows, schema=schema_of(COLUMNS)).select(names(COLUMNS))
 
 

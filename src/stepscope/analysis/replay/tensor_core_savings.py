@@ -11,8 +11,7 @@ from stepscope.analysis.device.tensor_cores import REASONS
 from stepscope.analysis.flops.model_flops import peak_of
 from stepscope.analysis.methods.job_graph import job_graph
 from stepscope.analysis.registry import analysis
-from stepscope.analysis.replay.replay import NO_STEPS
-from stepscope.errors import Unavailable
+from stepscope.analysis.replay.replay import Shortened
 from stepscope.tables.base import Column, schema_of
 
 HALVED = 2.0
@@ -61,10 +60,7 @@ def tensor_core_savings(
     if not reasons:
         return pl.DataFrame(schema=schema_of(COLUMNS))
     graph = job_graph(work, dependencies, arrival, clocks)
-    recorded, replayed = graph.recorded_step_times(), graph.step_times()
-    if recorded.is_empty():
-        raise Unavailable(NO_STEPS)
-    whole, now = sum(recorded), graph.simulation.duration_ns
+    job = Shortened(graph)
     rows = []
     for reason in reasons:
         named = graph.nodes.select("rank", "name").join(
@@ -73,8 +69,7 @@ def tensor_core_savings(
         share = named["share"].fill_null(0.0)
 
         def saved(factor: float, share: pl.Series = share) -> int:
-            shorter = (now * (1 - share * (1 - 1 / factor))).round().cast(pl.Int64)
-            return max(round(int((replayed - graph.step_times(shorter)).sum()) / len(recorded)), 0)
+            return job.saving_ns((job.now_ns * (1 - share * (1 - 1 / factor))).round().cast(pl.Int64))
 
         usual = saved(min(HALVED, reason.factor or HALVED))
         rows.append(
@@ -83,7 +78,7 @@ def tensor_core_savings(
                 "saving_ns": usual,
                 "saving_high_ns": max(usual, saved(reason.factor or HALVED)),
                 "factor": reason.factor,
-                "error_ratio": sum(replayed) / whole - 1 if whole else 0.0,
+                "error_ratio": job.error_ratio,
             }
         )
     return pl.DataFrame(rows, schema=schema_of(COLUMNS)).select(names(COLUMNS))

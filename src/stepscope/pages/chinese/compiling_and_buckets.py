@@ -61,7 +61,7 @@ MEANINGS = {
     "Samples in which it is lowered for this reason.": "因此原因降频的采样数。",
     "Share of the samples.": "占采样的比例。",
     "Mean clock in these samples; null if not sampled.": "这些采样中的平均时钟；未采样则为空。",
-    "Mean clock in samples without any reason; null if there are none.": "没有降频原因的采样中的平均时钟；没有则为空。",
+    "Mean clock in samples without any of these reasons; null if there are none.": "没有这些降频原因的采样中的平均时钟；没有则为空。",
     # flame graphs that differ
     "What is compared: the step less exposed communication.": "比较的内容：步时间减去未掩盖的通信。",
     "Time of the base on the host in the calls that the new side makes here, wherever it makes them itself.": (

@@ -24,6 +24,9 @@ MEANINGS = {
     "Global rank.": "全局 rank。",
     "Host of the rank; null if not recorded.": "该 rank 所在主机；未记录则为空。",
     "How far a replay of the recording without changes is from it.": "不作改动地重放记录时与记录的偏差。",
+    "How far a replay of the recording without changes is from it; null if nothing was replayed.": (
+        "不作改动地重放记录时与记录的偏差；没有重放则为空。"
+    ),
     "How far it stands out, in robust standard deviations.": "偏离其他值的程度（稳健标准差的倍数）。",
     "How far it stands out, in robust standard deviations; null if there are only two links.": (
         "偏离其他值的程度（稳健标准差的倍数）；只有两条链路时为空。"
