@@ -42,6 +42,12 @@ WORDS: Mapping[str, Text] = {
     "action": Text("What to do", "措施"),
     "where": Text("Where", "位置"),
     "saving": Text("Saving", "可节省"),
+    "cost": Text("Costs", "耗费"),
+    "cost_share": Text("Costs, share", "耗费占比"),
+    "cost_meaning": Text(
+        "What a problem costs, where no replay of the job shows how much of it could be saved.",
+        "问题所耗费的时间；其中可节省多少，没有作业重放能够说明。",
+    ),
     "unknown": Text("unknown", "未知"),
     "confidence": Text("Confidence", "可信度"),
     "computed": Text("How is this computed?", "如何计算？"),
