@@ -46,6 +46,8 @@ _LINE, _MOST_LINES = 15.0, 12
 """Height of a line in points, and lines of a row: what is longer can be read in the cell."""
 _PRINTED = 11
 """Columns of the first sheet that are printed: with all of them, nobody could read a page."""
+_READ = _PRINTED + 1
+"""Those by which rows are high enough: what is printed, and the cause."""
 _SEVERITY = {"high": ("#B5495B", "#FFFFFF"), "medium": ("#FCAF17", "#3A2A00"), "low": ("#65C294", "#06351D")}
 """Colours of priorities: background and text."""
 
@@ -90,7 +92,8 @@ class _Workbook:
         self._head = book.add_format({**head, "indent": 1})
         self._head_of_numbers = book.add_format({**head, "align": "right"})
         self._text = book.add_format({"indent": 1})  # else it touches a number to its left
-        self._wrapped = book.add_format({"text_wrap": True, "valign": "top"})
+        self._wrapped = book.add_format({"text_wrap": True, "valign": "top", "indent": 1})
+        self._link = book.add_format({"valign": "top", "font_color": "#1F5FBF", "underline": 1})
         self._top = book.add_format({"valign": "top"})
         self._formats: dict[str, Any] = {}
         self._names: list[str] = []
@@ -153,14 +156,16 @@ class _Workbook:
         self._header(sheet, [title for title, *_ in columns], [width for _, width, *_ in columns], len(rows), numeric)
         sheet.print_area(0, 0, max(len(rows), 1), _PRINTED - 1)
         colours = {
-            severity: self._book.add_format({"bg_color": back, "font_color": front, "bold": True, "valign": "top"})
+            severity: self._book.add_format(
+                {"bg_color": back, "font_color": front, "bold": True, "valign": "top", "indent": 1}
+            )
             for severity, (back, front) in _SEVERITY.items()
         }
         numbers = {form: self._book.add_format({"num_format": form, "valign": "top"}) for form in ("0.000", "0.0%")}
         widths = [width for _, width, *_ in columns]
         for place, problem in enumerate(rows, 1):
             values = [value_of(problem) for *_, value_of in columns]
-            sheet.set_row(place, _height(values, widths))
+            sheet.set_row(place, _height(values[:_READ], widths[:_READ]))
             for column, ((_, _, form, _), value) in enumerate(zip(columns, values, strict=True)):
                 if isinstance(value, str):
                     chosen = colours[problem.finding.severity] if column == 1 else self._wrapped
@@ -213,7 +218,7 @@ class _Workbook:
         for place, item in enumerate(self._found.items, 1):
             name, rows = names[item.key], item.rows.height
             sheet.set_row(place, _height([item.heading, " ".join(item.notes)], [50, 70]))
-            sheet.write_url(place, 0, f"internal:'{name.replace(chr(39), chr(39) * 2)}'!A1", string=name)
+            sheet.write_url(place, 0, f"internal:'{name.replace(chr(39), chr(39) * 2)}'!A1", self._link, name)
             sheet.write_string(place, 1, _cleaned(item.heading), self._wrapped)
             sheet.write_number(place, 2, rows, self._top)
             cut = fill(WORDS["cut"], {"shown": MOST_ROWS - 1, "found": rows}, self._found.language)
