@@ -131,6 +131,19 @@ def test_a_cost_is_a_column_of_its_own_beside_the_savings() -> None:
     assert re.fullmatch(r"\d+\.\d+ ms \(\d+\.\d%\)", cost)
 
 
+def test_where_nothing_was_recorded_no_problem_is_denied() -> None:
+    found = report_of(slow_run())
+    problems = next(module for module in found.modules if module.key == "problems")
+    assert any(not part.problems and not part.items for part in problems.parts)
+
+    text = to_html(found).decode()
+
+    for part in problems.parts:
+        shown = text.partition(f'<section class="part" id="{part.key}">')[2].partition("</section>")[0]
+        assert ("Too little was recorded to find problems here." in shown) == (not part.problems and not part.items)
+        assert ("No problem was found here." in shown) == (not part.problems and bool(part.items))
+
+
 def test_priorities_are_words_as_well_as_colours(text: str) -> None:
     assert '<span class="badge high">High priority</span>' in text
 
