@@ -11,7 +11,7 @@ import pytest
 from stepscope.advice import RULES, Finding, rule, worded
 from stepscope.advice.advise import advise
 from stepscope.advice.messages import Message, Text, fill
-from stepscope.advice.registry import Claim, Turn
+from stepscope.advice.registry import Claim, Turn, check_messages
 from stepscope.errors import StepscopeError
 from tests.analysis.jobs import job
 
@@ -69,6 +69,13 @@ def test_a_module_may_define_its_rule_again(rules: dict[str, Any]) -> None:
 def test_a_rule_that_accuses_needs_half_a_sentence(rules: dict[str, Any]) -> None:
     with pytest.raises(StepscopeError, match="rule bad: its message 'odd' needs a `short` text"):
         rule("bad", {"odd": MESSAGE}, accuses=True)(lambda breakdown: [])
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_texts_of_our_rules_which_no_start_checks_are_whole(name: str) -> None:
+    one = RULES[name]
+
+    check_messages(name, one.messages, accuses=one.accuses)
 
 
 def test_a_finding_without_a_message_is_an_error_that_names_the_rule(rules: dict[str, Any]) -> None:

@@ -241,3 +241,11 @@ def test_kernels_that_differ_within_noise_are_not_said_to_be_slower() -> None:
 
     assert pair.analyse("kernel_change")["factor"].to_list() == [pytest.approx(1.05)]
     assert not any("equal shapes" in text for text in opening(pair))
+
+
+def test_where_no_rank_can_be_found_slow_none_is_said_to_be_as_fast_as_the_others() -> None:
+    steps = kernels_run(BASE).table("steps").collect().drop("rank")
+    bare = Run.from_frames(dict.fromkeys(range(2), {"steps": steps}))
+
+    with pytest.raises(StepscopeError, match="which rank is slow is unknown: "):
+        compare(bare)

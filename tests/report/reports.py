@@ -7,6 +7,7 @@ from dataclasses import replace
 import polars as pl
 
 from builders import MS, make_run
+from stepscope.advice import worded
 from stepscope.present import Language
 from stepscope.report.answers import answers
 from stepscope.report.contents import Contents, contents
@@ -51,4 +52,12 @@ def first_problem(found: Contents, **changes: object) -> Contents:
     """The report with its first finding changed."""
     first, *others = found.problems
     changed = replace(first, finding=replace(first.finding, **changes))
+    return replace(found, problems=[changed, *others])
+
+
+def costly(found: Contents) -> Contents:
+    """The report with its first finding as one of which no replay shows what it saves."""
+    first, *others = found.problems
+    finding = replace(first.finding, replayed=False)
+    changed = replace(first, finding=finding, words=worded(finding, found.language), saving_known=False)
     return replace(found, problems=[changed, *others])

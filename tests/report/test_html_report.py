@@ -15,7 +15,7 @@ from stepscope.report.contents import contents
 from stepscope.report.html import LONGEST_CELL, cleaned, to_html
 from stepscope.report.problems import related
 from stepscope.report.targets import MARK
-from tests.report.reports import first_problem, hostile_run, report_of, slow_run
+from tests.report.reports import costly, first_problem, hostile_run, report_of, slow_run
 
 VOID = {"meta", "img", "input", "br", "link"}
 
@@ -117,6 +117,31 @@ def test_a_finding_names_those_that_claim_its_time() -> None:
 
     assert [list(one.counted_in) for one in told] == [[], [first.number]]
     assert "in #1" in to_html(replace(found, problems=[told[0], replace(told[1], saving_known=False)])).decode()
+
+
+def test_a_cost_is_a_column_of_its_own_beside_the_savings() -> None:
+    found = report_of(slow_run())
+    assert ">Costs</th>" not in to_html(found).decode()
+
+    text = to_html(costly(found)).decode()
+
+    assert ">Costs</th>" in text
+    saving, share, cost = re.findall("<td[^>]*>([^<]*)</td>", text.partition("<tbody>")[2].partition("</tr>")[0])[-3:]
+    assert (saving, share) == ("-", "-")
+    assert re.fullmatch(r"\d+\.\d+ ms \(\d+\.\d%\)", cost)
+
+
+def test_where_nothing_was_recorded_no_problem_is_denied() -> None:
+    found = report_of(slow_run())
+    problems = next(module for module in found.modules if module.key == "problems")
+    assert any(not part.problems and not part.items for part in problems.parts)
+
+    text = to_html(found).decode()
+
+    for part in problems.parts:
+        shown = text.partition(f'<section class="part" id="{part.key}">')[2].partition("</section>")[0]
+        assert ("Too little was recorded to find problems here." in shown) == (not part.problems and not part.items)
+        assert ("No problem was found here." in shown) == (not part.problems and bool(part.items))
 
 
 def test_priorities_are_words_as_well_as_colours(text: str) -> None:

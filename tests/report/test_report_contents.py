@@ -173,6 +173,10 @@ def test_a_report_that_rests_on_part_of_the_data_says_so_first(tmp_path: Path) -
     assert found.alert == (
         "This report rests on part of the data: 1 file was not read; 1 other file has lost data. See About the data."
     )
+    second.unlink()
+    assert report_of(open_run(tmp_path)).alert == (
+        "This report rests on part of the data: 1 file has lost data. See About the data."
+    )
     assert f'<a href="#data">{found.alert}</a>' in to_html(found).decode()
     assert f"⚠️ {found.alert}" in to_markdown(found)
     assert report_of(slow_run()).alert == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import zipfile
 from pathlib import Path
 
@@ -84,3 +85,20 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
         write_file(target, fail)
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
     assert target.read_text() == "old"
+
+
+def test_a_directory_that_takes_nothing_is_reported_before_anything_is_read(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)
+
+    with pytest.raises(StepscopeError, match="nothing can be written there. Choose a file in a writable directory"):
+        check_target(tmp_path / "report.html", [recording])
+
+
+def test_a_full_disk_is_to_be_given_room(tmp_path: Path) -> None:
+    def full(_: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(StepscopeError, match="No space left on device. Free some space there, or choose another disk"):
+        write_file(tmp_path / "report.html", full)

@@ -13,6 +13,7 @@ from stepscope.report.time_split import (
     Stages,
     Waits,
     average_step,
+    awaited,
     narrow_step,
     shares,
     some_steps,
@@ -181,3 +182,11 @@ def test_the_verdict_says_who_is_waited_for(waits: Waits | None, said: str) -> N
     frame = steps((0, 1, 30, 40, 0, 30))
 
     assert said in spoken(average_step(frame, time_by_rank(frame), waits))
+
+
+def test_a_rank_that_waits_as_the_others_do_is_not_the_one_that_they_wait_for() -> None:
+    parts = pl.DataFrame({"rank": [0, 1, 2, 3], "part": ["wait"] * 4, "mean_ns": [100, 100, 90, 20]})
+
+    assert awaited([2], parts) == []
+    assert awaited([3], parts) == [3]
+    assert awaited([2, 3], parts) == [3]

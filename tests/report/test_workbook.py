@@ -11,7 +11,7 @@ import pytest
 
 from stepscope.report import xlsx
 from stepscope.report.contents import Contents
-from tests.report.reports import HOSTILE, hostile_run, report_of, slow_run
+from tests.report.reports import HOSTILE, costly, hostile_run, report_of, slow_run
 
 
 def opened(found: Contents, folder: Path) -> Any:
@@ -71,6 +71,50 @@ def test_names_of_sheets_are_allowed_and_unique(tmp_path: Path) -> None:
     names = opened(replace(found, items=items), tmp_path).sheetnames[2:-2]
 
     assert names == ["a b c", "a b c 2", "quoted", "History 2", "Sheet", "x" * 31, "x" * 29 + " 2"]
+
+
+def test_long_names_of_sheets_end_with_a_word_of_meaning(tmp_path: Path) -> None:
+    found = report_of(slow_run())
+    headings = [
+        "Floating point operations of each rank",
+        "Gaps between the same work in most steps",
+        "Operators by type, whole recording",
+        "Communication by parallelism, from the timeline",
+    ]
+    items = [replace(found.items[0], key=str(n), heading=heading) for n, heading in enumerate(headings)]
+
+    names = opened(replace(found, items=items), tmp_path).sheetnames[2:-2]
+
+    assert names == [
+        "Floating point operations",
+        "Gaps between the same work",
+        "Operators by type",
+        "Communication by parallelism",
+    ]
+
+
+def test_numbers_have_room_and_their_heads_stand_above_them(tmp_path: Path) -> None:
+    found = report_of(slow_run())
+    item = next(item for item in found.items if item.question == "breakdown")
+    long = item.rows.with_columns(computing_ns=pl.lit(987_654_321_987_654_321))
+
+    sheet = opened(replace(found, items=[replace(item, rows=long)]), tmp_path)["Time by rank"]
+
+    heads = {cell.value: cell for cell in sheet[1]}
+    assert heads["computing (ms)"].alignment.horizontal == "right"
+    assert heads["window"].alignment.horizontal != "right"
+    assert sheet.column_dimensions[heads["computing (ms)"].column_letter].width > len("987654321987.654")
+
+
+def test_a_cost_of_which_nothing_is_known_to_be_saved_is_no_saving(tmp_path: Path) -> None:
+    found = costly(report_of(slow_run()))
+
+    first = rows_of(opened(found, tmp_path)["Problems"])[0]
+
+    assert (first["Saving (ms)"], first["Share"]) == (None, None)
+    assert first["Costs (ms)"] == pytest.approx(30, rel=0.1)
+    assert first["Costs, share"] > 0.1
+    assert "is unknown" in first["Saving"]
 
 
 def test_rows_that_do_not_fit_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,10 +166,24 @@ def _check(name: str, function: Find, messages: Messages, shows: tuple[str, ...]
             )
     if name in RULES and RULES[name].function.__module__ != function.__module__:
         raise StepscopeError(f"rule {name}: {RULES[name].function.__module__} has a rule of this name. Rename one")
+    if not function.__module__.startswith(_OURS):
+        check_messages(name, messages, accuses=accuses)
+    RULE_OPTIONS[name] = options
+
+
+_OURS = "stepscope.advice.rules."
+"""Rules of this package, whose hundreds of texts the tests check, not each command when it starts."""
+
+
+def check_messages(name: str, messages: Messages, *, accuses: bool) -> None:
+    """Check the texts of a rule, as far as no finding is needed.
+
+    Raises:
+        StepscopeError: If one is wrong; the message names it.
+    """
     for key, message in messages.items():
         if accuses and message.short is None:
             raise StepscopeError(f"rule {name}: its message {key!r} needs a `short` text, since the rule accuses")
         for part, text in vars(message).items():
             if problem := flaw(text):
                 raise StepscopeError(f"rule {name}: its message {key!r}: `{part}`: {problem}")
-    RULE_OPTIONS[name] = options

@@ -71,10 +71,10 @@ def _main(words: list[str]) -> int:
 
 
 def _run(words: list[str]) -> int:
-    from stepscope.cli.app import app
+    from stepscope.cli.app import program_for
 
     try:
-        code = int(app(words, prog_name="stepscope", standalone_mode=False) or 0)
+        code = int(program_for(words)(words, prog_name="stepscope", standalone_mode=False) or 0)
     except SystemExit as stop:
         return int(stop.code or 0)
     if code == EXIT_INTERRUPTED:  # what the command-line library makes of Ctrl-C

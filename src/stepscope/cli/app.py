@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
+from typer.main import get_command_name
 
 from stepscope._version import __version__
 from stepscope.cli.analyze import TakesJsonFile, analyze
@@ -71,6 +73,20 @@ def add_page(page: Page) -> None:
         command(flame_command())
     else:
         command(compare_command(page) if page.scope == "pair" else command_of(page))
+
+
+def program_for(words: Sequence[str]) -> typer.Typer:
+    """The program for a command line: with the command that it begins with alone, since making all takes a while."""
+    chosen = [
+        one
+        for one in app.registered_commands
+        if words and (one.name or get_command_name(getattr(one.callback, "__name__", ""))) == words[0]
+    ]
+    if not chosen:
+        return app
+    part = copy.copy(app)
+    part.registered_commands, part.registered_groups = chosen, []
+    return part
 
 
 _add(record, START, context_settings={"allow_interspersed_args": False})

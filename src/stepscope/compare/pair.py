@@ -202,13 +202,24 @@ class Pair:
         key = (asked.name, tuple(sorted(options.items())))
         if key not in self._answers:
             try:
-                self._answers[key] = asked.checked(asked.function(**self._supplied(asked), **options))
+                self._answers[key] = self._kept(asked, options)
             except Unavailable as reason:
                 self._answers[key] = reason
         found = self._answers[key]
         if isinstance(found, Unavailable):
             raise found
         return found
+
+    def _kept(self, asked: Comparison, options: Mapping[str, Any]) -> pl.DataFrame:
+        """The answer, which of two sides of one run is kept on disk: there is one for whoever asks again."""
+
+        def compute() -> pl.DataFrame:
+            return asked.checked(asked.function(**self._supplied(asked), **options))
+
+        if not self.is_one_run:
+            return compute()
+        sides = [[(rank.rank, rank.steps) for rank in side.ranks] for side in (self.base, self.new)]
+        return self.new.original.keep(asked, {**asked.options, **options}, (*sides, self._chosen), compute)
 
     def _supplied(self, asked: Comparison) -> dict[str, Sides | pl.DataFrame | None]:
         found: dict[str, Sides | pl.DataFrame | None] = {}

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 import polars as pl
 
 from stepscope.analysis.parameters import Parameters, parameters_of
-from stepscope.analysis.registry import ANALYSES, Analysis
+from stepscope.analysis.registry import ANALYSES, Analysis, find_analysis
 from stepscope.errors import StepscopeError, close_matches
 from stepscope.tables import TABLES
 from stepscope.tables.base import Column
@@ -79,6 +79,18 @@ class Comparison:
     def options(self) -> Mapping[str, Any]:
         """Its options with their defaults."""
         return self.parameters.options
+
+    @cached_property
+    def closure(self) -> tuple[Analysis | Comparison, ...]:
+        """All analyses and comparisons on which its answer depends, itself as the last."""
+        used: dict[str, Analysis | Comparison] = {}
+        for name in self.parameters.needs:
+            if name in TABLES:
+                continue
+            question, _ = WITH_OPTIONS.get(name, (SIDE_QUESTIONS.get(name, name), {}))
+            other = COMPARISONS[name] if name in COMPARISONS else find_analysis(question)
+            used.update((one.name, one) for one in other.closure)
+        return (*used.values(), self)
 
     def checked(self, result: pl.DataFrame) -> pl.DataFrame:
         """The result, if it has the declared columns.

@@ -45,13 +45,15 @@ def slow_and_typical(run: Run, ranks: Choice = None) -> Chosen:
         )
     try:
         slow = run.analyse("slow_ranks").sort(-pl.col("cost_ns"), "rank")
-    except Unavailable:
-        slow = None
+    except Unavailable as reason:
+        slow, unknown = None, str(reason).rstrip(".")
     named = set[int]() if slow is None else set(slow["rank"].to_list())
     if ranks is not None:
         chosen = [rank.rank for rank in run.select(ranks=ranks).ranks]
         how = f"{named_numbers('rank', chosen)} against rank"
-    elif slow is None or slow.is_empty():
+    elif slow is None:
+        raise StepscopeError(f"which rank is slow is unknown: {unknown}. Choose --ranks and --base-ranks")
+    elif slow.is_empty():
         raise StepscopeError(f"no rank of {run.name} is slower than the others. Choose --ranks and --base-ranks")
     else:
         chosen = [int(slow["rank"][0])]

@@ -16,7 +16,7 @@ from stepscope.pages.coded_values import in_words
 from stepscope.pages.listing import Part, listed, paged
 from stepscope.pages.relative_times import since_start
 from stepscope.pages.short_names import readable
-from stepscope.pages.shown_table import ShownTable, columns_of, filled
+from stepscope.pages.shown_table import ShownTable, columns_of, declared_of, filled
 from stepscope.pages.side_titles import with_side_names
 from stepscope.pages.sources import source_of
 from stepscope.pages.words import added, said
@@ -95,7 +95,8 @@ class _Showing:
     def section(self) -> ShownSection:
         derived = self.of.derived(self.answered.run, self.answer) if self.of.derived else Derived(self.answer)
         listing = self.answered.request.listing
-        found = listed(derived.rows, replace(listing, top=None, page=1), self._titles(derived)).rows
+        titles = self._titles(derived) if listing.is_choosing else {}  # of many tables, each takes a while
+        found = listed(derived.rows, replace(listing, top=None, page=1), titles).rows
         split = [(view, view.rows_of(found)) for view in self._views(found)]
         longest = max(rows.height for _, rows in split)
         tables = []
@@ -132,7 +133,7 @@ class _Showing:
 
     def _table(self, view: View, part: Part, derived: Derived) -> ShownTable:
         own = derived.columns
-        moments = [column.name for column in columns_of(self.of.question, part.rows, own=own) if column.moment]
+        moments = [column.name for column in declared_of(self.of.question, part.rows, own) if column.moment]
         rows, since = since_start(part.rows, derived.rows, moments, self._span())
         rows = self._shown(rows, view)
         if not self.whole_names:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import polars as pl
 
@@ -104,6 +105,11 @@ def columns_of(
     A column that is neither the page's own nor declared by the analysis is the shared one of that name, if there is
     one.
     """
+    return [_titled(column, per, language) for column in declared_of(question, rows, own)]
+
+
+def declared_of(question: str, rows: pl.DataFrame, own: Iterable[Column] = ()) -> list[Column]:
+    """The columns of an answer, or of a table made of it, as they are declared; see `columns_of`."""
     asked = ANALYSES.get(question) or COMPARISONS.get(question)
     declared = {column.name: column for column in asked.columns} if asked else {}
     owned = {column.name: column for column in own}
@@ -111,10 +117,14 @@ def columns_of(
     for name in rows.columns:
         known = declared.get(name) or SHARED.get(name) or Column(name, "string", "")
         column = owned.get(name, known)
-        meaning = column.doc or known.doc
-        doc = meaning if language == "en" else filled(said(meaning, language), per, language)
-        found.append(replace(column, title=titled(column, per, language), doc=doc))
+        found.append(column if column.doc or not known.doc else replace(column, doc=known.doc))
     return found
+
+
+@lru_cache(maxsize=4096)
+def _titled(column: Column, per: Per, language: Language) -> Column:
+    doc = column.doc if language == "en" else filled(said(column.doc, language), per, language)
+    return replace(column, title=titled(column, per, language), doc=doc)
 
 
 def titled(column: Column, per: Per, language: Language = "en") -> str:

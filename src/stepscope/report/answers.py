@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
@@ -15,7 +15,7 @@ from stepscope.pages.answering import Answered, answer
 from stepscope.pages.job import PAGE
 from stepscope.pages.replayed import replayed_steps
 from stepscope.report.sentences import Sentence, counted
-from stepscope.report.time_split import Stages, Waits, waits_of
+from stepscope.report.time_split import Stages, Waits, awaited, waits_of
 from stepscope.report.timelines import Timelines
 from stepscope.run.narrow_windows import narrow_step_ns
 
@@ -127,9 +127,13 @@ def _not_compared(run: Run) -> list[int]:
 
 def _waits(run: Run) -> Waits | None:
     try:
-        return waits_of(run.analyse("time_parts"), run.whole.analyse("waits"), _stages(run))
+        parts = run.analyse("time_parts")
+        found = waits_of(parts, run.whole.analyse("waits"), _stages(run))
     except Unavailable:
         return None
+    if found is None or (run.world_size or 0) <= len(run.whole.ranks):
+        return found
+    return replace(found, late=awaited(found.late, parts))
 
 
 def _averaged(run: Run, steps: pl.DataFrame) -> pl.DataFrame:

@@ -85,6 +85,11 @@ class Contents:
         return fill(WORDS["alert"], lost, self.language) if any(lost.values()) else ""
 
     @property
+    def has_costs(self) -> bool:
+        """Whether a finding has a cost of which nothing is known to be saved."""
+        return any(problem.costs for problem in self.problems)
+
+    @property
     def counts(self) -> Mapping[str, int]:
         """How many findings there are of each severity."""
         found = [problem.finding.severity for problem in self.problems]

@@ -14,6 +14,7 @@ from stepscope._version import __version__
 from stepscope.advice.messages import fill
 from stepscope.errors import StepscopeError
 from stepscope.figures import bundle, fragment
+from stepscope.report.problems import cost_cell, saving_cell
 from stepscope.report.report_words import CONFIDENCE, WORDS
 from stepscope.report.targets import MARK
 
@@ -61,13 +62,9 @@ def to_html(found: Contents) -> bytes:
         head=_head,
         figure=lambda drawn: Markup(fragment(drawn)),
         counted=lambda table: _counted(table, found),
-        counted_in=lambda one: fill(
-            WORDS["counted_in"],
-            {"numbers": ", #".join(map(str, one.counted_in[:2])) + " …" * (len(one.counted_in) > 2)},
-            language,
-        ),
+        saving_cell=lambda one: saving_cell(one, language),
+        cost_cell=cost_cell,
         percent=lambda ratio: f"{ratio:.1%}",
-        duration=present.duration,
     )
     environment.filters["coded"] = _coded
     drawn = any(part.figures for module in found.modules for part in module.parts)

@@ -9,6 +9,7 @@ from stepscope import present
 from stepscope._version import __version__
 from stepscope.advice.messages import fill
 from stepscope.report.markdown import escaped, in_html
+from stepscope.report.problems import cost_cell, saving_cell
 from stepscope.report.report_words import CONFIDENCE_SHORT, WORDS
 from stepscope.report.targets import MARK
 
@@ -37,7 +38,7 @@ def to_markdown(found: Contents) -> str:
 def _lines(found: Contents) -> Iterator[str]:
     word = {name: text.of(found.language) for name, text in WORDS.items()}
     yield f"<!-- {MARK} -->"
-    yield f"## {word['report']}: {plain(found.title)}"
+    yield f"## {word['report']}{word['colon']}{plain(found.title)}"
     yield ""
     yield plain((" " if found.language == "en" else "").join(found.verdict))
     yield ""
@@ -47,11 +48,11 @@ def _lines(found: Contents) -> Iterator[str]:
     if found.problems:
         yield f"### {word['problems']}"
         yield ""
-        titles = ("#", "priority", "category", "problem", "saving", "share")
+        titles = ["#", "priority", "category", "problem", "saving", "share", *["cost"] * found.has_costs]
         yield _row([word.get(name, name) for name in titles])
-        yield _row(["--:", "---", "---", "---", "--:", "--:"])
+        yield _row(["--:", "---", "---", "---", *["--:"] * (len(titles) - 4)])
         for problem in found.problems:
-            yield _row(_cells(problem))
+            yield _row(_cells(problem, found)[: len(titles)])
         yield ""
         for problem in found.problems[:DETAILED]:
             yield from _details(problem, found, word)
@@ -62,16 +63,16 @@ def _lines(found: Contents) -> Iterator[str]:
     yield f"<sub>{in_html(fill(WORDS['made'], {'version': __version__}, found.language))}</sub>"
 
 
-def _cells(problem: Problem) -> list[str]:
+def _cells(problem: Problem, found: Contents) -> list[str]:
     finding = problem.finding
-    known = problem.saving_known and finding.saving_ns > 0
     return [
         str(problem.number),
         f"{_SIGNS[finding.severity]} {plain(problem.priority)}",
         plain(problem.category),
         plain(problem.words.summary),
-        present.duration(finding.saving_ns) if known else "-",
-        f"{finding.saving_ratio:.1%}" if known else "-",
+        plain(saving_cell(problem, found.language)),
+        f"{finding.saving_ratio:.1%}" if problem.saves else "-",
+        cost_cell(problem),
     ]
 
 
@@ -88,7 +89,7 @@ def _details(problem: Problem, found: Contents, word: dict[str, str]) -> Iterato
     ]
     for name, text in known:
         if text:
-            yield f"- **{plain(name)}**: {plain(text)}"
+            yield f"- **{plain(name)}**{word['colon']}{plain(text)}"
     yield ""
     yield "</details>"
     yield ""

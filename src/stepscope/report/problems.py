@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 
 from stepscope.advice import RULES
 from stepscope.advice.daily import daily, daily_words
-from stepscope.advice.messages import Words
+from stepscope.advice.messages import Words, fill
+from stepscope.present import duration
 from stepscope.report.facts import Fact
 from stepscope.report.findings import plain_finding
 from stepscope.report.items import Item, Items
-from stepscope.report.report_words import DIMENSIONS, PRIORITIES
+from stepscope.report.report_words import DIMENSIONS, PRIORITIES, WORDS
 
 if TYPE_CHECKING:
     from stepscope.advice import Finding
     from stepscope.advice.daily import Prices
     from stepscope.advice.finding import Related
+    from stepscope.present import Language
 
 EVIDENCE_ROWS = 12
 """Rows of evidence that a finding shows; the rest is in the workbook."""
@@ -61,6 +63,16 @@ class Problem:
     daily: str = ""
 
     @property
+    def saves(self) -> bool:
+        """Whether mending it alone is known to save something."""
+        return self.saving_known and self.finding.saving_ns > 0
+
+    @property
+    def costs(self) -> bool:
+        """Whether its time is what it costs, of which nothing is known to be saved."""
+        return not self.saving_known and self.finding.saving_ns > 0
+
+    @property
     def key(self) -> str:
         """Its name in links."""
         return f"problem-{self.number}"
@@ -83,6 +95,24 @@ def problem_of(number: int, finding: Finding, items: Items, prices: Prices | Non
         saving_known=plain["saving_ns"] is not None,
         daily=daily_words(saved, language) if (saved := daily(finding, prices)) else "",
     )
+
+
+def saving_cell(problem: Problem, language: Language) -> str:
+    """The saving in a table: a time, the problems in whose saving it is counted, or `-`."""
+    if problem.saves:
+        return duration(problem.finding.saving_ns)
+    numbers = problem.counted_in
+    if problem.costs or not numbers:
+        return "-"
+    return fill(
+        WORDS["counted_in"], {"numbers": ", #".join(map(str, numbers[:2])) + " …" * (len(numbers) > 2)}, language
+    )
+
+
+def cost_cell(problem: Problem) -> str:
+    """What it costs, in a table, with its share of the step; `-` if its time is saved or counted elsewhere."""
+    finding = problem.finding
+    return f"{duration(finding.saving_ns)} ({finding.saving_ratio:.1%})" if problem.costs else "-"
 
 
 def related(problems: Sequence[Problem]) -> list[Problem]:

@@ -38,10 +38,17 @@ WORDS: Mapping[str, Text] = {
     "problems": Text("Problems by priority", "按优先级排列的问题"),
     "no_problems": Text("No problem was found.", "没有发现问题。"),
     "none_here": Text("No problem was found here.", "此维度没有发现问题。"),
+    "unseen_here": Text("Too little was recorded to find problems here.", "记录的数据过少，无法在此维度查找问题。"),
     "cause": Text("Cause", "原因"),
     "action": Text("What to do", "措施"),
     "where": Text("Where", "位置"),
     "saving": Text("Saving", "可节省"),
+    "cost": Text("Costs", "耗费"),
+    "cost_share": Text("Costs, share", "耗费占比"),
+    "cost_meaning": Text(
+        "What a problem costs, where no replay of the job shows how much of it could be saved.",
+        "问题所耗费的时间；其中可节省多少，没有作业重放能够说明。",
+    ),
     "unknown": Text("unknown", "未知"),
     "confidence": Text("Confidence", "可信度"),
     "computed": Text("How is this computed?", "如何计算？"),
@@ -54,8 +61,10 @@ WORDS: Mapping[str, Text] = {
     "counted_in": Text("in #{numbers}", "计入 #{numbers}"),
     "alert": Text(
         "This report rests on part of the data[: {unread:count file was|files were} not read]"
-        "[; {damaged:count other file has|other files have} lost data]. See About the data.",
-        "本报告只基于部分数据[：{unread} 个文件未能读取][；另有 {damaged} 个文件丢失了数据]。详见“关于数据”。",
+        "[; {damaged_too:count other file has|other files have} lost data][: {damaged:count file has|files have} lost "
+        "data]. See About the data.",
+        "本报告只基于部分数据[：{unread} 个文件未能读取][；另有 {damaged_too} 个文件丢失了数据]"
+        "[：{damaged} 个文件丢失了数据]。详见“关于数据”。",
     ),
     "comma": Text(", ", "，"),
     "colon": Text(": ", "："),

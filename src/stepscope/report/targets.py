@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import zipfile
 from collections.abc import Callable, Iterable
@@ -39,6 +40,8 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool = False) -
         raise StepscopeError(f"{shown(target)}: this is a directory. Give the name of a file")
     if not target.parent.is_dir():
         raise StepscopeError(f"{shown(target)}: there is no directory {shown(target.parent)}. Create it first")
+    if not os.access(target if target.exists() and not target.is_file() else target.parent, os.W_OK):
+        raise StepscopeError(f"{shown(target)}: nothing can be written there. Choose a file in a writable directory")
     if not force and target.is_file() and not is_ours(target):
         raise StepscopeError(
             f"{shown(target)}: this file was not written by stepscope. Give another name, or --force to replace it"
@@ -74,6 +77,11 @@ def is_ours(file: Path) -> bool:
     return not start or any(mark in start for mark in _MARKS)
 
 
+def _remedy(error: OSError) -> str:
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return "Free some space there, or choose another disk" if is_full else "Choose a file in a writable directory"
+
+
 def write_file(target: Path, write: Callable[[Path], None]) -> None:
     """Have a file written beside the target, and put it in its place when it is whole.
 
@@ -88,8 +96,7 @@ def write_file(target: Path, write: Callable[[Path], None]) -> None:
             draft.replace(target)
     except OSError as error:
         raise StepscopeError(
-            f"{shown(target)}: cannot write the report: {error.strerror or error}. Choose a file in a writable "
-            "directory"
+            f"{shown(target)}: cannot write the report: {error.strerror or error}. {_remedy(error)}"
         ) from error
     finally:
         if draft != target:

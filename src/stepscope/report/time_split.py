@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,11 @@ COMMUNICATION = "communication_not_overlapped_ns"
 
 UNSPLIT_SHARE = 0.1
 """Share of exposed communication of which it may be unknown whether it is waiting, if the rest is to be split."""
+
+
+WAITS_TOO = 0.8
+"""Share of the mean waiting of the others from which on a rank waits as they do, chosen by us: two ranks for which the
+others wait in turn wait half as long."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,22 @@ def waits_of(parts: pl.DataFrame, waits: pl.DataFrame | None, stages: Stages | N
     if known.height < waits.height:
         between = min(float(stages.waits["stage_wait_ns"].sum()), waiting)
     return Waits((waiting - between) / sum(sums), transmission / sum(sums), late, between / sum(sums))
+
+
+def awaited(late: Sequence[int], parts: pl.DataFrame) -> list[int]:
+    """Those of the last ranks to arrive for which the others may have waited, where ranks of the job are missing.
+
+    One that waited nearly as long as the others is only the last of the recorded ones: all wait for another rank.
+
+    Args:
+        late: The last ranks to arrive.
+        parts: The answer `time_parts`.
+    """
+    waiting = parts.filter(pl.col("part") == "wait")
+    own: dict[int, int] = dict(waiting.select("rank", "mean_ns").iter_rows())
+    others = [own.get(rank, 0) for rank in sorted({*parts["rank"]}.difference(late))]
+    most = WAITS_TOO * sum(others) / max(len(others), 1)
+    return [rank for rank in late if own.get(rank, 0) < most]
 
 
 def average_step(steps: pl.DataFrame, averages: pl.DataFrame, waits: Waits | None = None) -> Sentence:

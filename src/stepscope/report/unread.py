@@ -49,10 +49,11 @@ class Unread:
 
     @property
     def lost(self) -> dict[str, int | None]:
-        """How many files were not read, and how many others have lost data; None for none."""
+        """How many files were not read, and how many have lost data, beside these or alone; None for none."""
         unread = sum(one.is_error for one in self.unread)
         damaged = len({file for one in self.issues if one.is_error for file in one.files})
-        return {"unread": unread or None, "damaged": damaged or None}
+        known = {"damaged": damaged, "damaged_too": 0} if not unread else {"damaged": 0, "damaged_too": damaged}
+        return {name: count or None for name, count in {"unread": unread, **known}.items()}
 
 
 SEVERITIES_ZH = {"error": "错误", "warning": "警告", "note": "提示"}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from errno import ENOSPC
 from io import BytesIO
@@ -43,6 +44,10 @@ _FORBIDDEN = str.maketrans(dict.fromkeys("[]:*?/\\", " "))
 _WIDEST, _NARROWEST = 70, 8
 _LINE, _MOST_LINES = 15.0, 12
 """Height of a line in points, and lines of a row: what is longer can be read in the cell."""
+_PRINTED = 11
+"""Columns of the first sheet that are printed: with all of them, nobody could read a page."""
+_READ = _PRINTED + 1
+"""Those by which rows are high enough: what is printed, and the cause."""
 _SEVERITY = {"high": ("#B5495B", "#FFFFFF"), "medium": ("#FCAF17", "#3A2A00"), "low": ("#65C294", "#06351D")}
 """Colours of priorities: background and text."""
 
@@ -83,10 +88,12 @@ class _Workbook:
 
     def __init__(self, book: Any, found: Contents) -> None:
         self._book, self._found = book, found
-        self._head = book.add_format(
-            {"bold": True, "bg_color": "#EEF1F5", "border_color": "#C8CED6", "bottom": 1, "text_wrap": True}
-        )
-        self._wrapped = book.add_format({"text_wrap": True, "valign": "top"})
+        head = {"bold": True, "bg_color": "#EEF1F5", "border_color": "#C8CED6", "bottom": 1, "text_wrap": True}
+        self._head = book.add_format({**head, "indent": 1})
+        self._head_of_numbers = book.add_format({**head, "align": "right"})
+        self._text = book.add_format({"indent": 1})  # else it touches a number to its left
+        self._wrapped = book.add_format({"text_wrap": True, "valign": "top", "indent": 1})
+        self._link = book.add_format({"valign": "top", "font_color": "#1F5FBF", "underline": 1})
         self._top = book.add_format({"valign": "top"})
         self._formats: dict[str, Any] = {}
         self._names: list[str] = []
@@ -109,8 +116,7 @@ class _Workbook:
     def _new_name(self, heading: str) -> str:
         """A name for a sheet that a spreadsheet takes, which no other has."""
         plain = " ".join(_cleaned(heading).translate(_FORBIDDEN).strip("' ").split()) or "Sheet"
-        short = plain if len(plain) <= LONGEST_NAME else plain[: LONGEST_NAME + 1].rpartition(" ")[0]
-        name, number = (short or plain)[:LONGEST_NAME].strip("' "), 1
+        name, number = (_shortened(plain) or plain)[:LONGEST_NAME].strip("' "), 1
         while name.lower() in self._names or name.lower() == "history":
             number += 1
             ending = f" {number}"
@@ -127,31 +133,39 @@ class _Workbook:
             self._formats[number_format] = self._book.add_format(wanted)
         return self._formats[number_format]
 
-    def _header(self, sheet: Any, titles: Sequence[str], widths: Sequence[float], rows: int) -> None:
+    def _header(
+        self, sheet: Any, titles: Sequence[str], widths: Sequence[float], rows: int, numbers: Collection[int] = ()
+    ) -> None:
+        """The head of a sheet; `numbers` are the places of columns with numbers."""
         sheet.set_landscape()
         sheet.set_paper(9)  # A4
         sheet.fit_to_pages(1, 0)
         sheet.repeat_rows(0)
         for place, (title, width) in enumerate(zip(titles, widths, strict=True)):
             sheet.set_column(place, place, min(max(width, _NARROWEST), _WIDEST))
-            sheet.write_string(0, place, _cleaned(title), self._head)
+            sheet.write_string(0, place, _cleaned(title), self._head_of_numbers if place in numbers else self._head)
         sheet.freeze_panes(1, 0)
+        sheet.ignore_errors({"number_stored_as_text": "A1:XFD1048576"})  # lists of ranks, some of which name one
         if titles:
             sheet.autofilter(0, 0, max(rows, 1), len(titles) - 1)
 
     def _problems(self, sheet: Any, names: dict[str, str]) -> None:
         columns = self._problem_columns(names)
         rows = self._found.problems
-        self._header(sheet, [title for title, *_ in columns], [width for _, width, *_ in columns], len(rows))
+        numeric = [place for place, (_, _, form, _) in enumerate(columns) if form or not place]
+        self._header(sheet, [title for title, *_ in columns], [width for _, width, *_ in columns], len(rows), numeric)
+        sheet.print_area(0, 0, max(len(rows), 1), _PRINTED - 1)
         colours = {
-            severity: self._book.add_format({"bg_color": back, "font_color": front, "bold": True, "valign": "top"})
+            severity: self._book.add_format(
+                {"bg_color": back, "font_color": front, "bold": True, "valign": "top", "indent": 1}
+            )
             for severity, (back, front) in _SEVERITY.items()
         }
         numbers = {form: self._book.add_format({"num_format": form, "valign": "top"}) for form in ("0.000", "0.0%")}
         widths = [width for _, width, *_ in columns]
         for place, problem in enumerate(rows, 1):
             values = [value_of(problem) for *_, value_of in columns]
-            sheet.set_row(place, _height(values, widths))
+            sheet.set_row(place, _height(values[:_READ], widths[:_READ]))
             for column, ((_, _, form, _), value) in enumerate(zip(columns, values, strict=True)):
                 if isinstance(value, str):
                     chosen = colours[problem.finding.severity] if column == 1 else self._wrapped
@@ -178,6 +192,8 @@ class _Workbook:
             (word("ranks"), 12, "", lambda one: place("ranks")(one) or word("all_ranks")),
             (f"{word('saving')} (ms)", 12, "0.000", saved("saving_ns")),
             (word("share"), 10, "0.0%", lambda one: one.finding.saving_ratio if one.saving_known else None),
+            (f"{word('cost')} (ms)", 12, "0.000", lambda one: one.finding.saving_ns / 1e6 if one.costs else None),
+            (word("cost_share"), 10, "0.0%", lambda one: one.finding.saving_ratio if one.costs else None),
             (word("confidence"), 12, "", lambda one: CONFIDENCE_SHORT[one.finding.confidence].of(self._found.language)),
             (word("cause"), 60, "", lambda one: one.words.cause),
             (f"{word('low')} (ms)", 12, "0.000", saved("saving_low_ns")),
@@ -202,7 +218,7 @@ class _Workbook:
         for place, item in enumerate(self._found.items, 1):
             name, rows = names[item.key], item.rows.height
             sheet.set_row(place, _height([item.heading, " ".join(item.notes)], [50, 70]))
-            sheet.write_url(place, 0, f"internal:'{name.replace(chr(39), chr(39) * 2)}'!A1", string=name)
+            sheet.write_url(place, 0, f"internal:'{name.replace(chr(39), chr(39) * 2)}'!A1", self._link, name)
             sheet.write_string(place, 1, _cleaned(item.heading), self._wrapped)
             sheet.write_number(place, 2, rows, self._top)
             cut = fill(WORDS["cut"], {"shown": MOST_ROWS - 1, "found": rows}, self._found.language)
@@ -215,7 +231,8 @@ class _Workbook:
         columns = [(figure, self._format(figure.number_format)) for figure in figures]
         values = [_values(rows[figure.name], figure) for figure in figures]
         widths = [_width(figure, found) for figure, found in zip(figures, values, strict=True)]
-        self._header(sheet, [figure.title for figure in figures], widths, rows.height)
+        numeric = [place for place, figure in enumerate(figures) if figure.is_number]
+        self._header(sheet, [figure.title for figure in figures], widths, rows.height, numeric)
         number, text = sheet.write_number, sheet.write_string
         for place, row in enumerate(zip(*values, strict=True), 1):
             for column, value in enumerate(row):
@@ -224,7 +241,7 @@ class _Workbook:
                 if columns[column][0].is_number:
                     number(place, column, value, columns[column][1])
                 else:
-                    text(place, column, value)
+                    text(place, column, value, self._text)
 
     def _data(self, sheet: Any) -> None:
         """What could not be read, what is doubtful, and what was not recorded."""
@@ -255,6 +272,8 @@ class _Workbook:
                 sheet.write_string(place, column, _cleaned(value), self._wrapped)
 
     def _meanings(self, names: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+        for name in (f"{self._word('cost')} (ms)", self._word("cost_share")):
+            yield self._word("overview"), name, self._word("cost_meaning")
         for item in self._found.items:
             for column, figure in zip(item.columns, _figures(item, self._found.facts.start_ns), strict=True):
                 yield names[item.key], figure.title, column.doc
@@ -287,8 +306,22 @@ def _figures(item: Item, start_ns: int | None) -> list[Figure]:
 
 
 def _width(figure: Figure, values: Sequence[Any]) -> float:
+    if figure.is_number:
+        longest = max((abs(value) for value in values if value is not None), default=0)
+        return max(len(f"{longest:,.3f}") - 2 * (not figure.scales), _room(figure.title), 8) + 2
     longest = max((_room(value) for value in values[:50] if isinstance(value, str)), default=0)
-    return max(longest, _room(figure.title) * 0.9, 10) + 2
+    return max(longest, _room(figure.title), 8) + 3
+
+
+def _shortened(heading: str) -> str:
+    """A heading that is a sheet's name: if it is too long, it ends before a comma, else with a word of meaning."""
+    if len(heading) <= LONGEST_NAME:
+        return heading
+    short = heading[: LONGEST_NAME + 1].rpartition(" ")[0]
+    return _DANGLING.sub("", short.partition(",")[0])
+
+
+_DANGLING = re.compile(r"(\s+(?:and|by|each|for|from|in|of|on|per|the|to|with))+$|\W+$")
 
 
 def _room(text: str) -> int:

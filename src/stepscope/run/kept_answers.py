@@ -13,11 +13,11 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import polars as pl
@@ -60,6 +60,22 @@ Answer = tuple[Any, Unavailable | None]
 """What was computed: an answer, or the reason why there is none."""
 
 
+class Function(Protocol):
+    """What has a function that answers."""
+
+    @property
+    def function(self) -> Callable[..., Any]: ...
+
+
+class Asked(Function, Protocol):
+    """A question, with all that its answer depends on (`closure`), e.g. an analysis."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def closure(self) -> Sequence[Function]: ...
+
+
 class KeptAnswers:
     """The kept answers of one run, for all its selections and all threads.
 
@@ -88,7 +104,7 @@ class KeptAnswers:
         self._records = KeptRecords(store, run, version, About(shown(path), known), max_bytes())
 
     def key(
-        self, analysis: Analysis, options: Mapping[str, Any], changed: Mapping[str, Any], selection: Any
+        self, analysis: Asked, options: Mapping[str, Any], changed: Mapping[str, Any], selection: Any
     ) -> bytes | None:
         """A key for the same question with the same options; None if its answer is not kept.
 

@@ -16,7 +16,7 @@ from stepscope.errors import StepscopeError, Unavailable, close_matches
 from stepscope.run.answer_cache import DEFAULT_MB, AnswerCache
 from stepscope.run.engine import Engine, Threads
 from stepscope.run.iterations import Iterations, iterations_of, marks_no_steps, may_have_iterations
-from stepscope.run.kept_answers import KeptAnswers
+from stepscope.run.kept_answers import Asked, KeptAnswers
 from stepscope.run.narrow_windows import narrow_window_issues
 from stepscope.run.query import query
 from stepscope.run.rank import Rank, known_table, narrowed, stacked
@@ -278,6 +278,17 @@ class Run(Recorded):
             StepscopeError: If there is no such analysis, parameter or option.
         """
         return self._supplier.answer(question, options)
+
+    def keep(self, asked: Asked, options: Mapping[str, Any], selection: Any, compute: Callable[[], T]) -> T:
+        """What `compute` gives, kept on disk like the answers to analyses, for later runs over the same recordings.
+
+        Args:
+            asked: The question, and all functions on which its answer depends.
+            options: Its options.
+            selection: Of which ranks and steps of this run the answer is, as plain data.
+            compute: Gives the answer, or raises `Unavailable`. It depends on nothing else.
+        """
+        return self._supplier.keep(asked, options, selection, compute)
 
     def query(self, text: str) -> pl.DataFrame:
         """Answer a SQL `SELECT` over the tables; see `stepscope.run.query`.

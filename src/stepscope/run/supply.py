@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -24,7 +24,7 @@ from stepscope.run.engine import Engine, Task
 from stepscope.run.engine.base import PartAnswer, Ranks, by_rank
 from stepscope.run.engine.orders import Orders
 from stepscope.run.iterations import by_iterations, may_have_iterations
-from stepscope.run.kept_answers import KeptAnswers
+from stepscope.run.kept_answers import Asked, KeptAnswers
 from stepscope.run.kept_rows import KeptRows
 from stepscope.run.question_keys import hashable, values
 from stepscope.run.rank import Rank, narrowed, stacked
@@ -33,6 +33,8 @@ from stepscope.run.recorded import Recorded
 from stepscope.run.watching import check_cancelled, report
 from stepscope.selection import Choice, Selection, parse_selection
 from stepscope.tables import ISSUES, TABLES
+
+T = TypeVar("T")
 
 
 class Supplier:
@@ -81,6 +83,13 @@ class Supplier:
         with self._keeping():
             return dict(self._stacked(analysis, self._options(analysis, options)).silent)
 
+    def keep(self, asked: Asked, options: Mapping[str, Any], selection: Any, compute: Callable[[], T]) -> T:
+        """See `Run.keep`."""
+        with self._keeping():
+            key = None if self.kept is None else self.kept.key(asked, options, self.run.options, selection)
+            found: T = self._kept_under(key, compute)
+            return found
+
     @contextmanager
     def _keeping(self) -> Iterator[None]:
         """Write the answers to keep when a question is answered."""
@@ -121,7 +130,9 @@ class Supplier:
 
     def _kept_or(self, analysis: Analysis, options: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
         """The answer about the whole run that is kept on disk, or else the computed one, which is then kept."""
-        key = self._kept_key(analysis, options)
+        return self._kept_under(self._kept_key(analysis, options), compute)
+
+    def _kept_under(self, key: bytes | None, compute: Callable[[], Any]) -> Any:
         if self.kept is None or key is None:
             return compute()
         found = self.kept.find(key)

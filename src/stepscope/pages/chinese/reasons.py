@@ -181,6 +181,7 @@ FORMS: tuple[tuple[str, str], ...] = (
     (r"a step of ([\d,]+) kernels and calls .+", r"一步有 \1 个 kernel 和调用，放不进内存"),
     (r"there is no timed work", "没有带时间的任务"),
     (r"nothing can be compared: (.+)", r"无法比较：{1}"),
+    (r"which rank is slow is unknown: (.+)", r"不知道哪个 rank 慢：{1}"),
     (
         r"no rank of (.+) is slower than the others",
         r"\1 中没有比其他更慢的 rank",

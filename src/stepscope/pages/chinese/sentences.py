@@ -211,6 +211,10 @@ SENTENCES: tuple[tuple[str, str], ...] = (
         "这里是下发 kernel 的算子及其 kernel 的时间；按 kernel 比较请用 --by type。",
     ),
     (
+        r"which rank is slow is unknown: (.+)\. Choose --ranks and --base-ranks",
+        r"不知道哪个 rank 慢：{1}；请用 --ranks 和 --base-ranks 选择",
+    ),
+    (
         r"no rank of (.+) is slower than the others\. Choose --ranks and --base-ranks",
         r"\1 中没有比其他更慢的 rank；请用 --ranks 和 --base-ranks 选择",
     ),
