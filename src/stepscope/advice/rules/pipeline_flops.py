@@ -15,8 +15,8 @@ from stepscope.analysis.job.cluster_advice import STAGE_FLOPS
 MESSAGES = {
     "more": Message(
         summary=Text(
-            "Pipeline stage {stage} ({ranks:ranks}) has {flops:giga} GFLOPs {per:each} on each rank, {off:number .2f} "
-            "% above the mean of {mean_of} stages.",
+            "Pipeline stage {stage} ({ranks:ranks}) has {flops:giga} GFLOPs {per:each} on each rank, {off:number .2f}% "
+            "above the mean of {mean_of} stages.",
             "流水线阶段 {stage}（{ranks:ranks}）每个 rank {per:each} {flops:giga} GFLOPs，"
             "比 {mean_of} 个阶段的平均高 {off:number .2f}%。",
         ),

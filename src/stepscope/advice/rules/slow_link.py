@@ -17,7 +17,7 @@ from stepscope.analysis.rank_lists import listed
 _BASIS = (
     Text(
         "{replayed:one from the lower to the upper quartile of what a replay of the job saves if these links are as "
-        "fast as typical ones|an upper bound, as it is unknown what waits for these transfers}, and at least 5 % "
+        "fast as typical ones|an upper bound, as it is unknown what waits for these transfers}, and at least 5% "
         "either way",
         "{replayed:one 这些链路与典型链路一样快时，作业重放所节省时间的下四分位到上四分位|"
         "上限，因为不知道哪些工作在等待这些传输}，且至少 ±5%",
