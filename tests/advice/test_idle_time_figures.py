@@ -33,7 +33,7 @@ def test_time_lost_and_saving_are_the_same_share(faults, per_step) -> None:
     assert (known["idle_ns"] is not None) == per_step
     if per_step:
         assert known["idle_ns"] == pytest.approx(finding.saving_ns, abs=1)
-        assert known["left_out"] == 2 and "not counting start-up and end: 2 steps" in worded(finding).summary
+        assert known["left_out"] == 2 and "not counting 2 steps at start and end" in worded(finding).summary
     else:
         assert known["lost_ns"] == pytest.approx(10 * finding.saving_ns, rel=1e-3)
 

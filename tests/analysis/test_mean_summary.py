@@ -13,8 +13,8 @@ PARTS = pl.DataFrame(
     {
         "rank": [0, 0, 0, 0, 1],
         "step": [1, 1, 2, 3, 1],
-        "group": ["computing", "free", "computing", "computing", "communication"],
-        "part": ["matmul", "free", "matmul", "vector", "wait"],
+        "group": ["computing", "idle", "computing", "computing", "communication"],
+        "part": ["matmul", "idle", "matmul", "vector", "wait"],
         "length_ns": [900, 100, 10, 20, 50],
         "share_ratio": [0.9, 0.1, 1.0, 1.0, 1.0],
         "kernel_ns": [1000, None, 10, 25, None],
@@ -55,7 +55,7 @@ def test_its_groups_are_the_shares_of_the_verdict() -> None:
     found = run.analyse("mean_summary").group_by("group").agg(pl.col("share_ratio").sum())
 
     split = shares(run.analyse("time_by_rank"))
-    groups = {"computing": "computing_ns", "communication": "communication_not_overlapped_ns", "free": "free_ns"}
+    groups = {"computing": "computing_ns", "communication": "communication_not_overlapped_ns", "idle": "free_ns"}
     for group, ratio in found.iter_rows():
         assert ratio == pytest.approx(split[groups[group]], abs=1e-6)
     assert run.analyse("mean_summary")["mean_ns"].sum() == run.analyse("time_by_rank")["window_ns"].mean()

@@ -368,3 +368,9 @@ def test_a_place_is_cut_in_its_directories() -> None:
 def test_impossible_prices_are_refused(words: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["analyze", str(EXAMPLE), *words]) == 2
     assert problem in capsys.readouterr().err
+
+
+def test_the_language_has_the_short_name_that_reports_take(capfd) -> None:
+    assert printed(capfd, "analyze", EXAMPLE, "-q", "--lang", "zh") == printed(
+        capfd, "analyze", EXAMPLE, "-q", "--language", "zh"
+    )

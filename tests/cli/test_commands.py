@@ -108,3 +108,25 @@ def test_wrong_words_exit_2_without_a_traceback(capfd) -> None:
 def test_help_and_version(capfd) -> None:
     assert main(["--help"]) == 0
     assert main(["--version"]) == 0
+
+
+@pytest.mark.parametrize("words", [["--json"], ["--debug"], ["--ranks=0"]])
+def test_an_option_before_its_command_says_where_it_belongs(capfd, words) -> None:
+    err = printed(capfd, *words, "analyze", EXAMPLE, code=2)
+
+    name = words[0].partition("=")[0]
+    assert f"{name} comes after the command: stepscope analyze ... {name}" in err
+
+
+def test_a_rule_in_place_of_a_command_says_how_to_explain_it(capfd) -> None:
+    assert "stepscope rules explain slow-rank" in printed(capfd, "rules", "slow-rank", code=2)
+
+
+def test_a_file_of_another_tool_is_told_what_can_be_read(capfd, tmp_path) -> None:
+    other = tmp_path / "profile.nsys-rep"
+    other.write_bytes(b"NSYS")
+
+    err = " ".join(printed(capfd, "analyze", other, code=2).split())
+
+    assert "It reads traces of the PyTorch profiler" in err
+    assert "Pass the trace file itself" not in err

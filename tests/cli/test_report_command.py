@@ -87,3 +87,9 @@ def test_savings_of_a_day_are_stated_on_demand(capfd) -> None:
 
     assert "device-hours" in text
     assert "USD" in text
+
+
+def test_a_small_file_has_a_size(capfd, folder: Path) -> None:
+    assert main(["report", EXAMPLE, "--markdown", str(folder / "report.md")]) == 0
+
+    assert " kB)" in capfd.readouterr().err

@@ -61,7 +61,7 @@ def test_quiet_names_errors_and_counts_the_rest(capfd) -> None:
 
     assert lines == [
         "unread: bad.json: is empty. Record again",
-        "... and 1 more unread input; `stepscope info` names them",
+        "... and 1 more unread input; `stepscope info` names it",
     ]
 
 

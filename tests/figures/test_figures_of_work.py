@@ -137,6 +137,19 @@ def test_of_many_steps_the_longest_and_all_outliers_stay() -> None:
     assert len(to_json(one)) < 40_000
 
 
+def test_a_step_that_tables_show_shorter_is_named_with_the_reason() -> None:
+    from tests.figures.test_figures import Answering
+
+    spread = {"ranks": 1, "min_ns": MS, "median_ns": MS, "max_ns": MS, "max_rank": 0, "is_outlier": False, "kind": None}
+    rows = pl.DataFrame([{"step": step, **spread} for step in (3, 4)])
+    lengths = pl.DataFrame({"step": [3, 4], "outside_ns": [MS, 0]})
+    one = drawn("step-times", Answering({"step_spread": rows, "step_lengths": lengths}))
+
+    (note,) = one.notes
+    assert "time on the host before the device's first work" in note
+    assert note.endswith("leave out: 3.")
+
+
 def test_one_step_is_no_curve() -> None:
     with pytest.raises(Unavailable, match="only one step"):
         drawn("step-times", job(2, 1))

@@ -23,14 +23,14 @@ SPOKEN = {
     "noise (3 and 3).": (
         "每步变快（9.6%）：104.14 ms，原为 114.14 ms（-10.00 ms）。步数太少，无法判断是否为噪声（3 步与 3 步）。"
     ),
-    "By part: exposed communication -7.10 ms (waiting for others -4.44 ms, transmission -2.66 ms); free +7.02 ms.": (
+    "By part: exposed communication -7.10 ms (waiting for others -4.44 ms, transmission -2.66 ms); idle +7.02 ms.": (
         "按组成部分：未掩盖的通信 -7.10 ms（等待其他 rank -4.44 ms，传输 -2.66 ms）；空闲 +7.02 ms。"
     ),
     "Calls of equal shapes are 1.40 times slower in a<b, c> and d.": "形状相同的调用变慢（1.40 倍）：a<b, c>、d。",
-    "Own work of rank 2 (slow) takes 7.04 ms longer in a step than that of rank 7 (typical): free +7.02 ms (dispatch "
+    "Own work of rank 2 (slow) takes 7.04 ms longer in a step than that of rank 7 (typical): idle +7.02 ms (dispatch "
     "+7.02 ms).": "每步自身的工作：rank 2（慢） 比 rank 7（典型） 长 7.04 ms：空闲 +7.02 ms（下发 +7.02 ms）。",
     "Own work of rank 2 takes 7.04 ms longer in a step than that of rank 7, which as a whole is within noise (3 and 3 "
-    "steps): free +7.02 ms.": (
+    "steps): idle +7.02 ms.": (
         "每步自身的工作：rank 2 比 rank 7 长 7.04 ms（总体在噪声范围内，3 步与 3 步）：空闲 +7.02 ms。"
     ),
     "In that time rank 7 (typical) waits: its exposed communication takes 7.10 ms longer (waiting for others +4.44 "
@@ -81,7 +81,7 @@ def test_the_forms_take_only_groups_that_they_have() -> None:
 
 def test_words_of_coded_columns_are_chinese_and_names_of_operators_stay() -> None:
     rows = pl.DataFrame(
-        {"kind": ["dispatch", "mine", None], "name": ["dispatch"] * 3, "part": ["- data_loading", "step", "free"]},
+        {"kind": ["dispatch", "mine", None], "name": ["dispatch"] * 3, "part": ["- data_loading", "step", "idle"]},
     ).with_columns(differs=pl.Series([True, False, None]), unit=pl.Series(["vector", "link", "matrix"]))
     columns = [Column(name, "string", "") for name in ("kind", "name", "part", "differs")]
     columns.append(Column("unit", "string", "", values=("matrix", "vector", "link")))

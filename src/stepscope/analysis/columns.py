@@ -125,7 +125,7 @@ SHARED: dict[str, Column] = {
             title="memory exposed",
             importance=49,
         ),
-        Column("free_ns", "int64", "Time without computing, communicating or memory operations.", title="free"),
+        Column("free_ns", "int64", "Time without computing, communicating or memory operations.", title="idle"),
         Column("kind", "string", "Kind of device work.", values=("compute", "communication", "memory")),
         Column("component", "string", "Allocator as recorded, e.g. `PTA`; null for the framework's own allocator."),
         Column("device", "int32", "Device index; null for host memory."),

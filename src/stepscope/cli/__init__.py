@@ -65,7 +65,7 @@ def _main(words: list[str]) -> int:
     except Exception as error:
         if isinstance(error, OSError):
             _drop_output()
-        if debug:
+        if debug and not hasattr(error, "show"):  # a usage error needs no traceback
             raise
         return _explain(error)
 

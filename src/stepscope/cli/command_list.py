@@ -19,6 +19,18 @@ HEADINGS = (START, *SCOPES.values(), FURTHER)
 class CommandList(TyperGroup):
     """Commands that its help lists under headings, in plain text."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """See the base class; an option of a command that stands before the command is an error that says so."""
+        place = next((place for place, word in enumerate(args) if word in self.commands), len(args))
+        own = {name for each in self.get_params(ctx) for name in each.opts}
+        if place < len(args):
+            of_command = {name for each in self.commands[args[place]].params for name in each.opts}
+            for word in args[:place]:
+                name = word.partition("=")[0]
+                if name in of_command - own:
+                    ctx.fail(f"{name} comes after the command: stepscope {args[place]} ... {name}")
+        return super().parse_args(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """See the base class."""
         shown = [(name, each) for name in self.list_commands(ctx) if (each := self.get_command(ctx, name))]

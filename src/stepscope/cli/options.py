@@ -145,7 +145,7 @@ Format = Literal["table", "json", "csv"]
 """How a command prints its answer."""
 
 LanguageOption = Annotated[
-    Language, worded(LANGUAGES, "--language", help="Language of findings and verdict: en or zh (Chinese).")
+    Language, worded(LANGUAGES, "--lang", "--language", help="Language of findings and verdict: en or zh (Chinese).")
 ]
 FormatOption = Annotated[
     Format | None, worded(get_args(Format), "--format", "-f", help="Output format. Default: table.", show_default=False)

@@ -12,7 +12,7 @@ import typer
 from stepscope.cli import options as shared
 from stepscope.cli.notes import note
 from stepscope.errors import StepscopeError
-from stepscope.present import LANGUAGES, Language
+from stepscope.present import LANGUAGES, Language, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +124,7 @@ def report(
             continue
         write_file(target, write)
         if not quiet:
-            note(f"wrote {target} ({target.stat().st_size / 1e6:.2f} MB)")
+            note(f"wrote {target} ({size(target.stat().st_size)})")
     if open_it and output is not None:
         import webbrowser
 

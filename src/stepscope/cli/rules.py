@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from stepscope import plugins
 from stepscope.cli import options as shared
@@ -19,7 +20,23 @@ if TYPE_CHECKING:
 
     from stepscope.advice.explained import Explanation
 
+
+class RuleCommands(TyperGroup):
+    """Commands about rules, which say what to type if a rule is given in place of a command."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """See the base class; the name of a rule is an error that says how to ask about it."""
+        if args[0] not in self.commands:
+            import stepscope.advice  # noqa: F401 - registers the rules
+            from stepscope.advice.registry import RULES
+
+            if args[0] in RULES:
+                ctx.fail(f"{args[0]} is a rule. To explain it: stepscope rules explain {args[0]}")
+        return super().resolve_command(ctx, args)
+
+
 rules = typer.Typer(
+    cls=RuleCommands,
     help="List all rules, with their limits or without, or explain one of them.",
     rich_markup_mode=None,
     invoke_without_command=True,

@@ -29,8 +29,9 @@ def show_warnings(out: Output, run: Subject, *, quiet: bool = False) -> None:
     for item in listed:
         text = f"unread: {below(item.file, run.path)}: {item.problem}. {item.remedy}"
         out.say(text, STYLES[item.severity], indent=2)
-    where = "; `stepscope info` names them" if quiet else ""
-    _rest(out, sum(issue.inputs for issue in unread[len(listed) :]), "unread input", where, more=bool(listed))
+    count = sum(issue.inputs for issue in unread[len(listed) :])
+    where = f"; `stepscope info` names {'it' if count == 1 else 'them'}" if quiet else ""
+    _rest(out, count, "unread input", where, more=bool(listed))
     for warning in run.warnings:
         out.say(f"warning: {warning}", STYLES["warning"], indent=2)
     groups = [group for group in issue_groups(run) if not quiet or group["severity"] == "error"]

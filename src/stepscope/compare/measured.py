@@ -14,7 +14,7 @@ MEASURED_BY = Column(
     "measured",
     "string",
     "What is compared: time of the kernels that it launched, or its own host time, if kernels are unknown on a side or "
-    "free time of the device differs more than computing.",
+    "idle time of the device differs more than computing.",
     values=(DEVICE, HOST),
     importance=4,
 )
@@ -33,7 +33,7 @@ def measured_by(sides: Sides, column: str, times: pl.DataFrame | None) -> str:
 
 
 def _is_host_bound(times: pl.DataFrame | None) -> bool:
-    """Whether free time of the device differs more than computing, so that the host decides."""
+    """Whether idle time of the device differs more than computing, so that the host decides."""
     if times is None:
         return False
     parts = dict(times.filter(pl.col("level") == 1).select("part", pl.col("difference_ns").abs()).iter_rows())

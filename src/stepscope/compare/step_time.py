@@ -20,7 +20,7 @@ NAMES = {
     "computing_ns": "computing",
     "communication_ns": "exposed communication",
     "memory_ns": "exposed memory operations",
-    "free_ns": "free",
+    "free_ns": "idle",
 }
 """Parts of a step by name."""
 
@@ -46,7 +46,7 @@ def time_differences(
     """Compare the step and its parts, each level of which sums to the one above.
 
     Computing is divided by class of work in proportion to the time of its kernels, so kernels that run at once share
-    the time; exposed communication by what its calls do while nothing computes; free time by its cause.
+    the time; exposed communication by what its calls do while nothing computes; idle time by its cause.
 
     Returns:
         One row per part, the step first, the parts of each part behind it, largest difference first.

@@ -13,6 +13,7 @@ from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.style import BLUE, SKY, VERMILION
 from stepscope.figures.words import WORDS, word
 from stepscope.present import Language
+from stepscope.selection import describe_numbers
 
 if TYPE_CHECKING:
     from stepscope.run import Run
@@ -36,7 +37,7 @@ def data(run: Run) -> Data:
     rows = run.analyse("step_spread").sort("step")
     if rows.height == 1:
         raise Unavailable("only one step was recorded")
-    notes = []
+    notes = _outside(run)
     if rows.height > MOST:
         each = -(-rows.height // MOST)
         placed = rows.with_row_index("place").with_columns(place=pl.col("place") // each)
@@ -50,6 +51,25 @@ def data(run: Run) -> Data:
         )
         rows = shown.drop("place").sort("step")
     return Data([Rows(rows, _COLUMNS)], notes)
+
+
+def _outside(run: Run) -> list[Text]:
+    """Which steps are longer here than in tables of windows, with time on the host outside the device's windows."""
+    try:
+        lengths = run.analyse("step_lengths")
+    except Unavailable:
+        return []
+    longer = lengths.filter(pl.col("outside_ns") > 0)["step"].unique().sort().to_list()
+    if not longer:
+        return []
+    which = describe_numbers(longer)
+    return [
+        Text(
+            "These include time on the host before the device's first work or after its last, which tables of steps "
+            f"leave out: {which}.",
+            f"以下各步含设备首个任务之前或最后任务之后的主机时间，步骤表不计这段时间：{which}。",
+        )
+    ]
 
 
 def draw(data: Data, language: Language) -> Spec:

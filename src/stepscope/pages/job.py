@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stepscope.pages.base import Derived, Page, Section
 from stepscope.pages.sources import TIMELINE, differing, together, unknown_waits
 from stepscope.present import plural
+from stepscope.tables.base import Column
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,7 +54,7 @@ def idle_by_cause(run: Run, idle: pl.DataFrame) -> Derived:  # noqa: ARG001 - on
     import polars as pl
 
     causes = idle.group_by("cause").agg(pl.col("idle_ns", "gaps").sum()).sort("idle_ns", descending=True)
-    return Derived(causes.with_columns(share_ratio=_share("idle_ns")))
+    return Derived(causes.with_columns(share_ratio=_share("idle_ns")), columns=_shares_of("Share of all idle time."))
 
 
 def groups(run: Run, found: pl.DataFrame) -> Derived:
@@ -95,12 +96,14 @@ def kernels(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one sig
     every = _over_ranks(found, ["kind", "name", "type", "core"], "total_ns")
     others = every.filter(pl.col("kind") != "communication")
     apart = "" if others.height == every.height else " (communication kernels: see Communication)"
-    return Derived(others, f", all ranks, share of all device work{apart}")
+    own = _shares_of("Share of all device work of all ranks.")
+    return Derived(others, f", all ranks, share of all device work{apart}", own)
 
 
 def operators(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
     """Operators by the time of the host in themselves, without their children."""
-    return Derived(_over_ranks(found, ["name"], "self_ns"), ", all ranks, by host self time")
+    own = _shares_of("Share of the self time of all operators of all ranks.")
+    return Derived(_over_ranks(found, ["name"], "self_ns"), ", all ranks, by host self time", own)
 
 
 def _over_ranks(table: pl.DataFrame, keys: list[str], by: str) -> pl.DataFrame:
@@ -117,6 +120,11 @@ def _over_ranks(table: pl.DataFrame, keys: list[str], by: str) -> pl.DataFrame:
     shared = summed.with_columns(share_ratio=_share(by))
     dearest = shared.sort(by, *keys, descending=[True] + [False] * len(keys), nulls_last=True)
     return dearest.select(*keys, *sums, "share_ratio", "mean_ns", "min_ns", "max_ns")
+
+
+def _shares_of(meaning: str) -> list[Column]:
+    """The column of `_share`, with what it is a share of."""
+    return [Column("share_ratio", "float64", meaning, title="share", importance=59)]
 
 
 def _share(column: str) -> pl.Expr:

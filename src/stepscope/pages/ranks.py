@@ -88,7 +88,7 @@ _RATIOS = ("off_ratio", "limit_ratio", "summed_ratio")
 
 
 def _plain(run: Run, rows: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all
-    """Without the sum of computing and free time where both are known."""
+    """Without the sum of computing and idle time where both are known."""
     known = rows.height and not rows["computing_ns"].null_count()
     return Derived(rows.drop("computing_and_free_ns") if known else rows)
 

@@ -56,7 +56,7 @@ _MEANINGS = {
     "transmit": "Exposed communication without waiting.",
     "communication": "Exposed communication; how much of it is waiting is unknown.",
     "memory": "Time in which only memory operations run.",
-    "free": "Time without computing, communicating or memory operations.",
+    "idle": "Time without computing, communicating or memory operations.",
 }
 
 PAGE = Page(

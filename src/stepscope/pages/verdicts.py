@@ -24,7 +24,7 @@ def explained(pair: Pair, rows: pl.DataFrame) -> Iterator[str]:
     if words & {"more", "less", "noise"}:
         yield (
             "p: how often chance alone gives such a difference between the {steps} of both sides (Mann-Whitney test, "
-            f"adjusted for the number of rows); more or less up to {limits.level:.1%}."
+            f"adjusted for the number of rows); the verdict is more or less if p is at most {limits.level:.1%}."
         )
     if "noise" in words:
         yield "noise: {steps} of one side differ as much from one another."

@@ -79,12 +79,13 @@ def _cells(problem: Problem, found: Contents) -> list[str]:
 def _details(problem: Problem, found: Contents, word: dict[str, str]) -> Iterator[str]:
     yield f"<details><summary>{problem.number}. {in_html(problem.words.summary, LONGEST)}</summary>"
     yield ""
+    between = "；" if found.language == "zh" else "; "
     known = [
         (word["cause"], problem.words.cause),
         (word["action"], problem.words.action),
-        (word["saving"], "; ".join(filter(None, (problem.words.saving, problem.daily)))),
+        (word["saving"], between.join(filter(None, (problem.words.saving, problem.daily)))),
         *((fact.name, fact.text) for fact in problem.places),
-        (word["code"], "; ".join(problem.finding.code)),
+        (word["code"], between.join(problem.finding.code)),
         (word["confidence"], CONFIDENCE_SHORT[problem.finding.confidence].of(found.language)),
     ]
     for name, text in known:

@@ -22,6 +22,9 @@ from stepscope.tables.issues import Issue
 _MAX_ALIKE = 20
 _PEEK_BYTES = 512
 _NOTHING = Found(())
+_READ = (
+    "It reads traces of the PyTorch profiler, profiles of Ascend and MindSpore, and dumps of PyTorch's flight recorder"
+)
 _TRACE_ENDINGS = (".json", ".json.gz", ".db")
 _UNPACKERS = {
     ".json.zst": "unzstd",
@@ -184,7 +187,7 @@ class _Walk:
         if problem is not None:
             self._report(replace(problem, severity="error") if asked_for else problem)
         elif asked_for:
-            self._report(_error(file, "is in no format that stepscope reads", "Pass the trace file itself"))
+            self._report(_error(file, "is in no format that stepscope reads", _READ))
         else:
             self.found.skipped += 1
 

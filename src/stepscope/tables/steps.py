@@ -60,7 +60,7 @@ STEP_TOTALS = Table(
         Column(
             "computing_and_free_ns",
             "int64",
-            "Step less exposed communication, if the source does not split computing from free time.",
+            "Step less exposed communication, if the source does not split computing from idle time.",
         ),
         Column("communication_ns", "int64", "Union of communication."),
         Column("overlapped_ns", "int64", "Communication hidden by computing."),

@@ -221,6 +221,6 @@ def test_the_parts_of_a_step_add_up_with_computing_by_class() -> None:
     rows = run.analyse("overall_summary")
 
     found = dict(rows.select("part", "length_ns").iter_rows())
-    assert found == {"attention": 70_000, "matmul": 300_000, "vector": 50_000, "free": 100_000}
+    assert found == {"attention": 70_000, "matmul": 300_000, "vector": 50_000, "idle": 100_000}
     assert rows["length_ns"].sum() == run.analyse("breakdown")["window_ns"].sum()
     assert dict(rows.select("part", "kernel_ns").iter_rows())["vector"] == 100_000

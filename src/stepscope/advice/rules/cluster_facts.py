@@ -17,9 +17,9 @@ from stepscope.advice.messages import Choices, Text
 
 PERCENT = 100
 
-_LIMIT = Text(" It is stated from {limit:percent} on.", "超过 {limit:percent} 时列出。")
+_LIMIT = Text(" It is reported from {limit:percent} on.", "超过 {limit:percent} 时列出。")
 _FORMULA = Text(
-    " By the formula of MindSpore Insight's cluster advice, from {limit:percent} on.",
+    " MindSpore Insight's cluster advice reports this from {limit:percent} on.",
     "按 MindSpore Insight 集群建议的公式，界限为 {limit:percent}。",
 )
 

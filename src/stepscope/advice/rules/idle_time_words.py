@@ -12,7 +12,7 @@ _WHO = Text(
 )
 _HOW_MUCH = Text(
     ": {job_ranks:one |at least |}[{idle_ns:ms} of {step_ns:whole}][{lost_ns:ms} of {recorded_ns:ms}] ({ratio:percent})"
-    "[, most of it {mostly:when}][, {when:when}][, not counting start-up and end: {left_out:windows}].",
+    "[, most of it {mostly:when}][, {when:when}][, not counting {left_out:windows} at start and end].",
     "：[{step_ns:whole} 中{job_ranks:one |至少|}有 {idle_ns:ms}]"
     "[{recorded_ns:ms} 中{job_ranks:one |至少|}有 {lost_ns:ms}]（{ratio:percent}）"
     "[，大部分{mostly:when}出现][，{when:when}出现][，不计首尾的 {left_out:windows}]。",

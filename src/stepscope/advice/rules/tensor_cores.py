@@ -33,7 +33,7 @@ class Limits:
 def _message(why: Text, action: Choices) -> Message:
     return Message(
         summary=Text(
-            "{ranks:Ranks} {ranks:one multiplies|multiply} matrices beside the tensor cores: {share_ratio:percent} of "
+            "{ranks:Ranks} {ranks:one multiplies|multiply} matrices without the tensor cores: {share_ratio:percent} of "
             "the kernels' time[ on rank {worst_rank}], most in `{name}`[ of {operator}][, shapes {shapes}].",
             "{ranks:ranks} 的矩阵运算没有使用 Tensor Core：占 kernel 时间的 {share_ratio:percent}"
             "[（rank {worst_rank}）]，主要是 `{name}`[（`{operator}`）][，形状 {shapes}]。",

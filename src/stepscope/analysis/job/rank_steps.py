@@ -44,18 +44,18 @@ _TIMES = (
         "forward_backward_ns", "int64", "From the start of forward to the end of backward.", title="forward, backward"
     ),
     Column("tail_ns", "int64", "From the end of backward to the end of the step."),
-    meaning("computing_ns", "Time spent computing; null if the source does not tell it from free time."),
+    meaning("computing_ns", "Time spent computing; null if the source does not tell it from idle time."),
     Column(
         "free_ns",
         "int64",
         "Neither computing nor communicating, copies included; null as `computing_ns`.",
-        title="free or copying",
+        title="idle or copying",
     ),
     Column(
         "computing_and_free_ns",
         "int64",
         "The step less exposed communication; a step table of MindSpore leaves the interval out as well.",
-        title="computing and free",
+        title="computing and idle",
     ),
     meaning("communication_not_overlapped_ns", "Communication that no computing hides."),
     Column("stage_ns", "int64", "The step less `receiving_ns`: what the rank's own stage takes.", title="stage"),

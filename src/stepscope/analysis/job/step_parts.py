@@ -33,7 +33,7 @@ def step_parts(
     steps: pl.LazyFrame, activity: pl.DataFrame, idle: pl.DataFrame, arrival: pl.DataFrame | None
 ) -> pl.DataFrame:
     """Split each step's window into parts that add up to it: those of `breakdown`, with exposed communication split by
-    the waits of `arrival`, and free time by its causes (`idle`)."""
+    the waits of `arrival`, and idle time by its causes (`idle`)."""
     calls = own_calls(arrival, ranks_of(steps))
     windows = step_windows(known_steps(steps))
     spans = calls.lazy()

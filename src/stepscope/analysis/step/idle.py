@@ -61,7 +61,7 @@ PIECES = columns("rank step", CAUSE, "start_ns duration_ns", nulls="")
     together=True,
 )
 def idle(idle_pieces: pl.DataFrame) -> pl.DataFrame:
-    """Split the free time of each step by its cause: one row per cause and step, longest first.
+    """Split the idle time of each step by its cause: one row per cause and step, longest first.
 
     Over the causes of a step, `idle_ns` sums to `free_ns` of `breakdown`.
     """
@@ -80,7 +80,7 @@ def idle_pieces(
     operators: pl.LazyFrame | None = None,
     marks: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Cut the free time of each step into pieces with one cause each: one row per piece, in order of time.
+    """Cut the idle time of each step into pieces with one cause each: one row per piece, in order of time.
 
     `operators` and `marks` show that the host was recorded.
     """

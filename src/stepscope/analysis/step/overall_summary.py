@@ -19,10 +19,10 @@ AI_CPU = "ai_cpu"
 CLASSES = ("attention", "matmul", "convolution", CUBE, "vector", AI_CPU)
 """Classes of computing on a device; where kernels of several classes run at once, the time is of the first."""
 
-PARTS = (*CLASSES, "other", "wait", "transmit", "communication", "memory", "free")
+PARTS = (*CLASSES, "other", "wait", "transmit", "communication", "memory", "idle")
 """All parts in order. `other` is computing without kernels, i.e. on a host; `memory` is copies that nothing hides."""
 
-GROUPS = ("computing", "communication", "memory", "free")
+GROUPS = ("computing", "communication", "memory", "idle")
 
 _CUBE_CORES = ("AI_CORE", "MIX_AIC")
 
@@ -41,7 +41,7 @@ COLUMNS = columns(
         "Computing by class: fused `attention`, `matmul`, `convolution`, other work of `cube` cores, `vector`, "
         "`ai_cpu`, "
         "`other` (on a host). Exposed communication: `wait` for other ranks, `transmit`, or `communication` if these "
-        "are not known apart. Exposed `memory` operations. `free`.",
+        "are not known apart. Exposed `memory` operations. `idle`.",
         values=PARTS,
     ),
     Column("length_ns", "int64", "Its time; the parts of a step add up to the step.", title="time"),
@@ -67,7 +67,7 @@ def overall_summary(steps: pl.LazyFrame, step_parts: pl.DataFrame, kernels: pl.L
     busy = step_parts.filter(pl.col("part").is_in(["wait", "transmit", "communication", "memory"]))
     idle = step_parts.filter(~pl.col("part").is_in(["computing", "wait", "transmit", "communication", "memory"]))
     free = idle.group_by("rank", "step").agg(length_ns=pl.col("length_ns").sum())
-    parts = [by_class, rest, busy, free.select("rank", "step", pl.lit("free").alias("part"), "length_ns")]
+    parts = [by_class, rest, busy, free.select("rank", "step", pl.lit("idle").alias("part"), "length_ns")]
     every = pl.concat([one.select("rank", "step", "part", "length_ns") for one in parts])
     counted = every.filter(pl.col("length_ns") > 0).join(sums, on=["rank", "step", "part"], how="left")
     part = pl.col("part")
@@ -77,7 +77,7 @@ def overall_summary(steps: pl.LazyFrame, step_parts: pl.DataFrame, kernels: pl.L
             "communication": part.is_in(["wait", "transmit", "communication"]),
             "memory": part == "memory",
         },
-        otherwise="free",
+        otherwise="idle",
     )
     place = part.replace_strict(list(PARTS), range(len(PARTS)), return_dtype=pl.Int32)
     return (

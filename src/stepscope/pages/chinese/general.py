@@ -116,7 +116,7 @@ MEANINGS = {
     "Time in which only memory operations run.": "只有内存操作在执行的时间。",
     "Time spent communicating.": "通信时间。",
     "Time spent computing.": "计算时间。",
-    "Time spent computing; null if the source does not tell it from free time.": (
+    "Time spent computing; null if the source does not tell it from idle time.": (
         "计算时间；数据源不区分计算与空闲时为空。"
     ),
     "Time spent copying or filling memory.": "拷贝或填充内存的时间。",

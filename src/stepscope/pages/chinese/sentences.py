@@ -199,7 +199,7 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"p: how often chance alone gives such a difference between the \w+ of both sides \(Mann-Whitney test, "
-        r"adjusted for the number of rows\); more or less up to (.+)\.",
+        r"adjusted for the number of rows\); the verdict is more or less if p is at most (.+)\.",
         r"p：两侧各步之间仅因偶然出现这样差异的概率（Mann-Whitney 检验，按行数校正）；不超过 \1 才判断为增加或减少。",
     ),
     (

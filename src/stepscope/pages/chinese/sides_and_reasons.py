@@ -7,7 +7,7 @@ MEANINGS: dict[str, str] = {
     "The operators around it, outermost first, and itself; or its name.": "它外层的各算子（由外到内）及其自身；或其名称。",
     "Whether the outermost operator belongs to a backward pass.": "最外层算子是否属于反向。",
     "What is compared: time of the kernels that it launched, or its own host time, if kernels are unknown on a side or "
-    "free time of the device differs more than computing.": (
+    "idle time of the device differs more than computing.": (
         "比较的内容：它下发的 kernel 的时间；若一侧不知道 kernel，或设备空闲时间的差异大于计算，则为其主机自身时间。"
     ),
     "What most of its time is: `work`; `wait` for the device, as in `aten::item` or `cudaStreamSynchronize`; or "

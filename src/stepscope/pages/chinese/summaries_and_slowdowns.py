@@ -5,7 +5,7 @@ from __future__ import annotations
 MEANINGS = {
     # summaries
     "What the part belongs to; communication and memory are exposed.": "该部分所属的大类；通信和内存操作只计未掩盖的部分。",
-    "Computing by class: fused `attention`, `matmul`, `convolution`, other work of `cube` cores, `vector`, `ai_cpu`, `other` (on a host). Exposed communication: `wait` for other ranks, `transmit`, or `communication` if these are not known apart. Exposed `memory` operations. `free`.": (
+    "Computing by class: fused `attention`, `matmul`, `convolution`, other work of `cube` cores, `vector`, `ai_cpu`, `other` (on a host). Exposed communication: `wait` for other ranks, `transmit`, or `communication` if these are not known apart. Exposed `memory` operations. `idle`.": (
         "计算按类别：融合注意力、矩阵乘、卷积、其他 cube 核任务、向量、AI CPU、其他（在主机上）。未掩盖的通信：等待其他 rank、传输，"
         "无法区分时为通信。未掩盖的内存操作。空闲。"
     ),

@@ -10,7 +10,6 @@ VALUES: dict[str, str] = {
     "exposed communication": "未掩盖的通信",
     "exposed memory operations": "未掩盖的内存操作",
     "memory": "内存操作",
-    "free": "空闲",
     "idle": "空闲",
     "step": "步",
     "wait": "等待其他 rank",

@@ -56,11 +56,14 @@ MEANINGS = {
     "Python function, with file and line, of the script around most of the gap, if recorded.": (
         "空闲段大部分时间所在的脚本 Python 函数及其文件和行（如有记录）。"
     ),
+    "Share of all device work of all ranks.": "占所有 rank 的设备任务的比例。",
     "Share of all device work of the rank.": "占该 rank 所有设备任务的比例。",
+    "Share of all idle time.": "占所有空闲时间的比例。",
     "Share of the device work of all ranks without communication.": "占所有 rank 除通信外设备任务的比例。",
     "Share of the gap that it covers.": "覆盖空闲段的比例。",
     "Share of the gap that it takes.": "占空闲段的比例。",
     "Share of the rank's self time.": "占该 rank 自身时间的比例。",
+    "Share of the self time of all operators of all ranks.": "占所有 rank 的所有算子自身时间的比例。",
     "Share of the time below the nominal rate; null if that is unknown.": "低于标称频率的时间比例；标称未知则为空。",
     "Share of the time of all calls of its layer on all ranks.": "占所有 rank 上同层所有调用时间的比例。",
     "Time excluding its direct children on the same thread.": "不含同一线程上直接子算子的时间。",
