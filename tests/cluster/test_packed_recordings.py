@@ -20,8 +20,6 @@ from stepscope.store.packed import MAGIC, Header, PackedFile, PackedPart, proble
 from tests.cli.calling import EXAMPLE, document
 from tests.cluster.profiles import content
 
-OF_FILES = ("path", "file", "name")
-
 
 def answers(capture: pytest.CaptureFixture[str], path: Path | str) -> Any:
     """All answers about a recording, without names of files and the directories of its traces."""
