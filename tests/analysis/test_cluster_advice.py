@@ -132,6 +132,6 @@ def test_a_real_pipeline_gets_the_figures_of_mindinsight(shared: Path) -> None:
 
     told = " ".join(worded(one).summary + worded(one).cause for one in found(run).values())
 
-    for figure in ("22.23 %", "74.26 %", "60.30 %", "25.82 %", "50.94 %"):
+    for figure in ("22.23%", "74.26%", "60.30%", "25.82%", "50.94%"):
         assert figure in told
     assert run.analyse("cluster_advice").filter(pl.col("advice") == "step_interval")["rank"][0] == 2

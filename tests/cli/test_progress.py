@@ -123,7 +123,7 @@ PLACES = [
     ("stepscope.run.run.Run.analyse", ["analyze", str(EXAMPLE)]),
     ("polars.SQLContext.execute", ["sql", str(EXAMPLE), "SELECT rank FROM ranks"]),
     ("stepscope.cli.output.print_frame", ["sql", str(EXAMPLE), "SELECT rank FROM ranks"]),
-    ("stepscope.cli.app.app", ["rules"]),
+    ("stepscope.cli.app.program_for", ["rules"]),
 ]
 
 

@@ -245,7 +245,7 @@ def test_kernels_that_differ_within_noise_are_not_said_to_be_slower() -> None:
 
 def test_where_no_rank_can_be_found_slow_none_is_said_to_be_as_fast_as_the_others() -> None:
     steps = kernels_run(BASE).table("steps").collect().drop("rank")
-    bare = Run.from_frames(dict.fromkeys(range(2), {"steps": steps}))
+    bare = Run.from_frames({rank: {"steps": steps} for rank in range(2)})
 
     with pytest.raises(StepscopeError, match="which rank is slow is unknown: "):
         compare(bare)

@@ -130,7 +130,7 @@ def test_shares_of_the_step_are_those_of_its_tables_and_figures(report: Report) 
         ("computing_ns", "computing"),
         ("communication_not_overlapped_ns", "communication"),
         ("memory_not_overlapped_ns", "memory"),
-        ("free_ns", "free"),
+        ("free_ns", "idle"),
     ):
         assert shares.get(column, 0.0) == pytest.approx(groups.get(group, 0.0), abs=1e-6), group
     assert parts.get("computing", 0.0) == pytest.approx(groups.get("computing", 0.0), abs=1e-6)

@@ -92,7 +92,7 @@ def test_a_directory_that_takes_nothing_is_reported_before_anything_is_read(
 ) -> None:
     monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)
 
-    with pytest.raises(StepscopeError, match="nothing can be written there. Choose a file in a writable directory"):
+    with pytest.raises(StepscopeError, match=r"nothing can be written there\. Choose a file in a writable directory"):
         check_target(tmp_path / "report.html", [recording])
 
 
@@ -100,5 +100,5 @@ def test_a_full_disk_is_to_be_given_room(tmp_path: Path) -> None:
     def full(_: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(StepscopeError, match="No space left on device. Free some space there, or choose another disk"):
+    with pytest.raises(StepscopeError, match=r"No space left on device\. Free some space there, or choose another disk"):
         write_file(tmp_path / "report.html", full)
