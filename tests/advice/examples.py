@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import polars as pl
 
 from stepscope.advice import RULES, Finding, advise
 from stepscope.advice.advise import completed
-from stepscope.advice.finding import Platform, platform_of
+from stepscope.advice.finding import Platform
 from stepscope.advice.rules.idle_time import CAUSES
 from stepscope.advice.rules.slow_rank_reasons import OF_KIND
 from stepscope.analysis.input.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
@@ -316,9 +317,10 @@ LINKS = {"link": "periodic", "nic": "since", "host": "until", "hosts": "once", "
 """Units of slow links, each with another pattern."""
 
 
-def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
-    """Answers to give to a rule, so that it uses each of its texts."""
-    steps, shares = breakdown(), {"rank": [0], "step": [0], "wait_ns": [5]}
+@cache
+def _answers(platform: Platform) -> Mapping[str, list[dict[str, Any]]]:
+    """Answers to give to each rule, so that it uses each of its texts."""
+    ranks, steps, shares = ranks_of(platform), breakdown(), {"rank": [0], "step": [0], "wait_ns": [5]}
     sent = pl.DataFrame({"ranks": ["0"], "transmit_ns": [9], "best_ns": [5], "exposed_ns": [400]})
     late = pl.DataFrame({"rank": [1], "root_rank": [0], "mean_ns": [9]})
     link = {"rank_a": 0, "rank_b": 1, "transport": "net", "bandwidth_bytes_per_s": 1e9, "typical_bytes_per_s": 2e9}
@@ -339,7 +341,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         }
         for slow in (None, slow_ranks().clear())
     ]
-    given: Mapping[str, list[dict[str, Any]]] = {
+    return {
         "slow-rank": [
             {"slow_ranks": slow_ranks(), "breakdown": steps},
             {"slow_ranks": slow_ranks(), "breakdown": steps, "slow_experts": slow_experts()},
@@ -430,7 +432,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 "compile_time": pl.DataFrame(schema=COMPILED),
                 **stopped("aclopCompileAndExecute", "compile_calls"),
             },
-            *recompilations(platform_of(ranks).framework),
+            *recompilations(platform.framework),
         ],
         "garbage-collection": [
             {
@@ -533,7 +535,7 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
                 "breakdown": steps,
             }
         ],
-        "environment": device_examples.environments(platform_of(ranks).device, platform_of(ranks).framework),
+        "environment": device_examples.environments(platform.device, platform.framework),
         "low-clock": [
             {
                 "frequencies": pl.DataFrame(
@@ -562,15 +564,25 @@ def examples(rule: str, ranks: pl.LazyFrame) -> list[dict[str, Any]]:
         "memory-leak": [{"memory_hints": hint(GROWTH)}],
         "memory-fragmentation": [{"memory_hints": hint(FRAGMENTATION)}],
     }
+
+
+def ranks_of(platform: Platform) -> pl.LazyFrame:
+    """Two ranks on a platform."""
+    return RANKS.frame(rank=[0, 1], framework=[platform.framework] * 2, device_kind=[platform.device] * 2).lazy()
+
+
+def examples(rule: str, platform: Platform) -> list[dict[str, Any]]:
+    """Answers to give to a rule, so that it uses each of its texts."""
     taken = inspect.signature(RULES[rule].function).parameters
-    answers = [{name: value for name, value in one.items() if name in taken} for one in given[rule]]
-    return [{"ranks": ranks, **one} if "ranks" in taken else one for one in answers]
+    answers = [{name: value for name, value in one.items() if name in taken} for one in _answers(platform)[rule]]
+    return [{"ranks": ranks_of(platform), **one} if "ranks" in taken else one for one in answers]
 
 
-def findings(rule: str, platform: Platform) -> list[Finding]:
-    ranks = RANKS.frame(rank=[0, 1], framework=[platform.framework] * 2, device_kind=[platform.device] * 2).lazy()
-    found = [finding for given in examples(rule, ranks) for finding in RULES[rule].function(**given)]
-    return [completed(finding, RULES[rule], ranks, "step") for finding in found]
+@cache
+def findings(rule: str, platform: Platform) -> Sequence[Finding]:
+    """What a rule finds on a platform, in the example answers."""
+    found = [finding for given in examples(rule, platform) for finding in RULES[rule].function(**given)]
+    return [completed(finding, RULES[rule], ranks_of(platform), "step") for finding in found]
 
 
 Tables = dict[str, pl.DataFrame]

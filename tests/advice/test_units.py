@@ -14,7 +14,7 @@ from stepscope.advice.advise import completed
 from stepscope.advice.finding import Platform, per_of
 from stepscope.run import Run
 from stepscope.tables import OPERATORS, RANKS, SLICES, STEPS
-from tests.advice.examples import Tables, examples, found
+from tests.advice.examples import Tables, examples, found, ranks_of
 from tests.advice.test_platforms import NOT_EVERYWHERE, PLATFORMS
 from tests.analysis.inputs import MS, batches
 from tests.analysis.test_memory_hints import stepping
@@ -190,9 +190,8 @@ def by(rule: str, window: str | None) -> list[Finding]:
     """All that a rule may say where steps are of a kind (`steps.window`); None: without a table of steps."""
     fits = NOT_EVERYWHERE.get(rule, lambda _: True)
     of = next(filter(fits, [Platform("mindspore", "npu"), *PLATFORMS]))
-    ranks = RANKS.frame(rank=[0, 1], framework=[of.framework] * 2, device_kind=[of.device] * 2).lazy()
     findings = []
-    for given in examples(rule, ranks):
+    for given in examples(rule, of):
         changed: dict[str, Any] = {}
         if "steps" in inspect.signature(RULES[rule].function).parameters:
             changed["steps"] = None if window is None else pl.LazyFrame({"rank": [0], "window": [window]})
@@ -200,7 +199,7 @@ def by(rule: str, window: str | None) -> list[Finding]:
             changed["breakdown"] = given["breakdown"].with_columns(window=pl.lit(window or "recording"))
         findings += RULES[rule].function(**{**given, **changed})
     per = per_of(None if window is None else pl.LazyFrame({"window": [window]}))
-    return [completed(finding, RULES[rule], ranks, per) for finding in findings]
+    return [completed(finding, RULES[rule], ranks_of(of), per) for finding in findings]
 
 
 OF_STEPS = ("iteration-interval", "step-interval")
