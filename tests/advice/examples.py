@@ -15,7 +15,7 @@ from stepscope.advice.finding import Platform
 from stepscope.advice.rules.idle_time import CAUSES
 from stepscope.advice.rules.slow_rank_reasons import OF_KIND
 from stepscope.analysis.input.input_stages import BOTTLENECK, OBTAINING, PROCESSING, TRANSMISSION, UNKNOWN
-from stepscope.analysis.input.loader import HOST_CPU, NO_WORKERS, READING, WORKER_CPU
+from stepscope.analysis.input.loader import HANDOVER, HOST_CPU, NO_WORKERS, READING, WORKER_CPU
 from stepscope.analysis.job.cluster_advice import COLUMNS as BY_FORMULA
 from stepscope.analysis.job.cluster_advice import KINDS as ADVICE
 from stepscope.analysis.job.cluster_advice import LINK, WITHIN
@@ -222,12 +222,16 @@ def outliers(same: bool | None = None) -> pl.DataFrame:
 
 
 def loader(limited_by: str | None, workers: int | None) -> pl.DataFrame:
-    row: dict[str, Any] = dict.fromkeys(("processors_per_worker", "ready", "queue_capacity"))
+    row: dict[str, Any] = dict.fromkeys(("processors_per_worker", "ready", "queue_capacity", "handed_ratio"))
     row |= {"rank": 0, "loader": "Images", "limited_by": limited_by, "workers": workers, "steps": 5}
     return pl.DataFrame([{**row, "wait_ns": 100, "mean_wait_ns": 100.0, "median_wait_ns": 100, "wait_ratio": 0.5}])
 
 
-LOADERS = [loader(None, None), loader(NO_WORKERS, 0), *(loader(by, 2) for by in (WORKER_CPU, HOST_CPU, READING))]
+LOADERS = [
+    loader(None, None),
+    loader(NO_WORKERS, 0),
+    *(loader(by, 2) for by in (HANDOVER, WORKER_CPU, HOST_CPU, READING)),
+]
 
 
 def stages(**verdicts: str) -> pl.DataFrame:

@@ -68,6 +68,23 @@ def test_workers_tell_what_limits_them(worker: float, host: float, limited: str 
     assert row["limited_by"] == limited
 
 
+@pytest.mark.parametrize(
+    ("ready", "handed", "limited"), [(3, 2 / 3, "handover"), (2, 0.0, "reading"), (0, 0.0, "reading")]
+)
+def test_waits_for_batches_that_were_ready_are_not_for_workers(ready: int, handed: float, limited: str) -> None:
+    """Of 4 batches, two may be of the other worker; of the first one, nothing is known."""
+    cpu = pl.concat([usage_of("worker", [0.02] * 3, name=f"worker {k}") for k in range(2)])
+    row = loader({"input_pipeline": loaded(2, ready=ready), "host_usage": cpu})
+
+    assert (row["handed_ratio"], row["limited_by"]) == (pytest.approx(handed), limited)
+
+
+def test_without_a_queue_it_is_unknown_which_batches_were_ready() -> None:
+    assert loader({"input_pipeline": loaded(0)})["handed_ratio"] is None
+    one_step = loaded(2, ready=4).with_columns(step=pl.lit(1, pl.Int32))
+    assert loader({"input_pipeline": one_step})["handed_ratio"] == 0
+
+
 def test_marks_tell_the_wait_where_no_batches_were_recorded() -> None:
     marks = SLICES.frame(
         slice=[1, 2],

@@ -11,7 +11,7 @@ import polars as pl
 from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, per_of, saved
 from stepscope.advice.messages import Choices, Message, Text
 from stepscope.advice.registry import Claim, Turn, rule
-from stepscope.analysis.input.loader import HOST_CPU, NO_WORKERS, READING, WORKER_CPU
+from stepscope.analysis.input.loader import HANDOVER, HOST_CPU, NO_WORKERS, READING, WORKER_CPU
 from stepscope.limits import limit
 
 
@@ -86,6 +86,27 @@ ACTIONS: dict[str, Choices] = {
             "为数据加载设置工作进程（DataLoader 的 num_workers）：没有时，训练循环自己读取并准备每一批数据。",
         ),
     },
+    HANDOVER: {
+        (PYTORCH, None): Text(
+            "Take fewer and smaller tensors from the workers (stack samples in collate_fn; no lists of small tensors), "
+            "and take them over in a thread (pin_memory=True); more workers do not help.",
+            "让工作进程传来更少、更小的张量（在 collate_fn 中堆叠样本，不要传大量小张量的列表），"
+            "并在单独的线程中接收（pin_memory=True）；增加工作进程没有帮助。",
+        ),
+        (PYTORCH, CPU): Text(
+            "Take fewer and smaller tensors from the workers (stack samples in collate_fn; no lists of small tensors), "
+            "or share them by torch.multiprocessing.set_sharing_strategy('file_system'), which needs no connection for "
+            "each; more workers do not help.",
+            "让工作进程传来更少、更小的张量（在 collate_fn 中堆叠样本，不要传大量小张量的列表），"
+            "或用 torch.multiprocessing.set_sharing_strategy('file_system') 共享，不必为每个张量建立连接；"
+            "增加工作进程没有帮助。",
+        ),
+        (None, None): Text(
+            "Take fewer and smaller arrays from the workers, and take them over in a thread of its own; more workers "
+            "do not help.",
+            "让工作进程传来更少、更小的数组，并在单独的线程中接收；增加工作进程没有帮助。",
+        ),
+    },
     WORKER_CPU: {
         (None, None): _who(
             "busy ({used:percent} of a processor each): use more, or make the transforms cheaper or do them in "
@@ -109,6 +130,14 @@ ACTIONS: dict[str, Choices] = {
 }
 """By `loader.limited_by`."""
 
+_NOT_READY = Text(
+    "The training loop asks for its next batch before it is ready.", "训练循环请求下一批数据时，它还没有就绪。"
+)
+_TAKEN_OVER = Text(
+    "The next batch is ready when the training loop asks for it; to take it over from its worker takes this long.",
+    "训练循环请求下一批数据时，它已经就绪；时间用在从工作进程接收它。",
+)
+
 MESSAGES = {
     limited_by: Message(
         summary=Text(
@@ -117,9 +146,7 @@ MESSAGES = {
             "{ranks:ranks} 在等待 {loader}：平均{per:each} {mean_wait_ns:ms}[（rank {worst_rank}）]，"
             "占{per:time}的 {wait_ratio:percent}。",
         ),
-        cause=Text(
-            "The training loop asks for its next batch before it is ready.", "训练循环请求下一批数据时，它还没有就绪。"
-        ),
+        cause=_TAKEN_OVER if limited_by == HANDOVER else _NOT_READY,
         action=action,
         basis=Text(
             "at most the whole wait, since there may have been other work to do meanwhile",
@@ -189,7 +216,7 @@ def loader_key(row: dict[str, Any] | None) -> str:
 
 def loader_parameters(row: dict[str, Any] | None) -> dict[str, Any]:
     """The parameters of the actions."""
-    if loader_key(row) in (GENERAL, NO_WORKERS) or row is None:
+    if loader_key(row) in (GENERAL, NO_WORKERS, HANDOVER) or row is None:
         return {}
     used = row["processors_per_worker"] or 0.0
     return {"used": used} if row["limited_by"] == HOST_CPU else {"workers": row["workers"], "used": used}
@@ -204,6 +231,7 @@ def loader_facts(row: dict[str, Any] | None) -> dict[str, Any]:
         "processors_per_worker",
         "ready",
         "queue_capacity",
+        "handed_ratio",
         "mean_wait_ns",
         "median_wait_ns",
         "wait_ratio",

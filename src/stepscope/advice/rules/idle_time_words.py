@@ -5,6 +5,7 @@ from __future__ import annotations
 from stepscope.advice.finding import CUDA, MINDSPORE, NPU, PYTORCH
 from stepscope.advice.messages import Choices, Message, Text, framed
 from stepscope.advice.rules.data_loader import ACTIONS
+from stepscope.analysis.input.loader import HANDOVER
 
 _WHO = Text(
     "{job_ranks:one This rank|Each of the two ranks|The median rank} ",
@@ -58,14 +59,20 @@ _SLOWER = Text(
 _FEWER = Text("Launch less and larger work: bigger batches, ", "减少下发次数、增大每次的工作量：更大的批次、")
 _OUT = Text("; move Python work and logging out of the step.", "；把 Python 代码和日志移出训练步。")
 
+_NOT_READY = Text(
+    "The training loop waits in its data loader while there is nothing to compute.",
+    "训练循环在数据加载器中等待，此时没有可计算的内容。",
+)
+_TAKEN_OVER = Text(
+    "The training loop takes its next batch over from a worker, which had it ready, while there is nothing to compute.",
+    "训练循环从工作进程接收已就绪的下一批数据，此时没有可计算的内容。",
+)
+
 MESSAGES = {
     **{
         f"data_loading/{limited_by}": _message(
             Text("waits for input data", "在等待输入数据"),
-            Text(
-                "The training loop waits in its data loader while there is nothing to compute.",
-                "训练循环在数据加载器中等待，此时没有可计算的内容。",
-            ),
+            _TAKEN_OVER if limited_by == HANDOVER else _NOT_READY,
             action,
         )
         for limited_by, action in ACTIONS.items()

@@ -23,13 +23,14 @@ ITERATOR = r"DataLoader.*__next__"
 IN_PROCESS = r"_SingleProcessDataLoaderIter"
 """Names of PyTorch's marks of iterators, and of one without workers."""
 
-NO_WORKERS, HOST_CPU, WORKER_CPU, READING = "no workers", "host CPU", "worker CPU", "reading"
+NO_WORKERS, HANDOVER, HOST_CPU, WORKER_CPU, READING = "no workers", "handover", "host CPU", "worker CPU", "reading"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When a loader's workers count as busy or idle."""
+    """When a loader's workers count as busy or idle, and its batches as ready."""
 
+    handed_ratio: float = limit(0.5, "of the waiting, for batches that were ready", "chosen by us: most of it")
     busy_worker: float = limit(
         0.8, "processors that each worker keeps busy", "chosen by us: the rest is spent passing batches on"
     )
@@ -89,32 +90,44 @@ def loader_steps(
     )
 
 
-@analysis(
-    "rank",
-    columns(
-        "rank loader steps batches",
-        meaning("wait_ns", "Time in which the training loop waited for its batches, all steps."),
-        Column("mean_wait_ns", "float64", "Mean wait of a step."),
-        Column("median_wait_ns", "int64", "Median wait of a step."),
-        Column("max_wait_ns", "int64", "Longest wait of a step."),
-        "wait_ratio ready queue_capacity workers worker_processors host_idle_ratio",
-        "processors_per_worker",
-        Column("limited_by", "string", "`no workers`, `worker CPU`, `host CPU` or `reading`; null if none is evident."),
-        keep="loader mean_wait_ns wait_ratio max_wait_ns steps median_wait_ns",
+LOADER_COLUMNS = columns(
+    "rank loader steps batches",
+    meaning("wait_ns", "Time in which the training loop waited for its batches, all steps."),
+    Column("mean_wait_ns", "float64", "Mean wait of a step."),
+    Column("median_wait_ns", "int64", "Median wait of a step."),
+    Column("max_wait_ns", "int64", "Longest wait of a step."),
+    "wait_ratio ready queue_capacity workers worker_processors host_idle_ratio",
+    "processors_per_worker",
+    Column(
+        "handed_ratio",
+        "float64",
+        "Share of the waiting for batches that certainly were ready; null if it is unknown which were.",
+        title="handover",
     ),
-    together=True,
+    Column(
+        "limited_by",
+        "string",
+        "`no workers`, `handover` (batches were ready), `worker CPU`, `host CPU` or `reading`; null if none is "
+        "evident.",
+    ),
+    keep="loader mean_wait_ns wait_ratio max_wait_ns steps median_wait_ns",
 )
+
+
+@analysis("rank", LOADER_COLUMNS, together=True)
 def loader(loader_steps: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFrame:
     """Summarise each loader over the steps, longest wait first."""
     wait, workers, used = pl.col("wait_ns"), pl.col("workers"), pl.col("processors_per_worker")
     limited_by = {
         NO_WORKERS: workers == 0,
+        HANDOVER: pl.col("handed_ratio") >= limits.handed_ratio,
         WORKER_CPU: used >= limits.busy_worker,
         HOST_CPU: (workers > 0) & (pl.col("host_idle_ratio") < limits.host_idle),
         READING: used < limits.idle_worker,
     }
     return (
-        loader_steps.group_by("rank", "loader")
+        loader_steps.with_columns(handed=_was_ready())
+        .group_by("rank", "loader")
         .agg(
             steps=pl.col("step").n_unique().cast(pl.Int64),
             batches=sum_known("batches"),
@@ -128,14 +141,30 @@ def loader(loader_steps: pl.DataFrame, limits: Limits = Limits()) -> pl.DataFram
             workers=workers.max(),
             worker_processors=pl.col("worker_processors").mean(),
             host_idle_ratio=pl.col("host_idle_ratio").mean(),
+            handed_ratio=pl.when(pl.col("ready").count() > 0).then(wait.filter("handed").sum() / wait.sum()),
         )
         .with_columns(
             wait_ratio=pl.when(pl.col("wait_ratio").is_finite()).then("wait_ratio"),
+            handed_ratio=pl.when(pl.col("handed_ratio").is_finite()).then("handed_ratio"),
             processors_per_worker=pl.when(workers > 0).then(pl.col("worker_processors") / workers),
         )
         .with_columns(limited_by=first_label(limited_by))
+        .select(names(LOADER_COLUMNS))
         .sort("rank", -wait, "loader")
     )
+
+
+def _was_ready() -> pl.Expr:
+    """Whether the next batch certainly was ready when it was asked for, by how many were left after the one before.
+
+    Workers make their batches in turn, each in order: if the next one is not ready, none of its worker's batches are,
+    and more than the share of the other workers cannot be.
+    """
+    by, before = ["rank", "loader"], pl.col("ready").shift(1)
+    following = pl.col("step") == pl.col("step").shift(1) + 1
+    share_of_others = pl.col("queue_capacity") * (1 - 1 / pl.col("workers"))
+    ready = following & (before > share_of_others) & (pl.col("workers") > 0)
+    return ready.over(by, order_by="step").fill_null(value=False)
 
 
 def _of_batches(input_pipeline: pl.LazyFrame | None) -> pl.DataFrame:

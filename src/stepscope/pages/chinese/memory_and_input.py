@@ -114,8 +114,12 @@ MEANINGS = {
     "Worker processes or threads.": "worker 进程或线程。",
     "`empty` without the first batch, which can never be ready in advance.": "不计首批的 `empty`：首批不可能提前就绪。",
     "`mean_size` over `queue_capacity`; null if there is no queue.": "`mean_size` 与 `queue_capacity` 之比；没有队列则为空。",
-    "`no workers`, `worker CPU`, `host CPU` or `reading`; null if none is evident.": (
-        "`no workers`（没有 worker）、`worker CPU`、`host CPU` 或 `reading`（读取）；均不明显则为空。"
+    "Share of the waiting for batches that certainly were ready; null if it is unknown which were.": (
+        "等待时间中数据确定已就绪的占比；不知道哪些已就绪则为空。"
+    ),
+    "`no workers`, `handover` (batches were ready), `worker CPU`, `host CPU` or `reading`; null if none is evident.": (
+        "`no workers`（没有 worker）、`handover`（数据已就绪，用于接收）、`worker CPU`、`host CPU` 或 `reading`（读取）；"
+        "均不明显则为空。"
     ),
     "`pinned` or `pageable` memory of the host; null if not recorded.": (
         "主机内存为锁页（`pinned`）或可分页（`pageable`）；未记录则为空。"

@@ -150,6 +150,7 @@ TITLES = {
     "growth": "增长",
     "highest": "最高",
     "host": "主机",
+    "handover": "接收",
     "host idle %": "主机空闲占比",
     "host memory": "主机内存",
     "idle": "空闲",
