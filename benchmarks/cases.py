@@ -144,6 +144,20 @@ def stepscope_cases(path: Path, peers: Peers, scratch: Path, *, load: bool = Tru
     ]
 
 
+def report_cases(path: Path, peers: Peers, scratch: Path) -> list[Case]:
+    """The first report of an input, the one when it is read but nothing was asked, and the second."""
+    command = peers.command()
+    if not command:
+        return []
+    stores = _Stores(path, command, scratch)
+    words = (command, "report", str(path), "--quiet", "--force", "-o", str(scratch / "report.html"))
+    return [
+        Case("stepscope report, cold", words, stores.env(stores.empty), stores.remove),
+        Case("stepscope report, once read", words, stores.env(stores.unasked), stores.copy_rows),
+        Case("stepscope report, again", words, stores.env(stores.unasked)),
+    ]
+
+
 def stage_cases(path: Path, peers: Peers, scratch: Path, *, trace: bool = False) -> list[Case]:
     """Parts of an analysis, each with all that precedes it, so that differences of neighbours are its stages."""
     command = peers.command()
