@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
@@ -17,6 +18,8 @@ from simulated.on_cpu import cpu_programs
 from simulated.recording import recorded
 from simulated.truth import STEP_NUMBER, Job
 from stepscope.advice import advise, worded
+from stepscope.run import Run
+from stepscope.tables import TABLES
 
 DATA = Shape(ranks=8, steps=12, layers=2)
 SOME = frozenset({5, 6, 9})
@@ -64,6 +67,23 @@ def test_slow_steps_of_all_hosts_without_devices_are_told_unless_it_is_one(ranks
     assert rows["slow_steps"].to_list() == found
     if found:
         assert rows["cost_ns"].item() == pytest.approx(job.mean_loss_ns, rel=0.05)
+
+
+@pytest.mark.parametrize(("waited_ratio", "found"), [(0.05, [[7, 8, 9]]), (0.3, [])])
+def test_steps_whose_threads_wait_for_processors_are_slow_for_that_reason(waited_ratio, found) -> None:
+    slow = Fault("computing", "job", (0, 1, 2, 3), kernels(1.8), steps=frozenset({4, 5, 6}))
+    with recorded(Job("hosts", ON_CPU, [slow], on_cpu=True, source=cpu_programs)) as run:
+        frames = {
+            rank.rank: {
+                name: rank.table(name).drop("rank", strict=False).collect() for name in TABLES if rank.has(name)
+            }
+            for rank in run.ranks
+        }
+    of_one, length = frames[0]["steps"], pl.col("end_ns") - pl.col("start_ns")
+    waits = pl.when(pl.col("step").is_in([7, 8, 9])).then(waited_ratio * length).otherwise(0).cast(pl.Int64)
+    frames[0]["steps"] = of_one.with_columns(run_delay_ns=waits)
+
+    assert Run.from_frames(frames).analyse("slowed_steps")["slow_steps"].to_list() == found
 
 
 def test_uneven_batches_and_a_single_slow_rank_are_no_slow_steps_of_all() -> None:

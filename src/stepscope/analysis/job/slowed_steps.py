@@ -32,6 +32,9 @@ class Limits:
         0.3, "of the usual time, between usual and slow steps of a CPU", "chosen by us: whatever else runs disturbs it"
     )
     host_slow_steps: int = limit(2, "slow steps of a CPU", "chosen by us: a single one happens on any machine")
+    host_wait_ratio: float = limit(
+        0.1, "of a step, waiting for a processor on any rank of a CPU", "chosen by us: that alone makes it slower"
+    )
     usual_ratio: float = limit(0.5, "of the steps, that are as fast as the fastest", "chosen by us: most are usual")
     gap_ratio: float = limit(0.04, "of the usual time, between usual and slow steps", "chosen by us: clocks vary less")
     spread_ratio: float = limit(
@@ -74,13 +77,15 @@ def slowed_steps(
     slow_ranks: pl.DataFrame | None,
     extra_pieces: pl.DataFrame | None,
     operators: pl.LazyFrame | None = None,
+    processor_waits: pl.DataFrame | None = None,
     limits: Limits = LIMITS,
 ) -> pl.DataFrame:
     """Compare steps with one another: one row per kind of work that takes longer in some steps on nearly all ranks.
 
     No rank differs from the others then, so nobody can be accused: a power cap, heat, or others that use the same
     devices. Only steps with the same kernels, on a CPU operators (of the same grids and shapes, where recorded), are
-    compared, and the first step of a recording is start-up. Most steps must be as fast as the fastest, and clearly
+    compared, and the first step of a recording is start-up; nor are steps of a CPU whose threads waited for processors,
+    which is other work on the host. Most steps must be as fast as the fastest, and clearly
     faster than the slow ones. What it costs is found by replaying the job with this work as fast as in usual steps,
     after mending slow ranks.
 
@@ -91,11 +96,14 @@ def slowed_steps(
     of_steps = work.filter(pl.col("step").is_not_null()).join(first, on=["rank", "step"], how="anti")
     on_device, on_host = pl.col("kernel").is_not_null(), pl.col("lane") == HOST
     own = of_steps.filter(pl.col("kind").is_in(["computing", "memory"]) & (on_device | on_host))
+    cpu = own["kernel"].null_count() == own.height
+    if cpu and processor_waits is not None:
+        waiting = processor_waits.filter(pl.col("run_delay_ns") >= limits.host_wait_ratio * pl.col("window_ns"))
+        own = own.filter(~pl.col("step").is_in(waiting["step"].unique().implode()))
     pieces = own.select(*CELL, "kernel", length=pl.col("end_ns") - pl.col("start_ns"))
     if pieces["step"].n_unique() < limits.least_steps:
         raise Unavailable(f"steps are compared with one another from {limits.least_steps} on")
     sums = pieces.group_by(CELL).agg(own_ns=pl.col("length").sum())
-    cpu = own["kernel"].null_count() == own.height
     kinds = ("computing", "memory")
     found = [one for kind in kinds if (one := _slow(sums.filter(kind=kind), limits, cpu=cpu)) is not None]
     if not found:
