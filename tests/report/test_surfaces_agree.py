@@ -194,6 +194,17 @@ def test_a_figure_that_measures_another_step_than_the_verdict_says_so(report: Re
     assert told == (abs(own - recorded) >= 0.01 * recorded)
 
 
+def test_what_no_replay_launches_is_not_said_to_be_launched_late(report: Report) -> None:
+    try:
+        drawn = figure_named("savings").drawn(report.run)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+    kinds = set(drawn.table.rows["kind"].drop_nulls())
+    on_cpu = set(report.run.table("ranks").collect()["device_kind"]) == {"cpu"}
+    assert not kinds & ({"dispatch"} if on_cpu else {"outside_operators"})
+
+
 def test_tables_have_the_same_numbers_in_page_and_workbook(report: Report) -> None:
     items = [one for one in report.found.items if one.question in ("mean_summary", "bus_bandwidth", "transport_totals")]
     compared = 0

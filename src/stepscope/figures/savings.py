@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
+from stepscope.advice.finding import CPU, platform_of
 from stepscope.advice.messages import Text
 from stepscope.analysis.job.improvements import GROUP, LEFT, LINK, RANK, RECORDED, WHAT
 from stepscope.analysis.methods.saving_range import TRUSTED_RATIO
@@ -30,6 +33,8 @@ _COLUMNS = (
 def data(run: Run) -> Data:
     """The rows of `improvements`."""
     rows = run.whole.analyse("improvements")
+    if platform_of(run.table("ranks")).device == CPU:  # nothing is launched there
+        rows = rows.with_columns(pl.col("kind").replace("dispatch", "outside_operators"))
     if rows.height == 2:
         raise Unavailable("no cause was found whose mending would make steps shorter")
     notes = []

@@ -34,6 +34,7 @@ WORDS: dict[str, Text] = {
     "none": Text("none", "无"),
     "kind:communication": Text("communication", "通信"),
     "kind:dispatch": Text("late dispatch", "下发过晚"),
+    "outside_operators": Text("outside of operators", "算子之外"),
     "kind:synchronisation": Text("synchronisation", "同步"),
     "kind:dependency": Text("dependencies", "依赖"),
     "kind:not_recorded": Text("not recorded", "未记录"),
