@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -93,3 +94,16 @@ def test_a_small_file_has_a_size(capfd, folder: Path) -> None:
     assert main(["report", EXAMPLE, "--markdown", str(folder / "report.md")]) == 0
 
     assert " kB)" in capfd.readouterr().err
+
+
+def test_a_report_that_rests_on_part_of_the_data_is_told_in_the_terminal_as_well(capfd, folder: Path) -> None:
+    job = folder / "job"
+    shutil.copytree(EXAMPLE, job)
+    first = min(job.glob("*.gz"))
+    first.write_bytes(first.read_bytes()[:20_000])
+
+    assert main(["report", str(job), "-o", str(folder / "report.html"), "-q"]) == 0
+    assert "warning: This report rests on part of the data: 1 file has lost data." in capfd.readouterr().err
+
+    assert main(["report", EXAMPLE, "-o", str(folder / "whole.html"), "-q"]) == 0
+    assert capfd.readouterr().err == ""

@@ -125,6 +125,8 @@ def report(
         write_file(target, write)
         if not quiet:
             note(f"wrote {target} ({size(target.stat().st_size)})")
+    if collected.alert:
+        note(f"warning: {collected.alert}")
     if open_it and output is not None:
         import webbrowser
 
