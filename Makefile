@@ -48,7 +48,7 @@ demo: $(VENV)/.stamp-base ## analyse the example recording: four ranks, one of t
 	@echo "  $(BIN)/stepscope analyze DIR                            your own recording"
 
 test: $(VENV)/.stamp-dev $(WANTED:%=$(VENV)/.stamp-extra-%) left-out ## run the tests; EXTRAS=torch,mindspore,cluster adds those that need them
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -rs $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -rs $(PYTEST_ARGS)
 
 left-out: $(VENV)/.stamp-dev $(WANTED:%=$(VENV)/.stamp-extra-%)
 	@for module in torch mindspore ray; do \

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-# Tests run beside one another and ask small questions: more threads would hand them around. Before Polars is loaded.
-os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 from stepscope.advice import advise
 from stepscope.report.answers import answers
