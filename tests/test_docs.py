@@ -85,7 +85,8 @@ def test_the_example_of_what_if_in_python_runs(monkeypatch: pytest.MonkeyPatch) 
 def test_the_page_of_commands_has_the_options_of_every_command() -> None:
     page = (DOCS / "commands.md").read_text(encoding="utf-8")
 
-    assert all(f"| `{option}" in page for option in ("--plugin", "--limits", "--unused-days", "--schedule", "--lang"))
+    assert all(f"| `{option}" in page for option in ("--plugin", "--limits", "--unused-days", "--schedule", "--lang "))
+    assert "`, `--language " in page
     every = "[the whole job](#the-whole-job), [one rank](#one-rank), [two sides](#two-sides)"
     assert f"| `--run RUN` | `analyze`, `report`, `info`, `sql`, {every} |" in page
 

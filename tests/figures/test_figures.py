@@ -164,7 +164,7 @@ def test_a_fragment_and_the_bundle_are_one_page_without_network() -> None:
     spec = part.partition('class="ss-spec">')[2].partition("</script>")[0]
     assert json.loads(spec) == json.loads(json.dumps(drawn.spec))
     assert f"{drawn.table.rows.height - 3} more rows" in part
-    assert 1_500_000 < len(whole) < 2_300_000
+    assert 1_500_000 < len(whole) < 2_200_000
     assert "<script src" not in whole
     assert bundle() == whole
 

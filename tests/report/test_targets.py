@@ -100,5 +100,6 @@ def test_a_full_disk_is_to_be_given_room(tmp_path: Path) -> None:
     def full(_: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(StepscopeError, match=r"left on device\. Free some space there, or choose another disk"):
+    told = r"No space left on device\. Free some space there, or choose another disk"
+    with pytest.raises(StepscopeError, match=told):
         write_file(tmp_path / "report.html", full)
