@@ -16,7 +16,7 @@ from inputs import ascend_directory, size_bytes
 from rounds import add_options, machine, peers_of, run_cases, write_json
 from table import Row
 
-OPERATORS = 1000
+OPERATORS = 320
 """Device operators of a step, with which 8 ranks of 3 steps are about 22 MB as text."""
 
 

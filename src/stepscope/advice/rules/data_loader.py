@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.advice.finding import CPU, MINDSPORE, PYTORCH, Finding, per_of, saved
-from stepscope.advice.messages import Choices, Message, Text
+from stepscope.advice.messages import Choices, Message, Text, framed
 from stepscope.advice.registry import Claim, Turn, rule
 from stepscope.analysis.input.loader import HANDOVER, HOST_CPU, NO_WORKERS, READING, WORKER_CPU
 from stepscope.limits import limit
@@ -43,6 +43,11 @@ def _reading(en: str, zh: str) -> Text:
     )
     return waiting + _READ + Text(en, zh)
 
+
+_TENSORS = Text(
+    "tensors from the workers (stack samples in collate_fn; no lists of small tensors), ",
+    "张量（在 collate_fn 中堆叠样本，不要传大量小张量的列表），",
+)
 
 ACTIONS: dict[str, Choices] = {
     GENERAL: {
@@ -86,27 +91,23 @@ ACTIONS: dict[str, Choices] = {
             "为数据加载设置工作进程（DataLoader 的 num_workers）：没有时，训练循环自己读取并准备每一批数据。",
         ),
     },
-    HANDOVER: {
-        (PYTORCH, None): Text(
-            "Take fewer and smaller tensors from the workers (stack samples in collate_fn; no lists of small tensors), "
-            "and take them over in a thread (pin_memory=True); more workers do not help.",
-            "让工作进程传来更少、更小的张量（在 collate_fn 中堆叠样本，不要传大量小张量的列表），"
-            "并在单独的线程中接收（pin_memory=True）；增加工作进程没有帮助。",
-        ),
-        (PYTORCH, CPU): Text(
-            "Take fewer and smaller tensors from the workers (stack samples in collate_fn; no lists of small tensors), "
-            "or share them by torch.multiprocessing.set_sharing_strategy('file_system'), which needs no connection for "
-            "each; more workers do not help.",
-            "让工作进程传来更少、更小的张量（在 collate_fn 中堆叠样本，不要传大量小张量的列表），"
-            "或用 torch.multiprocessing.set_sharing_strategy('file_system') 共享，不必为每个张量建立连接；"
-            "增加工作进程没有帮助。",
-        ),
-        (None, None): Text(
-            "Take fewer and smaller arrays from the workers, and take them over in a thread of its own; more workers "
-            "do not help.",
-            "让工作进程传来更少、更小的数组，并在单独的线程中接收；增加工作进程没有帮助。",
-        ),
-    },
+    HANDOVER: framed(
+        Text("Take fewer and smaller ", "让工作进程传来更少、更小的"),
+        {
+            (PYTORCH, None): _TENSORS
+            + Text("and take them over in a thread (pin_memory=True)", "并在单独的线程中接收（pin_memory=True）"),
+            (PYTORCH, CPU): _TENSORS
+            + Text(
+                "or share them by torch.multiprocessing.set_sharing_strategy('file_system'), which needs no connection "
+                "for each",
+                "或用 torch.multiprocessing.set_sharing_strategy('file_system') 共享，不必为每个张量建立连接",
+            ),
+            (None, None): Text(
+                "arrays from the workers, and take them over in a thread of its own", "数组，并在单独的线程中接收"
+            ),
+        },
+        Text("; more workers do not help.", "；增加工作进程没有帮助。"),
+    ),
     WORKER_CPU: {
         (None, None): _who(
             "busy ({used:percent} of a processor each): use more, or make the transforms cheaper or do them in "

@@ -85,9 +85,8 @@ def slowed_steps(
     No rank differs from the others then, so nobody can be accused: a power cap, heat, or others that use the same
     devices. Only steps with the same kernels, on a CPU operators (of the same grids and shapes, where recorded), are
     compared, and the first step of a recording is start-up; nor are steps of a CPU whose threads waited for processors,
-    which is other work on the host. Most steps must be as fast as the fastest, and clearly
-    faster than the slow ones. What it costs is found by replaying the job with this work as fast as in usual steps,
-    after mending slow ranks.
+    which is other work on the host. Most steps must be as fast as the fastest, and clearly faster than the slow ones.
+    What it costs is found by replaying the job with this work as fast as in usual steps, after mending slow ranks.
 
     Raises:
         Unavailable: If too few steps can be compared.
@@ -99,7 +98,7 @@ def slowed_steps(
     cpu = own["kernel"].null_count() == own.height
     if cpu and processor_waits is not None:
         waiting = processor_waits.filter(pl.col("run_delay_ns") >= limits.host_wait_ratio * pl.col("window_ns"))
-        own = own.filter(~pl.col("step").is_in(waiting["step"].unique().implode()))
+        own = own.join(waiting, on="step", how="anti")
     pieces = own.select(*CELL, "kernel", length=pl.col("end_ns") - pl.col("start_ns"))
     if pieces["step"].n_unique() < limits.least_steps:
         raise Unavailable(f"steps are compared with one another from {limits.least_steps} on")
