@@ -14,9 +14,10 @@ from stepscope._version import __version__
 from stepscope.cli.analyze import TakesJsonFile, analyze
 from stepscope.cli.cache import cache
 from stepscope.cli.collect import collect
-from stepscope.cli.command_list import FURTHER, SCOPES, START, CommandList
+from stepscope.cli.command_list import FURTHER, RUNNING, SCOPES, START, CommandList
 from stepscope.cli.flame import flame_command
 from stepscope.cli.info import info
+from stepscope.cli.live import live
 from stepscope.cli.options import Command
 from stepscope.cli.pack import pack
 from stepscope.cli.page_commands import command_of
@@ -94,6 +95,7 @@ _add(analyze, START, cls=TakesJsonFile)
 _add(report, START)
 _add(collect, START)
 _add(info, START)
+app.add_typer(live, name="live", rich_help_panel=RUNNING)
 for each in PAGES:
     add_page(each)
 _add(sql, FURTHER)

@@ -8,11 +8,11 @@ from typer.core import TyperGroup
 
 from stepscope.pages.base import Scope
 
-START, FURTHER = "Start here", "Queries and settings"
+START, RUNNING, FURTHER = "Start here", "Running jobs", "Queries and settings"
 SCOPES: dict[Scope, str] = {"job": "The whole job", "rank": "One rank", "pair": "Two sides"}
 """Headings of commands that show a page, by what the page is about."""
 
-HEADINGS = (START, *SCOPES.values(), FURTHER)
+HEADINGS = (START, RUNNING, *SCOPES.values(), FURTHER)
 """All headings, in order. A command has one of them as its `rich_help_panel`."""
 
 

@@ -1,0 +1,20 @@
+"""`stepscope live`: watch and switch a running job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+COMMANDS: tuple[Callable[..., Any], ...] = ()
+"""In the order of the help."""
+
+live = typer.Typer(
+    help="Watch a running job: switch light tracing on and off, find slow ranks, hosts and links.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for _command in COMMANDS:
+    live.command()(_command)

@@ -1,0 +1,186 @@
+"""The one state of a job's switches, whoever changes it: validated, kept on disk, and acknowledged rank by rank.
+
+Used within one event loop; nothing here blocks longer than writing a small file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stepscope.errors import StepscopeError
+from stepscope.live.kinds import Kind
+from stepscope.live.switches import DEFAULT, InvalidSwitch, Switches
+from stepscope.record.files import make_private, new_private
+
+log = logging.getLogger("stepscope")
+
+
+class CannotKeep(StepscopeError):
+    """The state could not be written to disk; it is as before."""
+
+
+@dataclass(frozen=True)
+class Requested:
+    """A state that was asked for.
+
+    Args:
+        revision: Counts requests; 0 if nobody has switched yet, so that each worker keeps its initial state. Newer
+            states have larger revisions, also after the manager was restarted.
+        switches: Which kinds are on.
+        by: Who asked, e.g. `cli`, `file PATH`, `grpc 10.0.0.7`.
+        at_ns: When, since the epoch.
+    """
+
+    revision: int = 0
+    switches: Switches = DEFAULT
+    by: str = ""
+    at_ns: int = 0
+
+
+@dataclass
+class Acknowledgement:
+    """What a rank has last said of the switches."""
+
+    revision: int
+    switches: Switches
+    at_ns: int
+    """When its answer arrived, on the clock of the manager."""
+    error: str = ""
+
+
+@dataclass
+class Board:
+    """The state of the switches of one job.
+
+    Args:
+        file: Where the state is kept; None to keep it in memory only. Created with its directory.
+    """
+
+    file: Path | None = None
+    requested: Requested = Requested()
+    acknowledged: dict[int, Acknowledgement] = field(default_factory=dict)
+    """By rank; of ranks that take part now."""
+    changed: Callable[[Requested], None] | None = None
+    """Called after each change, to pass it on."""
+
+    def __post_init__(self) -> None:
+        self._news = asyncio.Condition()
+        if self.file is not None:
+            self.requested = _read(self.file) or self.requested
+
+    async def request(self, changes: Mapping[Kind, bool], by: str) -> Requested:
+        """Change some switches. A state equal to the present one keeps its revision, unless nobody has switched yet.
+
+        Returns:
+            The state from now on. It is on disk, so it survives the manager.
+
+        Raises:
+            CannotKeep: If it cannot be written; nothing has changed then.
+        """
+        switches = self.requested.switches.with_changes(changes)
+        if switches == self.requested.switches and self.requested.revision:
+            return self.requested
+        await self._set(Requested(self.requested.revision + 1, switches, by, time.time_ns()))
+        return self.requested
+
+    async def learn(self, revision: int, names: list[str], by: str) -> None:
+        """A proxy or worker knows a newer state, e.g. since this manager lost its disk: adopt it."""
+        if revision <= self.requested.revision:
+            return
+        with suppress(InvalidSwitch):
+            await self._set(Requested(revision, Switches.of_names(names), by, time.time_ns()))
+
+    async def acknowledge(self, rank: int, revision: int, names: list[str], error: str = "") -> None:
+        """A rank has applied a state, or could not."""
+        known = self.acknowledged.get(rank)
+        if known is not None and known.revision > revision and not error:
+            return
+        with suppress(InvalidSwitch):
+            self.acknowledged[rank] = Acknowledgement(revision, Switches.of_names(names), time.time_ns(), error)
+            await self._tell()
+
+    async def left(self, rank: int) -> None:
+        """A rank no longer takes part."""
+        if self.acknowledged.pop(rank, None) is not None:
+            await self._tell()
+
+    def pending(self) -> list[int]:
+        """Ranks that take part and have not applied the requested state, sorted."""
+        wanted = self.requested.revision
+        return sorted(rank for rank, said in self.acknowledged.items() if said.revision < wanted or said.error)
+
+    async def settled(self, timeout_s: float) -> bool:
+        """Wait until all ranks have applied the requested state; return whether they have."""
+        try:
+            async with self._news:
+                await asyncio.wait_for(self._news.wait_for(lambda: not self.pending()), timeout_s)
+        except asyncio.TimeoutError:
+            return False
+        return True
+
+    async def states(self) -> AsyncIterator[Requested]:
+        """The present state, and each new one."""
+        shown: Requested | None = None
+        while True:
+            async with self._news:
+                while self.requested == shown:
+                    await self._news.wait()
+                shown = self.requested
+            yield shown
+
+    async def _set(self, requested: Requested) -> None:
+        if self.file is not None:
+            _write(self.file, requested)
+        self.requested = requested
+        log.info("switches: %s (%s)", requested.switches.as_guide(), requested.by)
+        if self.changed is not None:
+            self.changed(requested)
+        await self._tell()
+
+    async def _tell(self) -> None:
+        async with self._news:
+            self._news.notify_all()
+
+
+def _write(file: Path, requested: Requested) -> None:
+    content = {
+        "revision": requested.revision,
+        "switches": requested.switches.as_names(),
+        "by": requested.by,
+        "at_ns": requested.at_ns,
+    }
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        make_private(file.parent)
+        with os.fdopen(new_private(draft), "w", encoding="utf-8") as out:
+            json.dump(content, out)
+            out.flush()
+            os.fsync(out.fileno())
+        draft.replace(file)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise CannotKeep(
+            f"{file}: the state of the switches cannot be written ({error.strerror or error}); it is unchanged. "
+            "Check free disk space and permissions"
+        ) from error
+
+
+def _read(file: Path) -> Requested | None:
+    try:
+        kept = json.loads(file.read_bytes())
+        return Requested(
+            int(kept["revision"]), Switches.of_names(kept["switches"]), str(kept["by"]), int(kept["at_ns"])
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, InvalidSwitch) as error:
+        log.warning("%s: not a state of switches (%s); the state is taken from the workers", file, error)
+        return None

@@ -1,0 +1,47 @@
+"""The five kinds of range that a live worker records, each with its own switch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from stepscope.recording_format.marks import CHECKPOINT, COLLECTIVE, DATA, FORWARD, STEP, MarkKind
+
+
+class Kind(str, Enum):
+    """A kind of range; the value is its name on command lines and in messages."""
+
+    STEP = "step"
+    FORWARD = "fp"
+    DATA = "dataloader"
+    CHECKPOINT = "checkpoint"
+    COMMUNICATION = "communication"
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a kind is called elsewhere.
+
+    Args:
+        switch: Key in `profilingSwitch` (MindCluster).
+        mark: Kind of the recorder's marks that its ranges are made of.
+        domain: `Domain` of its records.
+    """
+
+    switch: str
+    mark: MarkKind
+    domain: str
+
+
+DEFAULT_DOMAIN, COMMUNICATION_DOMAIN = "default", "communication"
+
+NAMES: dict[Kind, Names] = {
+    Kind.COMMUNICATION: Names("CommunicationOperator", COLLECTIVE, COMMUNICATION_DOMAIN),
+    Kind.STEP: Names("Step", STEP, DEFAULT_DOMAIN),
+    Kind.CHECKPOINT: Names("SaveCheckpoint", CHECKPOINT, DEFAULT_DOMAIN),
+    Kind.FORWARD: Names("FP", FORWARD, DEFAULT_DOMAIN),
+    Kind.DATA: Names("DataLoader", DATA, DEFAULT_DOMAIN),
+}
+"""In the order in which MindCluster lists its switches."""
+
+OF_MARK: dict[MarkKind, Kind] = {names.mark: kind for kind, names in NAMES.items()}

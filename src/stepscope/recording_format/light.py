@@ -1,0 +1,55 @@
+"""Light records: the JSON lines that live workers and MindCluster's TaskD write, one marker of a range per line.
+
+A range has a start and an end marker on the host, and, if it was timed on the device, two more, all with one `Id`. Name
+and domain stand on the start marker of the host only.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+FIELDS = ("Kind", "Flag", "SourceKind", "Timestamp", "Id", "MsptiObjectId", "Name", "Domain")
+"""Keys of a marker, in the order in which they are written."""
+
+
+class RecordKind(IntEnum):
+    """`Kind` of a record. Only markers are written by default."""
+
+    MARKER = 1
+    KERNEL = 2
+    API = 3
+    HCCL = 4
+    MEMORY = 5
+    MEMSET = 6
+    MEMCPY = 7
+    EXTERNAL_CORRELATION = 8
+
+
+class Flag(IntEnum):
+    """`Flag` of a marker."""
+
+    INSTANT = 1
+    HOST_START = 2
+    HOST_END = 4
+    DEVICE_INSTANT = 8
+    START = 16
+    """Start of a range that is timed on the device as well; on host and device markers."""
+    END = 32
+    """Its end."""
+
+
+class Source(IntEnum):
+    """`SourceKind`: where the time was taken."""
+
+    HOST = 0
+    DEVICE = 1
+
+
+GROUP_FILE = "parallel_group.json"
+"""Beside the records of a rank: its process groups, as `{name: {group_name, group_rank, global_ranks}}`."""
+FILE_BYTES = 10 * 1024 * 1024
+"""A worker starts a new file once the newest one is larger."""
+DEFAULT_GROUP = "default_group"
+"""Name of the group of all ranks in `GROUP_FILE`."""
+FORWARD, DATALOADER, SAVE_CHECKPOINT, STEP_PREFIX = "forward", "dataloader", "save_checkpoint", "step "
+"""Names of ranges in the default domain; a step is followed by its number."""
