@@ -194,9 +194,10 @@ def test_a_figure_that_measures_another_step_than_the_verdict_says_so(report: Re
     assert told == (abs(own - recorded) >= 0.01 * recorded)
 
 
-def test_what_no_replay_launches_is_not_said_to_be_launched_late(report: Report) -> None:
+@pytest.mark.parametrize("figure", ["savings", "heat-map"])
+def test_time_is_not_called_late_dispatch_where_nothing_is_launched(report: Report, figure: str) -> None:
     try:
-        drawn = figure_named("savings").drawn(report.run)
+        drawn = figure_named(figure).drawn(report.run)
     except Unavailable as reason:
         pytest.skip(str(reason))
 

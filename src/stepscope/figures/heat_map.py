@@ -9,6 +9,7 @@ import polars as pl
 from stepscope.advice.messages import Text
 from stepscope.figures.axes import short, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
+from stepscope.figures.on_cpu import OUTSIDE, kinds_as_called
 from stepscope.present import Language
 from stepscope.selection import describe_numbers
 
@@ -35,6 +36,7 @@ _COLUMNS = (
             "memory",
             "communication",
             "dispatch",
+            OUTSIDE,
             "data_loading",
             "compile",
             "checkpoint",
@@ -48,7 +50,7 @@ _COLUMNS = (
 
 def data(run: Run) -> Data:
     """The cells of `heat_map`, the slowest first; of those that share one, the slowest."""
-    cells = run.analyse("heat_map").filter(pl.col("clear_ratio").is_not_null())
+    cells = kinds_as_called(run, run.analyse("heat_map").filter(pl.col("clear_ratio").is_not_null()))
     ranks, steps = (cells[name].unique().sort().to_list() for name in ("rank", "step"))
     by_rank = -(-len(ranks) // MOST_RANKS) or 1
     rows = max(-(-len(ranks) // by_rank), 1)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from stepscope.advice.finding import CPU, platform_of
 from stepscope.advice.messages import Text
 from stepscope.analysis.job.improvements import GROUP, LEFT, LINK, RANK, RECORDED, WHAT
 from stepscope.analysis.methods.saving_range import TRUSTED_RATIO
 from stepscope.errors import Unavailable
 from stepscope.figures.axes import ROOM, labels, named_ticks, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
+from stepscope.figures.on_cpu import kinds_as_called
 from stepscope.figures.style import BLUE, GREEN, GREY
 from stepscope.figures.words import WORDS, word
 from stepscope.pages.replayed import own_step_ns
@@ -32,9 +30,7 @@ _COLUMNS = (
 
 def data(run: Run) -> Data:
     """The rows of `improvements`."""
-    rows = run.whole.analyse("improvements")
-    if platform_of(run.table("ranks")).device == CPU:  # nothing is launched there
-        rows = rows.with_columns(pl.col("kind").replace("dispatch", "outside_operators"))
+    rows = kinds_as_called(run, run.whole.analyse("improvements"))
     if rows.height == 2:
         raise Unavailable("no cause was found whose mending would make steps shorter")
     notes = []
