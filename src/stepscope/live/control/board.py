@@ -96,7 +96,12 @@ class Board:
         if revision <= self.requested.revision:
             return
         with suppress(InvalidSwitch):
-            await self._set(Requested(revision, Switches.of_names(names), by, time.time_ns()))
+            adopted = Requested(revision, Switches.of_names(names), by, time.time_ns())
+            try:
+                await self._set(adopted)
+            except CannotKeep as error:  # it is in effect all the same
+                log.warning("%s", error)
+                await self._adopt(adopted)
 
     async def acknowledge(self, rank: int, revision: int, names: list[str], error: str = "") -> None:
         """A rank has applied a state, or could not."""
@@ -139,6 +144,9 @@ class Board:
     async def _set(self, requested: Requested) -> None:
         if self.file is not None:
             _write(self.file, requested)
+        await self._adopt(requested)
+
+    async def _adopt(self, requested: Requested) -> None:
         self.requested = requested
         log.info("switches: %s (%s)", requested.switches.as_guide(), requested.by)
         if self.changed is not None:
@@ -166,7 +174,8 @@ def _write(file: Path, requested: Requested) -> None:
             os.fsync(out.fileno())
         draft.replace(file)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
         raise CannotKeep(
             f"{file}: the state of the switches cannot be written ({error.strerror or error}); it is unchanged. "
             "Check free disk space and permissions"
