@@ -177,13 +177,22 @@ class Applied(Message, frozen=True, tag="applied"):
 
 
 class Captured(Message, frozen=True, tag="captured"):
-    """A capture has ended: the files that it left, or why there are none. `steps` are the first and last step in it."""
+    """A capture or dump has ended: the files that it left, or why there are none.
+
+    Args:
+        files: Absolute paths on the worker's host.
+        steps: The first and last step in it.
+        directory: What to give to `stepscope analyze` on that host.
+        note: What to know about it, e.g. that it has other steps than were asked for.
+    """
 
     rank: int
     capture: str
     files: list[str] = []
     steps: list[int] = []
     error: str = ""
+    directory: str = ""
+    note: str = ""
 
 
 class Checked(Message, frozen=True, tag="checked"):
@@ -231,6 +240,20 @@ class Check(Message, frozen=True, tag="check"):
     peers: list[int] = []
 
 
+class Dump(Message, frozen=True, tag="dump"):
+    """To a worker: write down at once what it is in, also while its training hangs; answered by `Captured`.
+
+    Args:
+        capture: Identifies it in `Captured`.
+        stacks: Python stacks of its threads, where no other process may read them.
+        calls: The last calls of the flight recorder of torch.distributed, if that records.
+    """
+
+    capture: str
+    stacks: bool = True
+    calls: bool = True
+
+
 class Refused(Message, frozen=True, tag="refused"):
     """To a worker, before the link is closed: why it was not accepted."""
 
@@ -238,7 +261,7 @@ class Refused(Message, frozen=True, tag="refused"):
 
 
 FromWorker = Hello | Digests | Pulse | Applied | Captured | Checked
-ToWorker = Apply | Capture | Check | Refused
+ToWorker = Apply | Capture | Check | Dump | Refused
 
 _T = TypeVar("_T")
 _from_worker: msgspec.json.Decoder[FromWorker] = msgspec.json.Decoder(FromWorker)
