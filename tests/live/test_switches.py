@@ -70,6 +70,18 @@ def test_a_switch_that_is_both_on_and_off_is_refused() -> None:
         parse_words(["step=on", "Step=off"])
 
 
+def test_a_key_that_is_given_twice_with_two_values_is_refused() -> None:
+    with pytest.raises(InvalidSwitch, match="step is given both on and off"):
+        parse_guide('{"Step": "on", "FP": "on", "Step": "off"}')
+    assert parse_guide('{"Step": "on", "Step": "on"}') == {Kind.STEP: True}
+
+
+@pytest.mark.parametrize("content", ["[" * 60_000, '{"Step":' * 8_000, '{"Step": ' + "[" * 400 + "]" * 400 + "}"])
+def test_deeply_nested_contents_are_refused(content: str) -> None:
+    with pytest.raises(InvalidSwitch):
+        parse_guide(content)
+
+
 def test_a_word_without_state_is_refused() -> None:
     with pytest.raises(InvalidSwitch, match="Example: step=on communication=off"):
         parse_words(["step"])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-
-import msgspec
 
 from stepscope.errors import StepscopeError
 from stepscope.live.kinds import NAMES, Kind
@@ -96,12 +95,12 @@ def parse_guide(text: str | bytes) -> dict[Kind, bool]:
     if len(text) > MOST_BYTES:
         raise InvalidSwitch(f"the switches are {len(text):,} bytes long; at most {MOST_BYTES:,} are read")
     try:
-        values = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        pairs = json.loads(text, object_pairs_hook=_Pairs)
+        if isinstance(pairs, _Pairs):
+            return changes_of(pairs)
+    except (ValueError, RecursionError) as error:
         raise InvalidSwitch(f'the switches are not valid JSON ({error}). Example: {{"Step": "on"}}') from error
-    if not isinstance(values, dict):
-        raise InvalidSwitch('the switches are not a JSON object. Example: {"Step": "on"}')
-    return changes_of(values.items())
+    raise InvalidSwitch('the switches are not a JSON object. Example: {"Step": "on"}')
 
 
 def changes_of(pairs: Iterable[tuple[str, object]]) -> dict[Kind, bool]:
@@ -133,6 +132,10 @@ def initial() -> Switches:
     if text.lower() in ("all", "none"):
         return ALL if text.lower() == "all" else NONE
     return Switches.of_names(text.split(","))
+
+
+class _Pairs(list[tuple[str, object]]):
+    """Members of a JSON object, with those that are given twice, which a dictionary would hide."""
 
 
 def _pair(word: str) -> tuple[str, str]:
