@@ -53,3 +53,48 @@ DEFAULT_GROUP = "default_group"
 """Name of the group of all ranks in `GROUP_FILE`."""
 FORWARD, DATALOADER, SAVE_CHECKPOINT, STEP_PREFIX = "forward", "dataloader", "save_checkpoint", "step "
 """Names of ranges in the default domain; a step is followed by its number."""
+
+
+_PREFIXES = ("hcom", "hccl", "nccl", "rccl", "gloo", "mpi", "c10d")
+_OPERATIONS = (
+    ("sendrecv", "send_recv"),
+    ("neighborexchange", "send_recv"),
+    ("reducescatter", "reduce_scatter"),
+    ("allreduce", "all_reduce"),
+    ("allgather", "all_gather"),
+    ("alltoall", "all_to_all"),
+    ("broadcast", "broadcast"),
+    ("bcast", "broadcast"),
+    ("barrier", "barrier"),
+    ("send", "send"),
+    ("recv", "recv"),
+    ("receive", "recv"),
+    ("scatter", "scatter"),
+    ("gather", "gather"),
+    ("reduce", "reduce"),
+)
+"""What the name of a call contains, without case and underscores, and its operation; the first match counts."""
+_WRITTEN = {"send_recv": "HcclBatchSendRecv", "all_to_all": "HcclAlltoAll", "recv": "HcclRecv"}
+
+
+def call_of(operation: str) -> str:
+    """The `opName` of an operation.
+
+    Examples:
+        >>> call_of("all_reduce"), call_of("send_recv")
+        ('HcclAllReduce', 'HcclBatchSendRecv')
+    """
+    return _WRITTEN.get(operation) or "Hccl" + "".join(word.capitalize() for word in operation.split("_"))
+
+
+def operation_of(name: str) -> str:
+    """The operation of an `opName`, however a framework spells it, as in the table `collectives`.
+
+    Examples:
+        >>> [operation_of(name) for name in ("hcclAllgather", "HcomReduceScatter_", "HcclAlltoAllV", "isend")]
+        ['all_gather', 'reduce_scatter', 'all_to_all', 'send']
+    """
+    bare = name.lower().replace("_", "").replace("::", "").replace(":", "")
+    for prefix in _PREFIXES:
+        bare = bare.removeprefix(prefix)
+    return next((operation for part, operation in _OPERATIONS if part in bare), bare[:64] or "unknown")

@@ -11,7 +11,7 @@ from typing import Any
 from stepscope.json_values import as_text, small_number, whole_number
 from stepscope.present import data_type
 from stepscope.selection import describe_numbers
-from stepscope.sources.torch_types import element_bytes
+from stepscope.recording_format.element_types import element_bytes
 
 DEFAULT_GROUP = "default_pg"
 """Description of the group of all ranks."""

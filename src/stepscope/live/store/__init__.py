@@ -1,0 +1,1 @@
+"""Light records on disk: written in bounded files, aged, and read as they grow."""
