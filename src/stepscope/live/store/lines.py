@@ -16,11 +16,11 @@ from stepscope.recording_format.light import call_of
 from stepscope.recording_format.marks import CollectiveDetail
 
 
-def host_range(id: int, name: str, domain: str, start_ns: int, end_ns: int, pid: int, tid: int) -> str:
+def host_range(range_id: int, name: str, domain: str, start_ns: int, end_ns: int, pid: int, tid: int) -> str:
     """The two lines of a range that was timed on the host only.
 
     Args:
-        id: Identifies the range among those of this process.
+        range_id: Identifies the range among those of this process.
         name: `step 12`, `forward`, `dataloader`, `save_checkpoint` (`recording_format/light.py`), or that of a call
             (`call_name`). Any characters are valid.
         start_ns: Since the epoch.
@@ -28,15 +28,15 @@ def host_range(id: int, name: str, domain: str, start_ns: int, end_ns: int, pid:
     """
     ids = f'{{"Pt":{{"ProcessId":{pid},"ThreadId":{tid}}},"Ds":{{"DeviceId":{pid},"StreamId":{tid}}}}}'
     return (
-        f'{{"Kind":1,"Flag":2,"SourceKind":0,"Timestamp":{start_ns},"Id":{id},"MsptiObjectId":{ids},'
+        f'{{"Kind":1,"Flag":2,"SourceKind":0,"Timestamp":{start_ns},"Id":{range_id},"MsptiObjectId":{ids},'
         f'"Name":{_quoted(name)},"Domain":"{domain}"}}\n'
-        f'{{"Kind":1,"Flag":4,"SourceKind":0,"Timestamp":{end_ns},"Id":{id},"MsptiObjectId":{ids},'
+        f'{{"Kind":1,"Flag":4,"SourceKind":0,"Timestamp":{end_ns},"Id":{range_id},"MsptiObjectId":{ids},'
         '"Name":"","Domain":""}\n'
     )
 
 
 def timed_range(
-    id: int,
+    range_id: int,
     name: str,
     domain: str,
     start_ns: int,
@@ -57,13 +57,13 @@ def timed_range(
     ids = f'{{"Pt":{{"ProcessId":{pid},"ThreadId":{tid}}},"Ds":{{"DeviceId":{pid},"StreamId":{tid}}}}}'
     on = f'{{"Pt":{{"ProcessId":{device},"ThreadId":{stream}}},"Ds":{{"DeviceId":{device},"StreamId":{stream}}}}}'
     return (
-        f'{{"Kind":1,"Flag":16,"SourceKind":0,"Timestamp":{start_ns},"Id":{id},"MsptiObjectId":{ids},'
+        f'{{"Kind":1,"Flag":16,"SourceKind":0,"Timestamp":{start_ns},"Id":{range_id},"MsptiObjectId":{ids},'
         f'"Name":{_quoted(name)},"Domain":"{domain}"}}\n'
-        f'{{"Kind":1,"Flag":32,"SourceKind":0,"Timestamp":{end_ns},"Id":{id},"MsptiObjectId":{ids},'
+        f'{{"Kind":1,"Flag":32,"SourceKind":0,"Timestamp":{end_ns},"Id":{range_id},"MsptiObjectId":{ids},'
         '"Name":"","Domain":""}\n'
-        f'{{"Kind":1,"Flag":16,"SourceKind":1,"Timestamp":{device_start_ns},"Id":{id},"MsptiObjectId":{on},'
+        f'{{"Kind":1,"Flag":16,"SourceKind":1,"Timestamp":{device_start_ns},"Id":{range_id},"MsptiObjectId":{on},'
         '"Name":"","Domain":""}\n'
-        f'{{"Kind":1,"Flag":32,"SourceKind":1,"Timestamp":{device_end_ns},"Id":{id},"MsptiObjectId":{on},'
+        f'{{"Kind":1,"Flag":32,"SourceKind":1,"Timestamp":{device_end_ns},"Id":{range_id},"MsptiObjectId":{on},'
         '"Name":"","Domain":""}\n'
     )
 
