@@ -19,8 +19,8 @@ class Declared:
     """What one source declared last. Only a change of it acts on the board, so that a request from elsewhere stays in
     force while the source says the same as before.
 
-    What it declared last is kept beside the board's state, so that a change that is made while no manager runs acts when
-    the next one starts, and an unchanged one does not undo what was requested since.
+    What it declared last is kept beside the board's state, so that a change that is made while no manager runs acts
+    when the next one starts, and an unchanged one does not undo what was requested since.
 
     Args:
         board: Where the state ends.

@@ -17,8 +17,8 @@ log = logging.getLogger("stepscope")
 async def follow_file(board: Board, path: Path, *, every_s: float = LOOK_EVERY_S) -> None:
     """Request on the board what the file says, each time its content changes. Runs until it is cancelled.
 
-    At the start it acts if nobody has switched yet, or if it has changed since a manager that kept its state on disk has
-    last seen it.
+    At the start it acts if nobody has switched yet, or if it has changed since a manager that kept its state on disk
+    has last seen it.
 
     Args:
         board: Where the state ends.

@@ -59,12 +59,9 @@ class MountedSwitches:
         try:
             content = _read(self.path)
             declared = self._declared if content == self._content else parse_guide(content)
-        except InvalidSwitch as error:
-            return self._doubt(str(error))
-        except FileNotFoundError:
-            return self._doubt("there is no such file")
-        except OSError as error:
-            return self._doubt(error.strerror or str(error))
+        except (InvalidSwitch, OSError) as error:
+            self._doubt(_words(error))
+            return None
         self._doubtful_since_s = None
         if self.problem:
             self.problem = ""
@@ -90,6 +87,12 @@ class MountedSwitches:
         self._reported_s[problem] = last_s
         while len(self._reported_s) > MOST_PROBLEMS:
             del self._reported_s[next(iter(self._reported_s))]
+
+
+def _words(error: InvalidSwitch | OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    return str(error) if isinstance(error, InvalidSwitch) else error.strerror or str(error)
 
 
 def _read(path: Path) -> bytes:
