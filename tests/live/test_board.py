@@ -129,3 +129,33 @@ def test_followers_see_the_present_state_and_each_later_one() -> None:
         return seen
 
     assert asyncio.run(run()) == [0, 1, 2]
+
+
+def test_what_was_requested_here_stays_in_force_when_an_older_state_is_learnt() -> None:
+    async def run() -> Requested:
+        board = Board()
+        await board.request({Kind.COMMUNICATION: True}, "cli")
+        await board.learn(7, ["step"], "node a")
+        return board.requested
+
+    state = asyncio.run(run())
+
+    assert (state.revision, state.switches.as_names(), state.by) == (8, ["step", "communication"], "cli")
+
+
+def test_a_board_that_gets_a_file_later_goes_on_from_what_the_file_holds(tmp_path: Path) -> None:
+    file = tmp_path / "job.json"
+
+    async def run() -> Requested:
+        before = Board(file)
+        await before.request({Kind.STEP: False}, "cli")
+        await before.request({Kind.DATA: False}, "cli")
+        board = Board()
+        await board.request({Kind.COMMUNICATION: True}, "file")
+        await board.keep_in(file)
+        return board.requested
+
+    state = asyncio.run(run())
+
+    assert (state.revision, state.switches.as_names()) == (3, ["fp", "checkpoint", "communication"])
+    assert Board(file).requested == state

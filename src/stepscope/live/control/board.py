@@ -72,9 +72,22 @@ class Board:
     """Called after each change, to pass it on."""
 
     def __post_init__(self) -> None:
-        self._news = asyncio.Condition()
+        self._news = asyncio.Event()
+        self._asked: dict[Kind, bool] = {}  # all changes since this board exists
         if self.file is not None:
             self.requested = _read(self.file) or self.requested
+
+    async def keep_in(self, file: Path) -> None:
+        """Keep the state in a file from now on. What it holds is continued, with what was requested here since.
+
+        Raises:
+            CannotKeep: If it cannot be written.
+        """
+        kept, self.file = _read(file), file
+        if kept is not None:
+            self._continue(kept)
+        elif self.requested.revision:
+            self._keep(self.requested)
 
     async def request(self, changes: Mapping[Kind, bool], by: str) -> Requested:
         """Change some switches. A state equal to the present one keeps its revision, unless nobody has switched yet.
@@ -86,22 +99,33 @@ class Board:
             CannotKeep: If it cannot be written; nothing has changed then.
         """
         switches = self.requested.switches.with_changes(changes)
-        if switches == self.requested.switches and self.requested.revision:
-            return self.requested
-        await self._set(Requested(self.requested.revision + 1, switches, by, time.time_ns()))
+        if switches != self.requested.switches or not self.requested.revision:
+            asked = Requested(self.requested.revision + 1, switches, by, time.time_ns())
+            self._keep(asked)
+            self._adopt(asked)
+        self._asked.update(changes)
         return self.requested
 
     async def learn(self, revision: int, names: list[str], by: str) -> None:
-        """A proxy or worker knows a newer state, e.g. since this manager lost its disk: adopt it."""
-        if revision <= self.requested.revision:
-            return
+        """A proxy or worker knows a newer state, e.g. since this manager lost its disk: adopt it.
+
+        What was requested here since the start of this manager is newer still, and stays in force.
+        """
         with suppress(InvalidSwitch):
-            adopted = Requested(revision, Switches.of_names(names), by, time.time_ns())
-            try:
-                await self._set(adopted)
-            except CannotKeep as error:  # it is in effect all the same
-                log.warning("%s", error)
-                await self._adopt(adopted)
+            self._continue(Requested(revision, Switches.of_names(names), by, time.time_ns()))
+
+    def _continue(self, known: Requested) -> None:
+        """Go on from a state of before, unless the present one is as new."""
+        if known.revision <= self.requested.revision:
+            return
+        switches = known.switches.with_changes(self._asked)
+        if switches != known.switches:
+            known = Requested(known.revision + 1, switches, self.requested.by, self.requested.at_ns)
+        try:
+            self._keep(known)
+        except CannotKeep as error:  # it is in effect all the same
+            log.warning("%s", error)
+        self._adopt(known)
 
     async def acknowledge(self, rank: int, revision: int, names: list[str], error: str = "") -> None:
         """A rank has applied a state, or could not."""
@@ -110,23 +134,24 @@ class Board:
             return
         with suppress(InvalidSwitch):
             self.acknowledged[rank] = Acknowledgement(revision, Switches.of_names(names), time.time_ns(), error)
-            await self._tell()
+            self._tell()
 
     async def left(self, rank: int) -> None:
         """A rank no longer takes part."""
         if self.acknowledged.pop(rank, None) is not None:
-            await self._tell()
+            self._tell()
 
     def pending(self) -> list[int]:
         """Ranks that take part and have not applied the requested state, sorted."""
-        wanted = self.requested.revision
-        return sorted(rank for rank, said in self.acknowledged.items() if said.revision < wanted or said.error)
+        return sorted(rank for rank, said in self.acknowledged.items() if self._is_pending(said))
+
+    def _is_pending(self, said: Acknowledgement) -> bool:
+        return said.revision < self.requested.revision or bool(said.error)
 
     async def settled(self, timeout_s: float) -> bool:
         """Wait until all ranks have applied the requested state; return whether they have."""
         try:
-            async with self._news:
-                await asyncio.wait_for(self._news.wait_for(lambda: not self.pending()), timeout_s)
+            await asyncio.wait_for(self._until(self._is_settled), timeout_s)
         except asyncio.TimeoutError:
             return False
         return True
@@ -135,27 +160,32 @@ class Board:
         """The present state, and each new one."""
         shown: Requested | None = None
         while True:
-            async with self._news:
-                while self.requested == shown:
-                    await self._news.wait()
-                shown = self.requested
+            await self._until(lambda: self.requested != shown)  # noqa: B023 - evaluated before the next round
+            shown = self.requested
             yield shown
 
-    async def _set(self, requested: Requested) -> None:
+    def _is_settled(self) -> bool:
+        return not any(map(self._is_pending, self.acknowledged.values()))
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            await self._news.wait()
+
+    def _keep(self, requested: Requested) -> None:
         if self.file is not None:
             _write(self.file, requested)
-        await self._adopt(requested)
 
-    async def _adopt(self, requested: Requested) -> None:
+    def _adopt(self, requested: Requested) -> None:
         self.requested = requested
         log.info("switches: %s (%s)", requested.switches.as_guide(), requested.by)
         if self.changed is not None:
             self.changed(requested)
-        await self._tell()
+        self._tell()
 
-    async def _tell(self) -> None:
-        async with self._news:
-            self._news.notify_all()
+    def _tell(self) -> None:
+        """Wake those who wait: once for all that happens before they run."""
+        self._news.set()
+        self._news = asyncio.Event()
 
 
 def _write(file: Path, requested: Requested) -> None:
