@@ -11,6 +11,7 @@ from typing import Any
 from stepscope.record.environment import Identity
 from stepscope.record.options import Options, Target
 from stepscope.record.steps import StepTracker
+from stepscope.recording_format.marks import MarkKind
 
 
 @dataclass
@@ -27,6 +28,23 @@ class Surroundings:
     parallel: dict[str, Any] = field(default_factory=dict)
     groups: list[dict[str, Any]] = field(default_factory=list)
     clock: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class InProgress:
+    """A call that has begun and not ended.
+
+    Args:
+        kind: Of the mark that it will get.
+        start_ns: When it began (`time.perf_counter_ns`).
+        name: Of its mark; of a collective its operation.
+        detail: Of its mark.
+    """
+
+    kind: MarkKind
+    start_ns: int
+    name: str = ""
+    detail: str = ""
 
 
 class WindowLost(Exception):
@@ -105,9 +123,16 @@ class Backend(ABC):
     def stopped(self, directory: Path) -> None:  # noqa: B027
         """`stop()` was called: stop what `started` began and write it below `directory`."""
 
+    def end_threads(self) -> None:  # noqa: B027
+        """Before `detach`, perhaps on another thread: end the threads of the hooks, which may take some seconds."""
+
     @abstractmethod
     def worker_pids(self) -> dict[int, str]:
         """Living worker processes of the input pipeline, with names. Called from the sampler's thread."""
+
+    def in_progress(self) -> list[InProgress]:
+        """What the threads of this process are in at the moment. Called from other threads."""
+        return []
 
     @abstractmethod
     def in_data_worker(self) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 from stepscope.record.hooks import Switch
 from stepscope.record.steps import StepTracker
+from stepscope.recording_format.marks import GARBAGE
 
 LEAST_NS = 100_000
 """Shorter collections get no mark: young generations are collected often, in a few microseconds each."""
@@ -78,7 +79,7 @@ class GarbageMarks:
 
     def _called(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
-            self._began_ns = 0 if self._switch.off or not self._steps.active else perf_counter_ns()
+            self._began_ns = 0 if self._switch.off or GARBAGE not in self._steps.wanted else perf_counter_ns()
             return
         over_ns = perf_counter_ns()
         began_ns, self._began_ns = self._began_ns, 0

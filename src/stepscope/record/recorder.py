@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from time import perf_counter_ns, thread_time_ns
 
 from stepscope.record.backend import Backend
+from stepscope.record.forks import in_child
 from stepscope.record.garbage import GarbageMarks
 from stepscope.record.marks import MarkBuffer
 from stepscope.record.options import Options
@@ -51,6 +51,8 @@ class Recorder:
         self._garbage = GarbageMarks(self.steps)
         self.running = False
         """Between `start` and `stop`."""
+        self.after_step: Callable[[int, int], None] | None = None
+        """Called with the number of every step that ends, recorded or not, and the time."""
         self._plan = Plan(options.schedule, options.steps, options.epochs)
         self._marks_only = self._plan.is_always and not options.op_time
         """Nothing needs to be done at the end of a step."""
@@ -117,6 +119,13 @@ class Recorder:
             self._unsaved = False
             self._cycle_over()
 
+    def cut(self) -> None:
+        """End what is being recorded now, on this thread, and begin nothing more; `stop` may then run on any thread."""
+        self._plan = Plan(lambda _: Action.NONE)
+        if self.running and self.session.is_open:
+            with self._failing("recording could not be ended"):
+                self._turn(Action.NONE)
+
     def rest(self) -> None:
         """Another Profiler is created. If this one has recorded and is stopped, remove its hooks until it starts again:
         otherwise the hooks of all Profilers that a script keeps would pile up."""
@@ -140,6 +149,8 @@ class Recorder:
 
     def step_ended(self, number: int, now_ns: int) -> None:
         """Step `number` is over: continue, roll the window, or do what the plan requires for the next step."""
+        if self.after_step is not None:
+            self.after_step(number, now_ns)
         if self._marks_only or not self.running or not self.session.is_open:
             return
         if self.session.failed:
@@ -283,12 +294,12 @@ class Recorder:
 
     def _go_quiet(self) -> None:
         """After a failure on another thread: close the open window here, on the training thread."""
-        self.steps.active = False
+        self.steps.pause()
         if self.session.windows.is_open:
             self.session.windows.abandon()
 
     def _failed(self) -> None:
-        self.steps.active = False
+        self.steps.pause()
         self._garbage.end()
 
     @contextmanager
@@ -301,12 +312,10 @@ class Recorder:
             self.session.fail(f"{what} ({type(error).__name__}: {error})")
 
 
+@in_child
 def _in_child() -> None:
     for recorder in _ALL:
         if recorder.is_by_environment and recorder.running:
             recorder.wait_again()
         else:
             recorder.forget()
-
-
-os.register_at_fork(after_in_child=_in_child)

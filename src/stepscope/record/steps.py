@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import get_ident
 from time import perf_counter_ns
+from typing import Any
 
 from stepscope.record.marks import MarkBuffer
 from stepscope.record.processor_waits import ProcessorWaits, Reading, between
-from stepscope.recording_format.marks import EPOCH, GARBAGE, STEP, MarkKind, step_detail
+from stepscope.recording_format.marks import EPOCH, EVERY_KIND, GARBAGE, NO_KIND, STEP, MarkKind, step_detail
 
 
 class StepTracker:
@@ -24,6 +25,9 @@ class StepTracker:
         identity_changed: To be called by hooks when the process group was created or destroyed.
     """
 
+    light = False
+    """Only marks are wanted: no operators, input pipelines or clocks."""
+
     def __init__(
         self,
         marks: MarkBuffer,
@@ -32,7 +36,9 @@ class StepTracker:
         identity_changed: Callable[[], None],
     ) -> None:
         self.active = False
-        """Whether marks are kept now; if false, hooks may skip their work, but must call `ended`."""
+        """Whether marks are kept now."""
+        self.wanted = NO_KIND
+        """The kinds of marks that are kept now. Hooks skip their work for others, but must call `ended`."""
         self.number = 0
         """The last completed step, recorded or not; steps count from 1."""
         self.by_user = False
@@ -54,19 +60,23 @@ class StepTracker:
     def begin(self) -> None:
         """Recording begins: the next activity begins a step."""
         self._began_ns = self._pending_ns = self._resumed_ns = None
-        self.active = True
+        self.active, self.wanted = True, EVERY_KIND
 
     def finish(self) -> None:
         """Recording ends. An unfinished step does not count."""
         self._settle()
-        self.active = False
+        self.pause()
         self._began_ns = self._resumed_ns = None
         self._waits.close()
 
     def forget(self) -> None:
         """In a forked child: recording goes on in the parent."""
-        self.active = False
+        self.pause()
         self._waits.close()
+
+    def pause(self) -> None:
+        """Keep no marks from now on. May be called from any thread."""
+        self.active, self.wanted = False, NO_KIND
 
     def mark(self, kind: MarkKind, name: str, start_ns: int, end_ns: int, detail: str = "") -> None:
         """A phase is over (see `docs/recording.md` for kinds). Ignored unless recording."""
@@ -82,14 +92,28 @@ class StepTracker:
         if self.active:
             self._add((GARBAGE, f"generation {generation}", start_ns, end_ns, self.number + 1, get_ident(), ""))
 
-    def activity(self, start_ns: int) -> None:
-        """Something that belongs to training begins (a phase whose mark comes later)."""
+    def activity(self, start_ns: int, kind: MarkKind | None = None) -> None:  # noqa: ARG002 - for those who need it
+        """Something that belongs to training begins: a phase whose mark, of this kind, comes later."""
         if not self.active or (self._pending_ns is None and self._began_ns is not None):
             return
         wakes = self.on_activity is not None
         self._step_goes_on(start_ns)
         if wakes and self._began_ns is not None:  # the time to start recording belongs to no step
             self._began_ns, self._began_waits = perf_counter_ns(), self._waits.read()
+
+    def enters(self, kind: MarkKind) -> None:
+        """A call begins that does not begin a step, whose mark, of this kind, comes later."""
+
+    def passes(self, root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """An outermost module is called with these arguments. The mark of the forward pass comes later."""
+
+    def backward_begins(self, tensors: Any) -> Callable[[], None] | None:  # noqa: ARG002
+        """A backward pass from these tensors begins.
+
+        Returns:
+            What to call when it is over, if anything.
+        """
+        return None
 
     def interrupted(self) -> None:
         """The recorder itself takes time now, which belongs to no step. The next step begins afterwards."""

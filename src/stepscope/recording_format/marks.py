@@ -21,6 +21,10 @@ COLLECTIVE = MarkKind("collective")
 EPOCH = MarkKind("epoch")
 GARBAGE = MarkKind("gc")
 RANGE = MarkKind("range")
+EVERY_KIND = frozenset(
+    (STEP, DATA, FORWARD, BACKWARD, OPTIMIZER, VALIDATION, COMPILE, CHECKPOINT, COLLECTIVE, EPOCH, GARBAGE, RANGE)
+)
+NO_KIND: frozenset[MarkKind] = frozenset()
 
 EVALUATES, NO_GRADIENT = "eval", "no_grad"
 """Words in the `detail` of a forward pass: the module was in evaluation mode; gradients were off."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stepscope.record.backend import Backend, Surroundings
+from stepscope.record.backend import Backend, InProgress, Surroundings
 from stepscope.record.environment import Identity
 from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore import identity
@@ -20,7 +20,7 @@ from stepscope.record.mindspore.device_windows import DeviceWindows
 from stepscope.record.mindspore.loader import Loader
 from stepscope.record.mindspore.minddata import MindData
 from stepscope.record.mindspore.model_train import ModelTrain
-from stepscope.record.mindspore.phases import mark_checkpoints, mark_compilations
+from stepscope.record.mindspore.phases import Inside, mark_checkpoints, mark_compilations
 from stepscope.record.mindspore.runtime_detail import RuntimeDetail
 from stepscope.record.options import Options
 from stepscope.record.steps import StepTracker
@@ -43,6 +43,7 @@ class MindSporeBackend(Backend):
         self._data: MindData | None = None
         self._loader: Loader | None = None
         self._detail: RuntimeDetail | None = None
+        self._inside: Inside = {}
 
     def identity(self) -> Identity:
         return identity.identity()
@@ -61,20 +62,21 @@ class MindSporeBackend(Backend):
     def attach(self, steps: StepTracker, options: Options) -> None:
         """Install the hooks. One that this release of MindSpore does not support is skipped with a warning."""
         hooks = self._hooks
-        if self.target == "cpu":
+        if self.target != "cpu":
+            self.windows = DeviceWindows(options)
+        elif not steps.light:
             self.windows = windows = CpuWindows(lambda: steps.number, memory=options.profile_memory)
             _try("operators next to other profilers", windows.install, hooks)
-        else:
-            self.windows = DeviceWindows(options)
         if options.runtime_detail:
             self._detail = RuntimeDetail()
         _try("calls of cells", self._install_steps, steps)
-        self._data = MindData(options.sampling_interval) if options.data_process else None
-        self._loader = Loader(steps, self._data)
+        marks = options.data_process or steps.light
+        self._data = MindData(options.sampling_interval) if options.data_process and not steps.light else None
+        self._loader = Loader(steps, self._data, self._inside, marks=marks)
         _try("waits for data", self._loader.install, hooks)
-        _try("checkpoints", mark_checkpoints, hooks, steps)
-        _try("compilations", mark_compilations, hooks, steps)
-        _try("collectives", mark_collectives, hooks, steps)
+        _try("checkpoints", mark_checkpoints, hooks, steps, self._inside)
+        _try("compilations", mark_compilations, hooks, steps, self._inside)
+        _try("collectives", mark_collectives, hooks, steps, self._inside)
         if self._data is not None:
             _try("the input pipeline", self._data.install, hooks)
         _try("groups", identity.watch_groups, hooks, steps)
@@ -110,12 +112,20 @@ class MindSporeBackend(Backend):
             if child.pid is not None and _loads_data(child)
         }
 
+    def in_progress(self) -> list[InProgress]:
+        """What the threads of this process are in at the moment."""
+        found = []
+        for (kind, _), (start_ns, describe) in list(self._inside.items()):
+            name, detail = (describe() if describe is not None else None) or ("", "")
+            found.append(InProgress(kind, start_ns, name, detail))
+        return found
+
     def in_data_worker(self) -> bool:
         """Whether this process does not train: it loads data for another one, or is the scheduler of `msrun`."""
         return os.environ.get("MS_ROLE") == "MS_SCHED" or _loads_data(multiprocessing.current_process())
 
     def _install_steps(self, steps: StepTracker) -> None:
-        self._calls = CallHooks(steps, self._step_ended)
+        self._calls = CallHooks(steps, self._step_ended, self._inside)
         self._calls.install(self._hooks)
         self._train = ModelTrain(steps, self._calls)
         self._train.install(self._hooks)

@@ -7,12 +7,14 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.hooks import Enter, Hooks
 from stepscope.record.mindspore.code_inspection import CodeContents, FrameworkClasses, inspect_code
 from stepscope.record.mindspore.identity import executors
+from stepscope.record.mindspore.phases import Inside
 from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import BACKWARD, FORWARD, OPTIMIZER, MarkKind
 
@@ -75,7 +77,7 @@ class CallHooks:
     optimizer. `step_ended` is called at the end of each step detected here.
     """
 
-    def __init__(self, steps: StepTracker, step_ended: Callable[[], None]) -> None:
+    def __init__(self, steps: StepTracker, step_ended: Callable[[], None], inside: Inside) -> None:
         self.model_trains = 0
         """Calls of `Model.train` in progress: their callbacks report the steps."""
         self.trains_compiled = False
@@ -83,6 +85,7 @@ class CallHooks:
         self._steps = steps
         self._step_ended = step_ended
         self._nesting = _Nesting()
+        self._inside = inside
         self._owner = StepOwner()
         self._reached: weakref.WeakKeyDictionary[Any, CodeContents] = weakref.WeakKeyDictionary()
         self._kinds = _kinds()
@@ -98,21 +101,25 @@ class CallHooks:
     def _entering(self, find: Callable[[Any], _Phase | None]) -> Enter:
         """Begins the phase of an outermost call, which `find` finds by the object called; None for no phase."""
 
-        def enter(args: tuple[Any, ...], _: dict[str, Any]) -> tuple[_Phase, int] | None:
+        def enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Phase, int] | None:
             if self._nesting.inside or (phase := find(args[0])) is None:
                 return None
             self._nesting.inside = True
             start_ns = perf_counter_ns()
-            self._steps.activity(start_ns)
+            self._inside[phase.kind, get_ident()] = start_ns, None
+            self._steps.activity(start_ns, phase.kind)
+            if self._steps.light and phase.kind is FORWARD:
+                self._steps.passes(args[0], args[1:], kwargs)
             return phase, start_ns
 
         return enter
 
     def _leave(self, token: tuple[_Phase, int], returned: bool) -> None:
         self._nesting.inside = False
+        phase, start_ns = token
+        self._inside.pop((phase.kind, get_ident()), None)
         if not returned:
             return
-        phase, start_ns = token
         now_ns = perf_counter_ns()
         self._steps.mark(phase.kind, phase.name, start_ns, now_ns)
         if phase.stepper is not None and not self.model_trains and self._owner.ends_step(phase.stepper):

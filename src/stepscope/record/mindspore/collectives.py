@@ -8,7 +8,7 @@ from typing import Any
 
 from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore.identity import group_members
-from stepscope.record.mindspore.phases import marked
+from stepscope.record.mindspore.phases import Inside, marked
 from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import COLLECTIVE, collective_text
 
@@ -34,7 +34,7 @@ _OPERATIONS = (
 """Prefix of the operator class name, without its family, and operation; the first match counts."""
 
 
-def mark_collectives(hooks: Hooks, steps: StepTracker) -> None:
+def mark_collectives(hooks: Hooks, steps: StepTracker, inside: Inside) -> None:
     """Mark each call of a collective. Times are those of the call, which only launches it."""
 
     def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str] | None:
@@ -42,7 +42,7 @@ def mark_collectives(hooks: Hooks, steps: StepTracker) -> None:
         return None if operation is None else (operation, _detail(args[0], (*args[1:], *kwargs.values())))
 
     for operator in _operators():
-        hooks.around(operator, "__call__", *marked(steps, COLLECTIVE, describe))
+        hooks.around(operator, "__call__", *marked(steps, COLLECTIVE, describe, inside))
 
 
 def operation_of(name: str) -> str | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
+from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
 from stepscope.record.epochs import Epochs
 from stepscope.record.hooks import Hooks
 from stepscope.record.mindspore.minddata import MindData
+from stepscope.record.mindspore.phases import Inside
 from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import DATA
 
@@ -29,12 +31,16 @@ class Loader:
 
     Args:
         steps: Receives them.
-        data: Notified of each iterator that has no more batches for now; without it, only epochs are recorded.
+        data: Notified of each iterator that has no more batches for now.
+        inside: Receives waits in progress.
+        marks: Whether to record waits and batches; epochs are always reported.
     """
 
-    def __init__(self, steps: StepTracker, data: MindData | None) -> None:
+    def __init__(self, steps: StepTracker, data: MindData | None, inside: Inside, *, marks: bool) -> None:
         self._steps = steps
         self._data = data
+        self._inside = inside
+        self._marks = marks
         self._of_data_set: weakref.WeakKeyDictionary[Any, _Pipeline] = weakref.WeakKeyDictionary()
         self._names: dict[str, int] = {}
         self.epochs = Epochs(steps)
@@ -52,22 +58,27 @@ class Loader:
             self._in_pass.add(iterator)
             self.epochs.begins(_data_set(iterator))
         start_ns = perf_counter_ns()
-        self._steps.activity(start_ns)
+        if self._marks and DATA in self._steps.wanted:
+            self._inside[DATA, get_ident()] = start_ns, None
+        self._steps.activity(start_ns, DATA)
         return iterator, start_ns
 
     def _leave(self, token: tuple[Any, int], returned: bool) -> None:
         iterator, start_ns = token
+        self._inside.pop((DATA, get_ident()), None)
         if not returned:
             self._in_pass.discard(iterator)
             self.epochs.ends(_data_set(iterator))
             if self._data is not None:
                 self._data.epoch_over(iterator)
             return
-        if self._data is None:
+        if not self._marks:
             return
         now_ns = perf_counter_ns()
-        pipeline = self._find(_data_set(iterator))
         self._steps.mark(DATA, type(iterator).__name__, start_ns, now_ns)
+        if self._steps.light:
+            return
+        pipeline = self._find(_data_set(iterator))
         queue = (None, None, pipeline.workers)
         self._steps.batch(now_ns, pipeline.name, pipeline.batches, now_ns - start_ns, queue)
         pipeline.batches += 1

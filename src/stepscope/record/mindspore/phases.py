@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
+from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
@@ -15,20 +17,31 @@ _EXECUTORS = ("GraphExecutor_", "JitExecutor_")
 """Compilers of graph mode, and of `ms.jit` in later releases."""
 
 
+Inside = dict[tuple[MarkKind, int], tuple[int, "Callable[[], tuple[str, str] | None] | None"]]
+"""Calls in progress by kind and thread: their start, and what describes them, if anything does."""
+
+
 def marked(
     steps: StepTracker,
     kind: MarkKind,
     describe: Callable[[tuple[Any, ...], dict[str, Any]], tuple[str, str] | None],
+    inside: Inside,
 ) -> tuple[Enter, Leave]:
     """A hook that marks each call that returns; `describe` maps its arguments to the mark's name and detail, or to None
     for no mark."""
 
     def enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
-        return (args, kwargs, perf_counter_ns()) if steps.active else None
+        if kind not in steps.wanted:
+            return None
+        start_ns = perf_counter_ns()
+        inside[kind, get_ident()] = start_ns, partial(describe, args, kwargs)
+        steps.enters(kind)
+        return args, kwargs, start_ns
 
     def leave(token: tuple[Any, ...], returned: bool) -> None:
         args, kwargs, start_ns = token
         now_ns = perf_counter_ns()
+        inside.pop((kind, get_ident()), None)
         if returned and (described := describe(args, kwargs)) is not None:
             name, detail = described
             steps.mark(kind, name, start_ns, now_ns, detail)
@@ -36,7 +49,7 @@ def marked(
     return enter, leave
 
 
-def mark_checkpoints(hooks: Hooks, steps: StepTracker) -> None:
+def mark_checkpoints(hooks: Hooks, steps: StepTracker, inside: Inside) -> None:
     """Mark each saved checkpoint: a hook on `save_checkpoint` in every module that imports it."""
     from mindspore.train.serialization import save_checkpoint
 
@@ -44,10 +57,10 @@ def mark_checkpoints(hooks: Hooks, steps: StepTracker) -> None:
         path = args[1] if len(args) > 1 else kwargs.get("ckpt_file_name", "")
         return "save_checkpoint", os.fspath(path) if isinstance(path, (str, os.PathLike)) else ""
 
-    hooks.around_everywhere(save_checkpoint, *marked(steps, CHECKPOINT, describe))
+    hooks.around_everywhere(save_checkpoint, *marked(steps, CHECKPOINT, describe, inside))
 
 
-def mark_compilations(hooks: Hooks, steps: StepTracker) -> None:
+def mark_compilations(hooks: Hooks, steps: StepTracker, inside: Inside) -> None:
     """Mark each compilation of a graph: a hook on the compiler, which runs when a compiled function is first called;
     calls of compiled graphs do not pass here."""
     from mindspore import _c_expression
@@ -59,4 +72,4 @@ def mark_compilations(hooks: Hooks, steps: StepTracker) -> None:
     for name in _EXECUTORS:
         executor = getattr(_c_expression, name, None)
         if "compile" in vars(executor or object):
-            hooks.around(executor, "compile", *marked(steps, COMPILE, describe))
+            hooks.around(executor, "compile", *marked(steps, COMPILE, describe, inside))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import weakref
 
-from stepscope.record.backend import Backend, Surroundings
+from stepscope.record.backend import Backend, InProgress, Surroundings
 from stepscope.record.environment import Identity
+from stepscope.record.forks import in_child
 from stepscope.record.options import Options, Target
 from stepscope.record.patches import Patches
 from stepscope.record.steps import StepTracker
@@ -65,7 +66,7 @@ class TorchBackend(Backend):
         backward = BackwardHooks(steps, self._patches, self._backward_over)
         self._optimizer = OptimizerHooks(backward, self._step_ended)
         self._forward = ForwardHooks(steps, self._patches)
-        self._loader = LoaderHooks(steps, self._patches, marks=options.data_process)
+        self._loader = LoaderHooks(steps, self._patches, marks=options.data_process or steps.light)
         self._checkpoint = CheckpointHooks(steps, self._patches)
         self._hooks = (
             self._optimizer,
@@ -79,7 +80,8 @@ class TorchBackend(Backend):
         for hook in self._hooks:
             hook.attach()
         self._patches.apply()
-        self._clock.attach()
+        if not steps.light:
+            self._clock.attach()
 
     def detach(self) -> None:
         if self._steps is None:
@@ -90,9 +92,17 @@ class TorchBackend(Backend):
         self._patches.undo()
         self._clock.stop()
 
+    def end_threads(self) -> None:
+        """End the comparison of clocks."""
+        self._clock.stop()
+
     def worker_pids(self) -> dict[int, str]:
         """Worker processes of the data loaders in use."""
         return {} if self._steps is None else self._loader.worker_pids()
+
+    def in_progress(self) -> list[InProgress]:
+        """What the threads of this process are in at the moment."""
+        return [] if self._steps is None else [call for hook in self._hooks for call in hook.in_progress()]
 
     def in_data_worker(self) -> bool:
         """Whether a data loader started this process."""
@@ -117,7 +127,8 @@ class TorchBackend(Backend):
 
     def _groups_changed(self, function: str) -> None:
         if function == "init_process_group":
-            self._clock.attach()
+            if self._steps is not None and not self._steps.light:
+                self._clock.attach()
         elif function == "destroy_process_group":
             self._clock.left()
             self._left_group = True
@@ -131,9 +142,7 @@ class TorchBackend(Backend):
             self.windows.in_child()
 
 
+@in_child
 def _in_child() -> None:
     for backend in list(_ALL):
         backend._forget()
-
-
-os.register_at_fork(after_in_child=_in_child)

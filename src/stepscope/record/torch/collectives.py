@@ -54,6 +54,7 @@ class CollectiveHooks(Hook):
     """
 
     subject = "collectives"
+    kind = COLLECTIVE
 
     def __init__(self, steps: StepTracker, patches: Patches, groups_changed: Callable[[str], None]) -> None:
         super().__init__(steps, patches)

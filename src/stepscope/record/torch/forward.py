@@ -31,6 +31,7 @@ class ForwardHooks(Hook):
     """Marks the forward passes of outermost modules."""
 
     subject = "forward passes"
+    kind = FORWARD
 
     def __init__(self, steps: StepTracker, patches: Patches) -> None:
         super().__init__(steps, patches, self._marked)
@@ -50,7 +51,7 @@ class ForwardHooks(Hook):
 
     def step_ended(self) -> None:
         """After the first steps, watch only the classes called outermost; if others are called, watch all again."""
-        missed = self.backward_seen and not self._forward
+        missed = self.backward_seen and not self._forward and FORWARD in self.steps.wanted
         if self._forward:
             self._fruitless = 0
         self._forward = self.backward_seen = False
@@ -100,20 +101,22 @@ class ForwardHooks(Hook):
             seen: Called with the class.
         """
         hook, steps, inside = self, self.steps, self.inside
-        marked_one = self._marked
+        marked_one, light = self._marked, steps.light
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - its name in tracebacks
             if _is_compiling():  # type: ignore[misc]
                 return self._wrapped_call_impl(*args, **kwargs)
             thread = get_ident()
-            if thread in inside or hook.off or not (steps.active or seen):
+            if thread in inside or hook.off or not (FORWARD in steps.wanted or seen):
                 return (call or above.__call__)(self, *args, **kwargs)
-            inside.add(thread)
-            start_ns = hook.begins()
+            inside[thread] = perf_counter_ns(), None, args, kwargs
+            start_ns = hook.begins(FORWARD)
+            if light:
+                hook.attempt(steps.passes, self, args, kwargs)
             try:
                 result = (call or above.__call__)(self, *args, **kwargs)
             finally:
-                inside.discard(thread)
+                inside.pop(thread, None)
             try:
                 steps.mark(FORWARD, type(self).__name__, start_ns, perf_counter_ns(), _manner(self))
                 marked_one()

@@ -8,6 +8,7 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
+from stepscope.record.backend import InProgress
 from stepscope.record.hooks import Switch
 from stepscope.record.patches import Patches
 from stepscope.record.steps import StepTracker
@@ -15,6 +16,8 @@ from stepscope.recording_format.marks import MarkKind
 
 Describe = Callable[[tuple[Any, ...], dict[str, Any]], tuple[str, str]]
 """Maps the arguments of a call to the mark's name and detail."""
+Entered = tuple[int, "Describe | None", "tuple[Any, ...]", "dict[str, Any]"]
+"""A call in progress: its start, and what describes it, if anything does."""
 
 
 class Hook(Switch):
@@ -26,6 +29,10 @@ class Hook(Switch):
         over: Called after a mark.
     """
 
+    kind: MarkKind | None = None
+    """Of its marks."""
+    around: Callable[[tuple[Any, ...]], Callable[[], None] | None] | None = None
+    """Called with the arguments of a call that will be marked; what it returns is called at the end of the call."""
     alone = False
     """Of concurrent calls in two threads, mark only the first, since it caused the other."""
 
@@ -34,7 +41,7 @@ class Hook(Switch):
         self.steps = steps
         self.patches = patches
         self.over = over
-        self.inside: set[int] = set()
+        self.inside: dict[int, Entered] = {}
         """Threads inside a marked call; calls nested there are not marked."""
 
     def attach(self) -> None:
@@ -45,17 +52,26 @@ class Hook(Switch):
         """Wrappers that cannot be removed go straight through from now on."""
         self.off = True
 
-    def begins(self) -> int:
+    def begins(self, kind: MarkKind) -> int:
         """A call that will be marked begins; if it starts a recording, that must be active from here on.
 
         Returns:
             Its start (`time.perf_counter_ns`).
         """
         try:
-            self.steps.activity(perf_counter_ns())
+            self.steps.activity(perf_counter_ns(), kind)
         except Exception as error:
             self.failed(error)
         return perf_counter_ns()
+
+    def in_progress(self) -> list[InProgress]:
+        """The calls that have begun and not ended. May be called from any thread."""
+        found = []
+        for start_ns, describe, args, kwargs in list(self.inside.values()):
+            name, detail = ("", "") if describe is None else describe(args, kwargs)
+            if self.kind is not None:
+                found.append(InProgress(self.kind, start_ns, name, detail))
+        return found
 
     def report(self, kind: MarkKind, describe: Describe, args: Any, kwargs: Any, start_ns: int, end_ns: int) -> None:
         """Mark a call that is over."""
@@ -73,21 +89,24 @@ def marked(original: Callable[..., Any], hook: Hook, kind: MarkKind, describe: D
 
     The check for torch.compile comes first: while tracing it is a constant, so the compiler sees only the original.
     """
-    compiling, steps = asks_compiler(), hook.steps
+    compiling, steps, around = asks_compiler(), hook.steps, hook.around
 
     @functools.wraps(original)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if compiling() or hook.off or not steps.active:
+        if compiling() or hook.off or kind not in steps.wanted:
             return original(*args, **kwargs)
         thread, inside = get_ident(), hook.inside
         if thread in inside or (inside and hook.alone):
             return original(*args, **kwargs)
-        inside.add(thread)
-        start_ns = hook.begins()
+        inside[thread] = perf_counter_ns(), describe, args, kwargs
+        start_ns = hook.begins(kind)
+        over = None if around is None else around(args)
         try:
             result = original(*args, **kwargs)
         finally:
-            inside.discard(thread)
+            inside.pop(thread, None)
+            if over is not None:
+                over()
         hook.report(kind, describe, args, kwargs, start_ns, perf_counter_ns())
         return result
 

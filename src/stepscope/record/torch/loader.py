@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import weakref
+from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
@@ -28,6 +29,7 @@ class LoaderHooks(Hook):
     """
 
     subject = "waits for data"
+    kind = DATA
 
     def __init__(self, steps: StepTracker, patches: Patches, *, marks: bool) -> None:
         super().__init__(steps, patches)
@@ -40,8 +42,7 @@ class LoaderHooks(Hook):
         from torch.utils.data.dataloader import _BaseDataLoaderIter
 
         original, hook, steps, taken = vars(_BaseDataLoaderIter)["__next__"], self, self.steps, self._taken
-        marks = self._marks
-        epochs = self.epochs
+        marks, epochs, inside = self._marks, self.epochs, self.inside
 
         @functools.wraps(original)
         def __next__(self: Any) -> Any:  # noqa: N807 - its name in tracebacks
@@ -49,13 +50,19 @@ class LoaderHooks(Hook):
                 return original(self)
             if not self._num_yielded:
                 hook.attempt(epochs.begins, self._dataset)
-            start_ns = hook.begins() if marks else perf_counter_ns()
+            wanted = marks and DATA in steps.wanted
+            thread = get_ident()
+            if wanted:
+                inside[thread] = perf_counter_ns(), None, (), {}
+                start_ns = hook.begins(DATA)
             try:
                 batch = original(self)
             except StopIteration:
                 hook.attempt(epochs.ends, self._dataset)
                 raise
-            if not steps.active or not marks:
+            finally:
+                inside.pop(thread, None)
+            if not wanted:
                 return batch
             try:
                 taken(self, start_ns, perf_counter_ns())
@@ -97,6 +104,8 @@ class LoaderHooks(Hook):
 
     def _taken(self, iterator: Any, start_ns: int, end_ns: int) -> None:
         self.steps.mark(DATA, type(iterator).__name__, start_ns, end_ns)
+        if self.steps.light:
+            return
         if iterator._num_workers:
             self._iterators.add(iterator)
         number = iterator._num_yielded - 1

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
+from stepscope.record.backend import InProgress
 from stepscope.record.torch.hook import Hook, asks_compiler
 from stepscope.record.torch.phases import BackwardHooks
 from stepscope.recording_format.marks import OPTIMIZER
@@ -69,13 +70,18 @@ class OptimizerHooks(Hook):
             self.steps.ended(perf_counter_ns())
             self._after_step()
 
+    def in_progress(self) -> list[InProgress]:
+        """Optimizers at work."""
+        return [InProgress(OPTIMIZER, start_ns) for start_ns in list(self._began_ns.values())]
+
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - the hook's form
         if self._compiling() or self.off:
             return
         try:
             if not self._first_seen or self._first() is None:
                 self._first, self._first_seen = weakref.ref(optimizer), True
-            self._began_ns[id(optimizer)] = self.begins()
+            if OPTIMIZER in self.steps.wanted:
+                self._began_ns[id(optimizer)] = self.begins(OPTIMIZER)
         except Exception as error:
             self.failed(error)
 

@@ -28,7 +28,13 @@ class BackwardHooks(Hook):
     """Marks backward passes, including `Tensor.backward`."""
 
     subject = "backward passes"
+    kind = BACKWARD
     alone = True
+
+    def __init__(self, steps: StepTracker, patches: Patches, over: Callable[[], None] | None = None) -> None:
+        super().__init__(steps, patches, over)
+        if steps.light:
+            self.around = self._around
 
     def attach(self) -> None:
         """Wrap it."""
@@ -37,11 +43,19 @@ class BackwardHooks(Hook):
         wrapper = marked(autograd.backward, self, BACKWARD, lambda args, kwargs: ("", ""))  # noqa: ARG005
         self.patches.put_everywhere(autograd.backward, wrapper)
 
+    def _around(self, args: tuple[Any, ...]) -> Callable[[], None] | None:
+        try:
+            return self.steps.backward_begins(args[0] if args else None)
+        except Exception as error:
+            self.failed(error)
+            return None
+
 
 class CheckpointHooks(Hook):
     """Marks checkpoints."""
 
     subject = "checkpoints"
+    kind = CHECKPOINT
 
     def __init__(self, steps: StepTracker, patches: Patches) -> None:
         super().__init__(steps, patches)
@@ -123,8 +137,8 @@ class CompileHooks(Hook):
         return True
 
     def _begins(self, *_: Any) -> None:
-        if not self.off and self.steps.active:
-            self._began_ns[get_ident()] = self.begins()
+        if not self.off and COMPILE in self.steps.wanted:
+            self._began_ns[get_ident()] = self.begins(COMPILE)
 
     def _ends(self, *_: Any) -> None:
         began_ns = self._began_ns.pop(get_ident(), None)
