@@ -1,0 +1,1 @@
+"""What a running job shows of itself: status, live screen, metrics, events and timelines."""

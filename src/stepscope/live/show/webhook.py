@@ -1,0 +1,135 @@
+"""Events of a job as HTTP requests: a POST of one JSON object each."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from stepscope._version import __version__
+from stepscope.errors import StepscopeError
+from stepscope.live.show.event_source import source_of
+from stepscope.live.show.event_types import AnyEvent, to_json
+from stepscope.live.show.outbox import CannotDeliver, Outbox
+from stepscope.live.show.watched import Watched
+
+SECRET_VARIABLE = "STEPSCOPE_WEBHOOK_SECRET"
+TIMEOUT_S = 5.0
+"""For connecting, and for each wait for the answer."""
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+_TRY_AGAIN = (408, 425, 429)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where requests go.
+
+    Args:
+        url: `https://...`, or `http://...` on this host.
+        headers: Of each request, which may hold secrets; never logged.
+        content_type: Of the body.
+        plain: Whether http is allowed to other hosts.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "application/json"
+    plain: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the URL.
+
+        Raises:
+            StepscopeError: If it is no URL that may be used.
+        """
+        try:
+            parts = urlsplit(self.url)
+            host, _ = parts.hostname, parts.port
+        except ValueError as error:
+            raise StepscopeError(f"{self.shown}: is not a URL ({error}). Example: https://host/path") from error
+        if parts.scheme not in ("http", "https") or not host or parts.username is not None:
+            raise StepscopeError(
+                f"{self.shown}: is not a URL that can be used. Write https://host/path, without user and password"
+            )
+        if self.goes_plain and not self.plain:
+            raise StepscopeError(f"{self.shown}: http would send events unencrypted to another host. Use https")
+        for name, value in self.headers.items():
+            if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or not value.isascii() or not value.isprintable():
+                raise StepscopeError(
+                    f"{self.shown}: a header must be a name of letters, digits and -, and its value one line of ASCII"
+                )
+
+    @property
+    def goes_plain(self) -> bool:
+        """Whether requests travel unencrypted to another host."""
+        parts = urlsplit(self.url)
+        return parts.scheme == "http" and parts.hostname not in _LOCAL
+
+    @property
+    def shown(self) -> str:
+        """The URL without user, password and query, which may be secrets; safe for logs."""
+        scheme, _, rest = self.url.partition("://")
+        return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}" if rest else scheme[:80]
+
+
+def post(target: Target, body: bytes, context: ssl.SSLContext | None = None) -> None:
+    """Send one request and judge the answer. Redirects are not followed: another host may be behind them.
+
+    Raises:
+        CannotDeliver: Unless the answer is 2xx.
+    """
+    parts = urlsplit(target.url)
+    fixed = {"Content-Type": target.content_type, "User-Agent": f"stepscope/{__version__}"}
+    host = parts.hostname or ""
+    connection: http.client.HTTPConnection
+    if parts.scheme == "https":
+        context = context or ssl.create_default_context()
+        connection = http.client.HTTPSConnection(host, parts.port, timeout=TIMEOUT_S, context=context)
+    else:
+        connection = http.client.HTTPConnection(host, parts.port, timeout=TIMEOUT_S)
+    try:
+        connection.request(
+            "POST", (parts.path or "/") + (f"?{parts.query}" if parts.query else ""), body, {**target.headers, **fixed}
+        )
+        answer = connection.getresponse()
+    except (OSError, http.client.HTTPException) as error:
+        raise CannotDeliver(f"no answer ({error or type(error).__name__})", again=True) from error
+    finally:
+        connection.close()
+    if 200 <= answer.status < 300:
+        return
+    if 300 <= answer.status < 400:
+        raise CannotDeliver("the answer is a redirect, which is not followed. Give the final URL", again=False)
+    again = answer.status >= 500 or answer.status in _TRY_AGAIN
+    raise CannotDeliver(f"the answer is {answer.status} {answer.reason}", again=again)
+
+
+def follow(manager: Watched, url: str, *, header: str = "Authorization", secret: str = "") -> Callable[[], None]:
+    """Send the events of a manager to a URL from now on, in order, one a request. The event loop never waits.
+
+    A failed request is repeated with growing pauses; while more than a bounded number waits, the oldest are lost.
+
+    Args:
+        url: `https://...`, or `http://...` on this host.
+        header: Name of the header with the secret.
+        secret: Its value, e.g. `Bearer ...`; empty for none.
+
+    Returns:
+        A function that delivers what is queued, for a short time, and ends.
+
+    Raises:
+        StepscopeError: If the URL cannot be used.
+    """
+    target = Target(url, {header: secret} if secret else {})
+    context = ssl.create_default_context() if url.startswith("https") else None
+    box: Outbox[AnyEvent] = Outbox(f"webhook {target.shown}", lambda event: post(target, to_json(event), context))
+    source_of(manager).add(box.put)
+
+    def close() -> None:
+        source_of(manager).remove(box.put)
+        box.close()
+
+    return close

@@ -1,0 +1,189 @@
+"""The words of verdicts, in English and Chinese: who is slow at what, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stepscope.live.verdicts import Cause
+from stepscope.present import Language
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text in each language; `{name}` is a parameter."""
+
+    en: str
+    zh: str
+
+    def of(self, language: Language, **parameters: object) -> str:
+        """The text in one language with its parameters."""
+        return (self.zh if language == "zh" else self.en).format(**parameters)
+
+
+Choices = Mapping[tuple[str | None, str | None], Text]
+"""Texts by framework and device; None is any. Each has a general one."""
+
+
+@dataclass(frozen=True)
+class CauseWords:
+    """What is said of a cause.
+
+    Args:
+        short: In two or three words, for tables.
+        one: What one rank or host does; follows its name.
+        many: The same of several.
+        action: What to do next, the most likely fix first.
+    """
+
+    short: Text
+    one: Text
+    many: Text
+    action: Choices
+
+
+_COMPUTE: Choices = {
+    (None, None): Text(
+        "Check clocks, temperature and other processes on its device and cores, then profile it: "
+        "stepscope live capture --ranks {ranks}",
+        "检查其设备与核的频率、温度和其他进程，然后采集该 rank：stepscope live capture --ranks {ranks}",
+    ),
+    (None, "cuda"): Text(
+        "Run nvidia-smi -q -d CLOCK,TEMPERATURE,PERFORMANCE on its host and look for throttling or another process; "
+        "then profile it: stepscope live capture --ranks {ranks}",
+        "在其主机上运行 nvidia-smi -q -d CLOCK,TEMPERATURE,PERFORMANCE，检查降频或其他进程；然后采集该 rank："
+        "stepscope live capture --ranks {ranks}",
+    ),
+    (None, "npu"): Text(
+        "Run npu-smi info -t common on its host and look for a lower AI Core frequency or another process; then "
+        "profile it: stepscope live capture --ranks {ranks}",
+        "在其主机上运行 npu-smi info -t common，检查 AI Core 频率下降或其他进程；然后采集该 rank："
+        "stepscope live capture --ranks {ranks}",
+    ),
+    (None, "cpu"): Text(
+        "Look for other processes on its cores (top -H), a lower clock, or a CPU quota; then profile it: "
+        "stepscope live capture --ranks {ranks}",
+        "检查其核上的其他进程（top -H）、降频或 CPU 配额；然后采集该 rank：stepscope live capture --ranks {ranks}",
+    ),
+}
+
+WORDS: dict[Cause, CauseWords] = {
+    Cause.COMPUTE: CauseWords(
+        Text("slow compute", "计算慢"),
+        Text("computes slowly", "计算慢"),
+        Text("compute slowly", "计算慢"),
+        _COMPUTE,
+    ),
+    Cause.HOST: CauseWords(
+        Text("slow host", "主机慢"),
+        Text("is slow on the host side", "主机侧慢"),
+        Text("are slow on the host side", "主机侧慢"),
+        {
+            (None, None): Text(
+                "Look for other processes, swapping or a CPU quota on the host (top, vmstat 1); raise the quota or "
+                "move the ranks",
+                "检查主机上的其他进程、换页或 CPU 配额（top、vmstat 1）；提高配额或迁移这些 rank",
+            )
+        },
+    ),
+    Cause.DATA: CauseWords(
+        Text("waits for data", "等待数据"),
+        Text("waits for data", "等待数据"),
+        Text("wait for data", "等待数据"),
+        {
+            (None, None): Text(
+                "Give its data loader more workers and prefetching (DataLoader num_workers, prefetch_factor), and "
+                "check the storage it reads from",
+                "为其数据加载增加 worker 与预取（DataLoader 的 num_workers、prefetch_factor），并检查所读的存储",
+            ),
+            ("mindspore", None): Text(
+                "Give its dataset more workers (num_parallel_workers) and prefetching (prefetch_size), and check the "
+                "storage it reads from",
+                "为其数据集增加并行度（num_parallel_workers）与预取（prefetch_size），并检查所读的存储",
+            ),
+        },
+    ),
+    Cause.CHECKPOINT: CauseWords(
+        Text("slow checkpoint", "保存检查点慢"),
+        Text("saves checkpoints slowly", "保存检查点慢"),
+        Text("save checkpoints slowly", "保存检查点慢"),
+        {
+            (None, None): Text(
+                "Check the storage that checkpoints are written to; save asynchronously "
+                "(torch.distributed.checkpoint.async_save) or less often",
+                "检查检查点所在的存储；改为异步保存（torch.distributed.checkpoint.async_save）或降低频率",
+            ),
+            ("mindspore", None): Text(
+                "Check the storage that checkpoints are written to; save asynchronously (save_checkpoint with "
+                "async_save=True) or less often",
+                "检查检查点所在的存储；改为异步保存（save_checkpoint 的 async_save=True）或降低频率",
+            ),
+        },
+    ),
+    Cause.LINK: CauseWords(
+        Text("slow link", "链路慢"),
+        Text("has a slow link", "的链路慢"),
+        Text("have a slow link between them", "之间的链路慢"),
+        {
+            (None, None): Text(
+                "Check the network interface, cable and switch port between the hosts for errors and lower speed "
+                "(ethtool, ibstat)",
+                "检查主机之间的网卡、线缆与交换机端口是否有错误或降速（ethtool、ibstat）",
+            ),
+            (None, "cuda"): Text(
+                "Check nvidia-smi nvlink -s inside a host, and network interface, cable and switch port between hosts "
+                "(ibstat, ethtool)",
+                "主机内检查 nvidia-smi nvlink -s；主机间检查网卡、线缆与交换机端口（ibstat、ethtool）",
+            ),
+            (None, "npu"): Text(
+                "Check hccn_tool -i DEVICE -stat -g and the optical module on both hosts for errors and lower speed",
+                "在两端主机用 hccn_tool -i DEVICE -stat -g 检查光模块是否有错误或降速",
+            ),
+        },
+    ),
+    Cause.SEND: CauseWords(
+        Text("slow send", "发送慢"),
+        Text("sends slowly", "发送慢"),
+        Text("send slowly", "发送慢"),
+        {
+            (None, None): Text(
+                "Check the outgoing network interface of its host for errors, lower speed and other traffic (ethtool, "
+                "ibstat)",
+                "检查其主机发送侧网卡是否有错误、降速或其他流量（ethtool、ibstat）",
+            )
+        },
+    ),
+    Cause.JOB: CauseWords(
+        Text("whole job slower", "整个作业变慢"),
+        Text("is slower than before", "比之前慢"),
+        Text("are slower than before, and none can be blamed", "都比之前慢，无法归咎于某个 rank"),
+        {
+            (None, None): Text(
+                "Check what all ranks share: storage, network, batch size and sequence length; compare profiles from "
+                "before and now: stepscope live capture",
+                "检查所有 rank 共用的部分：存储、网络、批大小与序列长度；对比前后的采集：stepscope live capture",
+            )
+        },
+    ),
+    Cause.HANG: CauseWords(
+        Text("hang", "挂起"),
+        Text("makes no progress", "没有进展"),
+        Text("make no progress", "没有进展"),
+        {
+            (None, None): Text(
+                "Look at the stacks of its processes (py-spy dump --pid PID on its host); restart the job from its "
+                "last checkpoint if it does not recover",
+                "查看其进程的调用栈（在其主机上运行 py-spy dump --pid PID）；若不恢复，从最近的检查点重启作业",
+            )
+        },
+    ),
+}
+
+KINDS: dict[str, Text] = {
+    "step": Text("step", "步"),
+    "fp": Text("forward", "前向"),
+    "dataloader": Text("data loading", "数据加载"),
+    "checkpoint": Text("checkpoints", "检查点"),
+    "communication": Text("communication", "通信"),
+}
+"""Names of switches in sentences."""
