@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import time
 from collections.abc import Iterator
 
@@ -22,20 +21,22 @@ _BY_DESIGN = "no rank is slow, as far as the light records show"
 
 
 def lines_of(status: Status, width: int = 80, language: Language = "en") -> list[str]:
-    """The status in lines of at most `width` characters.
+    """The status in lines.
 
     Args:
-        width: At least 40.
+        width: That of the table of ranks; sentences are to be wrapped by whoever prints them.
         language: Of the verdicts.
     """
-    width = max(width, NARROWEST)
-    made: list[str] = []
-    for line in (*_verdicts(status, language), "", *_job(status), *_switches(status)):
-        made += _wrapped(line, width)
-    made += ["", *_ranks(status, width)]
-    for line in (*_storage(status), *_captures(status)):
-        made += _wrapped(line, width)
-    return made
+    return [
+        *_verdicts(status, language),
+        "",
+        *_job(status),
+        *_switches(status),
+        "",
+        *_ranks(status, max(width, NARROWEST)),
+        *_storage(status),
+        *_captures(status),
+    ]
 
 
 def summary_of(status: Status) -> str:
@@ -157,10 +158,3 @@ def _captures(status: Status) -> Iterator[str]:
 
 def _named(ranks: list[int]) -> str:
     return f"{'rank' if len(ranks) == 1 else 'ranks'} {describe_numbers(ranks)}"
-
-
-def _wrapped(line: str, width: int) -> list[str]:
-    if not line:
-        return [""]
-    indent = " " * (len(line) - len(line.lstrip()) + 2)
-    return textwrap.wrap(line, width, subsequent_indent=indent, drop_whitespace=True, break_on_hyphens=False) or [""]
