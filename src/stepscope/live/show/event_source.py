@@ -36,7 +36,6 @@ class EventSource:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._manager = view.manager
         self._sinks: list[Sink] = []
         self._number = 0
         self.opened: Counter[str] = Counter()
@@ -47,6 +46,7 @@ class EventSource:
         self._failed: set[tuple[int, str]] = set()
         self._looked_at_ns = 0
         view.manager.listen(self.take)
+        view.manager.capture_begun.append(self._capture_begun)
 
     def add(self, sink: Sink) -> None:
         """Hand each event from now on to a function as well."""
@@ -73,14 +73,14 @@ class EventSource:
         if self._unsettled is not None and time.time_ns() - self._looked_at_ns > LOOK_EVERY_NS:
             self._look_at_switches(self._unsettled)
 
-    def capture_begun(self, capture: str, ranks: list[int]) -> None:
+    def _capture_begun(self, capture: str, ranks: list[int]) -> None:
         """Some ranks were asked for a profile."""
         self._view.captures.begun(capture, ranks)
         self._emit(events.CaptureBegun, capture=capture, ranks=sorted(ranks))
 
     def _emit(self, kind: Any, **fields: Any) -> None:
         self._number += 1
-        event = kind(job=self._manager.job, at_ns=time.time_ns(), number=self._number, **fields)
+        event = kind(job=self._view.manager.job, at_ns=time.time_ns(), number=self._number, **fields)
         for sink in list(self._sinks):
             try:
                 sink(event)
@@ -115,7 +115,7 @@ class EventSource:
         if self._problems.get(pulse.rank, "") == pulse.problem:
             return
         self._problems[pulse.rank] = pulse.problem
-        known = self._manager.ranks.get(pulse.rank)
+        known = self._view.manager.ranks.get(pulse.rank)
         host = known.hello.host if known is not None else ""
         self._emit(events.StorageProblem, rank=pulse.rank, host=host, problem=pulse.problem, dropped=pulse.dropped)
 
@@ -138,7 +138,7 @@ class EventSource:
 
     def _look_at_switches(self, requested: RequestedState) -> None:
         self._looked_at_ns = time.time_ns()
-        said = self._manager.board.acknowledged
+        said = self._view.manager.board.acknowledged
         for rank, state in said.items():
             if state.error and (rank, state.error) not in self._failed:
                 self._failed.add((rank, state.error))

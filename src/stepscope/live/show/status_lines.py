@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from stepscope.live.messages import MOST_TEXT
-from stepscope.live.show.sentences import action, circumstances, headline
+from stepscope.live.show.sentences import action, circumstances, headline, short_name
 from stepscope.live.show.status import RankStatus, Status, VerdictStatus
 from stepscope.live.show.view import worst_first
 from stepscope.live.show.words import KINDS
@@ -62,7 +62,7 @@ def verdict_lines(one: VerdictStatus, language: Language = "en") -> list[str]:
         f"  {circumstances(verdict, language)}",
     ]
     if verdict.explanation:
-        lines.append(f"  {verdict.explanation[:MOST_TEXT]}")
+        lines.append(f"  {short_name(verdict.explanation, MOST_TEXT)}")
     if not verdict.is_over:
         lines.append(f"  {action(verdict, one.framework, one.device, language)}")
     return lines

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from stepscope.live.kinds import Kind
 from stepscope.live.messages import Digest, Inside, Pulse
@@ -49,12 +49,24 @@ class View:
     """
 
     def __init__(self, manager: Watched) -> None:
-        self.manager = manager
+        self._manager = ref(manager)  # the manager keeps the view, so that both end together
         self.histories: dict[int, RankHistory] = {}
         self.captures = Captures()
         self._started: dict[int, int] = {}
         self._disk = DiskUse()
         manager.listen(self.take)
+
+    @property
+    def manager(self) -> Watched:
+        """What this is the view of.
+
+        Raises:
+            ReferenceError: If it is no more.
+        """
+        manager = self._manager()
+        if manager is None:
+            raise ReferenceError("the manager of this view has ended")
+        return manager
 
     def take(self, event: Any) -> None:
         """Something has happened."""
@@ -103,7 +115,7 @@ class View:
                 [StorageProblem(rank.rank, rank.host, rank.problem) for rank in ranks if rank.problem],
             ),
             captures=self.captures.listed(),
-            lag_ns=getattr(manager, "lag_ns", None),
+            lag_ns=manager.lag_ns,
         )
 
     def platform_of(self, verdict: Verdict) -> tuple[str, str]:

@@ -98,5 +98,13 @@ class Watched(Protocol):
     def verdicts(self) -> Mapping[str, Verdict]:
         """By key: open ones, and those that are over."""
 
+    @property
+    def lag_ns(self) -> int | None:
+        """How far the detector is behind; None without one."""
+
+    @property
+    def capture_begun(self) -> list[Callable[[str, list[int]], None]]:
+        """Called with the id and the ranks of each capture that begins."""
+
     def listen(self, callback: Callable[[Any], None]) -> object:
         """Call a function in the event loop with each digest, pulse, verdict, request and change of a rank."""
