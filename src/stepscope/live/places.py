@@ -10,6 +10,7 @@ from pathlib import Path
 MANAGER_PORT, PROXY_PORT = 9601, 9602
 LOOPBACK = "127.0.0.1"
 BASE_VARIABLE = "STEPSCOPE_LIVE_DIR"
+STATE_VARIABLE = "STEPSCOPE_LIVE_STATE"
 SOCKET_VARIABLE = "STEPSCOPE_LIVE_SOCKET"
 SWITCH_FILE_VARIABLE = "STEPSCOPE_LIVE_SWITCH_FILE"
 TASK_VARIABLE = "MINDX_TASK_ID"
@@ -32,6 +33,15 @@ def base_directory() -> Path:
     return Path(state) / "stepscope" / "live"
 
 
+def state_directory() -> Path:
+    """Directory in which managers keep the switches of their jobs: `STEPSCOPE_LIVE_STATE`, else the user's own."""
+    chosen = os.environ.get(STATE_VARIABLE)
+    if chosen:
+        return Path(chosen).absolute()
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(state) / "stepscope" / "managers"
+
+
 def switch_file() -> Path | None:
     """The mounted file with the switches: `STEPSCOPE_LIVE_SWITCH_FILE`, else MindCluster's if its directory exists."""
     chosen = os.environ.get(SWITCH_FILE_VARIABLE)
@@ -48,6 +58,11 @@ def socket_path(port: int = PROXY_PORT) -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     room = Path(runtime) / "stepscope" if runtime else Path(tempfile.gettempdir()) / f"stepscope-{os.getuid()}"
     return room / f"live-{port}.sock"
+
+
+def manager_socket_path(port: int = MANAGER_PORT) -> Path:
+    """The Unix socket on which the manager that listens on `port` serves this user on its own node."""
+    return socket_path().with_name(f"manager-{port}.sock")
 
 
 def task_id() -> str:

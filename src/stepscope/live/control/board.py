@@ -138,6 +138,10 @@ class Board:
 
     async def left(self, rank: int) -> None:
         """A rank no longer takes part."""
+        self.drop(rank)
+
+    def drop(self, rank: int) -> None:
+        """The same, for those that cannot wait."""
         if self.acknowledged.pop(rank, None) is not None:
             self._tell()
 

@@ -1,0 +1,50 @@
+"""The nodes of a job, as the manager sees them: one link each, over which state and commands go."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+from stepscope.live.control.bounds import Bounds
+from stepscope.live.control.rates import Bucket
+
+log = logging.getLogger("stepscope")
+
+_MOST_UNSENT = 4096
+"""Messages that wait for a node that does not read; its link is then closed, and it connects again."""
+LINES_FACTOR = 32
+"""A node may send as many lines as this many workers at their highest rate."""
+
+
+class Node:
+    """The link of one proxy."""
+
+    def __init__(self, name: str, host: str, bounds: Bounds) -> None:
+        self.name, self.host = name, host
+        self._queue: asyncio.Queue[Any] = asyncio.Queue()
+        self._lines = Bucket(bounds.lines_a_second * LINES_FACTOR, bounds.lines_a_second * LINES_FACTOR * bounds.burst)
+        self._bytes = Bucket(bounds.bytes_a_second * LINES_FACTOR, bounds.bytes_a_second * LINES_FACTOR * bounds.burst)
+
+    def send(self, message: Any) -> None:
+        """Send a message of the protocol."""
+        if self._queue.qsize() >= _MOST_UNSENT:
+            log.warning("node %s does not read what it is sent; its link is closed", self.name)
+            self.close()
+        else:
+            self._queue.put_nowait(message)
+
+    def close(self) -> None:
+        """End the link."""
+        self._queue.put_nowait(None)
+
+    async def outgoing(self) -> AsyncIterator[Any]:
+        """What is sent, until the link ends."""
+        while (message := await self._queue.get()) is not None:
+            yield message
+
+    async def pace(self, lines: int, size: int) -> None:
+        """Wait if the node sends more than it may."""
+        await self._lines.wait(lines)
+        await self._bytes.wait(size)
