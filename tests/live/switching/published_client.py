@@ -1,5 +1,5 @@
-"""A client of the service `TrainingDataTrace` as others have it: generated from the published names and numbers, and run
-in a process of its own, so that nothing of our `.proto` takes part."""
+"""A client of the service `TrainingDataTrace` as others have it: generated from the published names and numbers, and
+run in a process of its own, so that nothing of our `.proto` takes part."""
 
 from __future__ import annotations
 

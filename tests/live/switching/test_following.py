@@ -166,22 +166,70 @@ def test_a_file_that_names_no_switch_leaves_the_workers_their_initial_state(file
     assert board.requested.revision == 0
 
 
-def test_a_state_that_cannot_be_kept_is_tried_again(file: Path, tmp_path: Path, caplog: Any) -> None:
+def test_a_state_that_cannot_be_kept_is_tried_again(
+    file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     room = tmp_path / "state"
-    room.write_text("in the way of the directory")
     board = Board(room / "switches.json")
     file.write_text(text("on"))
 
     async def act(reached: Any) -> None:
-        await a_while()
-        assert board.requested.revision == 0
-        room.unlink()
         await reached(1)
+        room.rename(tmp_path / "elsewhere")
+        room.write_text("in the way of the directory")
+        file.write_text(text("off"))
+        while not caplog.records:
+            await a_while()
+        await a_while()
+        assert board.requested.switches == ALL
+        room.unlink()
+        await reached(2)
 
     follow(board, file, act)
 
-    assert board.requested.switches == ALL
-    assert len([record for record in caplog.records if "cannot be written" in record.getMessage()]) == 1
+    assert board.requested.switches == NONE
+    assert len([record for record in caplog.records if "the state of the switches cannot" in record.getMessage()]) == 1
+
+
+def test_what_the_file_says_at_the_start_does_not_undo_what_proxies_know(file: Path, tmp_path: Path) -> None:
+    board = Board()
+    file.write_text(text("on"))
+
+    async def act(reached: Any) -> None:
+        await reached(1)
+        await board.learn(7, ["step"], "proxy of host1")
+        await a_while()
+
+    follow(board, file, act)
+
+    assert (board.requested.revision, board.requested.switches.as_names()) == (7, ["step"])
+
+
+def test_a_file_of_which_the_job_becomes_known_later_does_not_undo_a_request_of_before(
+    file: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "switches.json"
+    file.write_text(text("on"))
+
+    async def first(reached: Any) -> None:
+        await reached(1)
+        await board.request({Kind.STEP: False}, "cli")
+        await a_while()
+
+    async def restarted(reached: Any) -> None:
+        await reached(1)
+        await board.keep_in(kept)
+        await a_while()
+        assert Kind.STEP not in board.requested.switches.on
+        file.write_text(text("off"))
+        await reached(board.requested.revision + 1)
+
+    board = Board(kept)
+    follow(board, file, first)
+    board = Board()
+    follow(board, file, restarted)
+
+    assert board.requested.switches == NONE
 
 
 def test_a_damaged_note_of_what_was_declared_is_as_none(tmp_path: Path) -> None:
@@ -195,9 +243,12 @@ def test_a_damaged_note_of_what_was_declared_is_as_none(tmp_path: Path) -> None:
 
 
 def test_declaring_again_after_a_failure_is_possible(tmp_path: Path) -> None:
-    (tmp_path / "room").write_text("")
-    board = Board(tmp_path / "room" / "switches.json")
+    room = tmp_path / "room"
+    board = Board(room / "switches.json")
     declared = Declared(board, "file x")
+    asyncio.run(declared.declare({Kind.STEP: False}))
+    room.rename(tmp_path / "elsewhere")
+    room.write_text("")
 
     for _ in range(2):
         with pytest.raises(CannotKeep):

@@ -9,7 +9,7 @@ from typing import Any
 
 from stepscope.live.control.board import Board
 from stepscope.live.kinds import NAMES, Kind
-from stepscope.live.switches import InvalidSwitch, changes_of
+from stepscope.live.switches import DEFAULT, InvalidSwitch, changes_of
 from stepscope.record.files import replace_json
 
 log = logging.getLogger("stepscope")
@@ -23,54 +23,65 @@ class Declared:
     when the next one starts, and an unchanged one does not undo what was requested since.
 
     Args:
-        board: Where the state ends.
+        board: Where the state ends. It may get its file later, once the job is known.
         source: Names it, e.g. `file PATH`.
     """
 
     def __init__(self, board: Board, source: str) -> None:
         self.source = source
         self._board = board
-        self._file = None if board.file is None else board.file.with_name(f"{board.file.stem}.declared.json")
-        self._last = _kept(self._file).get(source)
+        self._file: Path | None = None
+        self._last: dict[Kind, bool] | None = None
+        self._kept: dict[Kind, bool] | None = None
 
     async def declare(self, changes: dict[Kind, bool]) -> None:
-        """The source says this now.
+        """The source says this now. To be called again and again, also while it says the same.
 
         Raises:
             CannotKeep: If the board cannot write the state; the call can then be repeated.
         """
-        known = self._last
-        if changes == known and self._board.requested.revision:
-            return
-        if not changes:
-            log.info("%s: names no switch", self.source)
-        elif known is not None or not self._board.requested.revision:
-            await self._board.request(changes, self.source)
-        else:
-            log.info("%s: its switches act when they are changed, since others were requested before", self.source)
+        self._look_up()
+        known, revision = self._last, self._board.requested.revision
+        if changes and not revision:
+            # only what workers start with: what a proxy knows from before this manager was started is newer
+            await self._board.learn(1, DEFAULT.with_changes(changes).as_names(), self.source)
+        elif changes != known:
+            if changes and known is not None:
+                await self._board.request(changes, self.source)
+            elif changes:
+                log.info("%s: its switches act when they are changed, since others were requested before", self.source)
+            else:
+                log.info("%s: names no switch", self.source)
         self.remember(changes)
 
     def remember(self, changes: dict[Kind, bool]) -> None:
-        """The source declares this, which is no change: it was written there by this manager."""
+        """The source declares this, and it is no change: it was written there by this manager."""
         self._last = dict(changes)
-        if self._file is None:
+        if self._file is None or self._last == self._kept:
             return
-        kept = {**_kept(self._file), self.source: self._last}
-        content: dict[str, Any] = {source: _as_guide(state) for source, state in kept.items()}
+        content: dict[str, Any] = {
+            source: {NAMES[kind].switch: "on" if state else "off" for kind, state in declared.items()}
+            for source, declared in {**_kept_in(self._file), self.source: self._last}.items()
+        }
         try:
             replace_json(self._file, content)
         except OSError as error:
             log.warning("%s: cannot be written (%s)", self._file, error.strerror or error)
+        self._kept = self._last
+
+    def _look_up(self) -> None:
+        """What was kept beside the board's file, when that has become known."""
+        board = self._board.file
+        file = None if board is None else board.with_name(f"{board.stem}.declared.json")
+        if file is None or file == self._file:
+            return
+        self._file, self._kept = file, _kept_in(file).get(self.source)
+        if self._kept is not None:
+            self._last = self._kept
 
 
-def _as_guide(changes: dict[Kind, bool]) -> dict[str, str]:
-    return {NAMES[kind].switch: "on" if state else "off" for kind, state in changes.items()}
-
-
-def _kept(file: Path | None) -> dict[str, dict[Kind, bool]]:
+def _kept_in(file: Path) -> dict[str, dict[Kind, bool]]:
     """What each source declared last, as far as it was kept."""
-    if file is None:
-        return {}
     try:
         found = json.loads(file.read_bytes())
         return {str(source): changes_of(state.items()) for source, state in found.items()}

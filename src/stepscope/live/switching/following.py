@@ -26,16 +26,16 @@ async def follow_file(board: Board, path: Path, *, every_s: float = LOOK_EVERY_S
         every_s: Time between two looks, in seconds.
     """
     switches, declared = MountedSwitches(path), Declared(board, f"file {path}")
-    waiting: dict[Kind, bool] | None = None
+    latest: dict[Kind, bool] | None = None
     failed = False
     while True:
         # a network file system that hangs must not hold up the manager
         seen = await asyncio.to_thread(switches.look)
-        waiting = seen if seen is not None else waiting
-        if waiting is not None:
+        latest = seen if seen is not None else latest
+        if latest is not None:
             try:
-                await declared.declare(waiting)
-                waiting, failed = None, False
+                await declared.declare(latest)
+                failed = False
             except CannotKeep as error:
                 if not failed:
                     log.error("%s", error)
