@@ -301,6 +301,16 @@ def _at_end() -> None:
         util.Finalize(None, _end, exitpriority=100)
 
 
+def leave() -> None:
+    """Nothing is recorded in this process any more: remove what would be called when it ends."""
+    atexit.unregister(_end)
+    util = sys.modules.get("multiprocessing.util")
+    for waiting in list(getattr(util, "_finalizer_registry", {}).values()):
+        if waiting._callback is _end:
+            waiting.cancel()
+    _Running.process, _Running.profiler = 0, None
+
+
 def _end() -> None:
     """The process ends: complete the recording, and analyse it if the environment started it."""
     profiler = running()

@@ -47,7 +47,6 @@ class ClockOffset:
         """`clock` of `recording.json`; None while nothing is known."""
         self.news = False
         """Whether the result is new; reset by the caller."""
-        self._generation = 0
         self._leaving = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -57,7 +56,6 @@ class ClockOffset:
         if self._thread is not None or distributed is None:
             return
         rank, size = distributed.get_rank(), distributed.get_world_size()
-        self._generation += 1
         if rank == 0:
             self._measured(0, 0, "rank 0")
         if size > 1:
@@ -91,7 +89,7 @@ class ClockOffset:
 
     def _run(self, store: Any, rank: int, size: int, leaving: threading.Event) -> None:
         try:
-            common = _Store(store, self._generation, leaving)
+            common = _Store(store, rank, leaving)
             if rank == 0:
                 self._answer(common, size)
             else:
@@ -145,14 +143,17 @@ class ClockOffset:
 
 
 class _Store:
-    """The process group's store, without blocking calls, so that other users of it are not delayed. `generation` is
-    how many process groups this process has been in, the same on all ranks; `leaving` ends the measurement."""
+    """The process group's store, without blocking calls, so that other users of it are not delayed. Ranks meet in it
+    that have measured equally often there: in each process group, and each time that a recorder is put into a running
+    job. `leaving` ends the measurement."""
 
-    def __init__(self, store: Any, generation: int, leaving: threading.Event) -> None:
+    def __init__(self, store: Any, rank: int, leaving: threading.Event) -> None:
         from torch.distributed import PrefixStore
 
         restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        self._store = PrefixStore(f"stepscope/clock/{restart}/{generation}", _own_connection(store))
+        own = own_connection(store)
+        times = PrefixStore(f"stepscope/clocks/{restart}", own).add(str(rank), 1)
+        self._store = PrefixStore(f"stepscope/clock/{restart}/{times}", own)
         self._leaving = leaving
         self._end = time.monotonic() + PATIENCE_S
         self.set: Callable[[str, str], None] = self._store.set
@@ -182,7 +183,7 @@ class _Store:
         return bytes(self._store.get(key)).decode()
 
 
-def _own_connection(store: Any) -> Any:
+def own_connection(store: Any) -> Any:
     """A new connection to the same store for TCP; otherwise the store below all prefixes."""
     from torch import distributed
 

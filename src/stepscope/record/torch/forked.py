@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
-from functools import cache
 from typing import Any
 
 exporting = threading.local()
@@ -18,12 +18,18 @@ exporting = threading.local()
 framework."""
 
 
-@cache
+_GUARDED = "_stepscope_guards_exits"
+"""Set in `sys` once it is done, since this module may be loaded more than once in a process."""
+
+
 def guard_exits() -> None:
-    """Make forked children of this process exit cleanly, once Kineto is used.
+    """Make forked children of this process exit cleanly, once Kineto is used: also after the recorder has left it.
 
     Without glibc, whose exit handlers get the exit status, children exit as usual.
     """
+    if getattr(sys, _GUARDED, False):
+        return
+    setattr(sys, _GUARDED, True)
     libc: Any = ctypes.CDLL(None)
     if not hasattr(libc, "on_exit") or not hasattr(libc, "__cxa_atexit"):
         return
