@@ -1,0 +1,138 @@
+"""Manager and proxy as servers: where they listen, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stepscope.live import places
+from stepscope.live.control.bounds import BOUNDS, Bounds
+from stepscope.live.control.manager import Manager
+from stepscope.live.control.node_service import serve_node
+from stepscope.live.control.proxy import Proxy
+from stepscope.live.control.security import Security
+from stepscope.live.control.service import serve_manager
+from stepscope.live.control.sockets import PrivateSocket
+
+_GRACE_S = 1.0
+"""Calls that are being answered when a server stops get this time."""
+
+
+class ManagerServer:
+    """A manager that listens.
+
+    Args:
+        host: Address to listen on.
+        port: Port; 0 chooses one, which `port` tells after `start`.
+        services: Functions that add further services to the gRPC server.
+    """
+
+    def __init__(
+        self,
+        manager: Manager,
+        *,
+        host: str = places.LOOPBACK,
+        port: int = places.MANAGER_PORT,
+        security: Security | None = None,
+        services: Sequence[Callable[[Any], None]] = (),
+        bounds: Bounds = BOUNDS,
+    ) -> None:
+        self.manager, self.host, self.port = manager, host, port
+        self._security = security or Security()
+        self._services, self._bounds = services, bounds
+
+    async def start(self) -> None:
+        """Begin to listen: on the port, and for this user also on a Unix socket.
+
+        Raises:
+            StepscopeError: If strangers could get in, or it cannot listen.
+        """
+        self._security.check_server(self.host)
+        self._server = self._security.server(self._bounds)
+        serve_manager(
+            self._server,
+            self.manager,
+            status=lambda: _status(self.manager),
+            subscribe=lambda put: _subscribe(self.manager, put),
+            bounds=self._bounds,
+        )
+        for add in self._services:
+            add(self._server)
+        self.port = self._security.add_port(self._server, self.host, self.port)
+        self._place = PrivateSocket(places.manager_socket_path(self.port))
+        self._place.claim()
+        self._server.add_insecure_port(self.local_target)
+        await self.manager.start()
+        await self._server.start()
+
+    @property
+    def local_target(self) -> str:
+        """Where this user reaches it on this node, without a token."""
+        return f"unix:{self._place.path}"
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        await self.manager.stop()
+        await self._server.stop(_GRACE_S)
+        self._place.release()
+
+
+class ProxyServer:
+    """A proxy that listens: for workers on the Unix socket, and on a port of the node for others.
+
+    Args:
+        port: Port; 0 chooses one; None for the Unix socket alone.
+    """
+
+    def __init__(
+        self,
+        proxy: Proxy,
+        *,
+        host: str = places.LOOPBACK,
+        port: int | None = places.PROXY_PORT,
+        security: Security | None = None,
+        bounds: Bounds = BOUNDS,
+    ) -> None:
+        self.proxy, self.host, self.port = proxy, host, port
+        self._security, self._bounds = security or Security(), bounds
+        self._server: Any = None
+
+    async def start(self) -> None:
+        """Begin to listen.
+
+        Raises:
+            StepscopeError: If strangers could get in, or it cannot listen.
+        """
+        if self.port is not None:
+            self._security.check_server(self.host)
+            self._server = self._security.server(self._bounds)
+            serve_node(self._server, self.proxy, self._bounds)
+            self.port = self._security.add_port(self._server, self.host, self.port)
+        await self.proxy.start()
+        if self._server is not None:
+            await self._server.start()
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        await self.proxy.stop()
+        if self._server is not None:
+            await self._server.stop(_GRACE_S)
+
+
+def _status(manager: Manager) -> bytes:
+    from stepscope.live.show.status import to_json  # noqa: PLC0415 - the views know the manager
+    from stepscope.live.show.view import view_of  # noqa: PLC0415
+
+    return to_json(view_of(manager).status())
+
+
+def _subscribe(manager: Manager, put: Callable[[str, bytes], None]) -> Callable[[], None]:
+    from stepscope.live.show.event_source import source_of  # noqa: PLC0415 - the views know the manager
+    from stepscope.live.show.event_types import AnyEvent, to_json  # noqa: PLC0415
+
+    def sink(event: AnyEvent) -> None:
+        put(str(type(event).__struct_config__.tag), to_json(event))
+
+    source = source_of(manager)
+    source.add(sink)
+    return lambda: source.remove(sink)
