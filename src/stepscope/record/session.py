@@ -173,6 +173,11 @@ class Session:
         self._facts.look()
         self._dirty = True
 
+    @property
+    def problems(self) -> list[str]:
+        """What the recorder could not do so far."""
+        return list(self._problems)
+
     def problem(self, text: str) -> None:
         """Log and store what the recorder could not do. Training continues."""
         if text in self._problems:

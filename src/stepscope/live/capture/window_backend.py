@@ -1,0 +1,105 @@
+"""A backend of the recorder that records operators only: the hooks in this process are those of the live worker."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+from stepscope.record.backend import Backend, Surroundings
+from stepscope.record.environment import Identity
+from stepscope.record.hooks import Hooks
+from stepscope.record.options import Options
+from stepscope.record.patches import Patches
+from stepscope.record.steps import StepTracker
+
+
+class WindowBackend(Backend):
+    """Operator windows of the framework that `base` knows, without any other hook.
+
+    Args:
+        base: Knows rank, groups and device; it may be attached, and stays as it is.
+    """
+
+    def __init__(self, base: Backend) -> None:
+        self._base = base
+        self.target = base.target
+        self._patches = Patches()
+        self._hooks = Hooks()
+
+    def identity(self) -> Identity:
+        return self._base.identity()
+
+    def surroundings(self) -> Surroundings:
+        return self._base.surroundings()
+
+    def lacks(self, options: Options) -> dict[str, str]:
+        return self._base.lacks(options)
+
+    def attach(self, steps: StepTracker, options: Options) -> None:
+        """Prepare the windows. Only torch's wrap anything: what begins and ends profilers and ranges."""
+        if type(self._base).__module__.startswith("stepscope.record.torch"):
+            self._attach_torch(steps, options)
+        else:
+            self._attach_mindspore(steps, options)
+
+    def detach(self) -> None:
+        self._patches.undo()
+        self._hooks.undo()
+
+    def worker_pids(self) -> dict[int, str]:
+        return self._base.worker_pids()
+
+    def in_data_worker(self) -> bool:
+        return False
+
+    def _attach_torch(self, steps: StepTracker, options: Options) -> None:
+        if self.target == "ascend":
+            from stepscope.record.torch.npu import NpuWindows  # noqa: PLC0415 - imports its framework
+
+            self.windows = NpuWindows(options)
+            return
+        from stepscope.record.torch.windows import TorchWindows  # noqa: PLC0415
+
+        self.windows = windows = TorchWindows(options, self._patches, lambda: steps.number)
+        windows.attach()
+
+    def _attach_mindspore(self, steps: StepTracker, options: Options) -> None:
+        if self.target == "cpu":
+            from stepscope.record.mindspore.cpu_windows import CpuWindows  # noqa: PLC0415
+
+            self.windows = windows = CpuWindows(lambda: steps.number, memory=options.profile_memory)
+            windows.install(self._hooks)
+            self._hooks.apply()
+            return
+        from stepscope.record.mindspore.device_windows import DeviceWindows  # noqa: PLC0415
+
+        self.windows = DeviceWindows(options)
+
+
+class _Watch:
+    """Whether another torch.profiler is prepared or records, known since `watch_profilers`."""
+
+    others: Any = None
+
+
+def watch_profilers() -> None:
+    """From now on, notice other users of torch.profiler, also those that only warm up. Costs nothing until then.
+
+    A live worker of a torch process calls it once when it starts.
+    """
+    if _Watch.others is None:
+        from stepscope.record.torch.other_profilers import OtherProfilers  # noqa: PLC0415 - imports its framework
+
+        others = OtherProfilers(Patches(), lambda: None)
+        others.attach()
+        _Watch.others = others
+
+
+def other_profiler_is_active() -> bool:
+    """Whether another torch.profiler is prepared or records in this process, as far as known."""
+    return _Watch.others is not None and bool(_Watch.others.active)
+
+
+def by_us() -> Any:
+    """A context in which this thread's own profiles do not count as those of others."""
+    return nullcontext() if _Watch.others is None else _Watch.others
