@@ -10,8 +10,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
-from kubernetes import client
-
 from stepscope.live.switching.config_map import Cluster
 
 KEY = "profilingSwitch"
@@ -31,6 +29,8 @@ class FakeCluster:
         self.broken = False
         """Whether each request is answered with 500."""
         self.requests: list[str] = []
+        self.answers_after_s = 0.0
+        """Time between a patch and its answer; watches see it before."""
         self.before_patch: Any = None
         """Called once before the next patch, e.g. to edit at the same time."""
         self._events: list[dict[str, Any]] = []
@@ -43,6 +43,8 @@ class FakeCluster:
 
     def cluster(self) -> Cluster:
         """A connection with the real client."""
+        from kubernetes import client
+
         settings = client.Configuration(host=f"http://127.0.0.1:{self._server.server_address[1]}")
         settings.retries = False
         return Cluster(client.CoreV1Api(client.ApiClient(settings)), "default")
@@ -231,6 +233,8 @@ def _handler(cluster: FakeCluster) -> type[BaseHTTPRequestHandler]:
                 for part, values in (("labels", changes["metadata"]["labels"]), ("data", changes["data"])):
                     place = found["metadata"] if part == "labels" else found
                     place[part] = {**(place.get(part) or {}), **values}
-                self.answer(200, cluster.store(name, found))
+                stored = cluster.store(name, found)
+                time.sleep(cluster.answers_after_s)
+                self.answer(200, stored)
 
     return Handler

@@ -242,8 +242,9 @@ def test_denied_access_names_the_rule_that_is_missing_and_works_once_it_is_there
 
     (message,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert message == (
-        "ConfigMap default/data-trace-pretrain: it may not be watched (403 Forbidden). Add to the Role of the manager's "
-        'service account in namespace default: {apiGroups: [""], resources: [configmaps], resourceNames: '
+        "ConfigMap default/data-trace-pretrain: it may not be watched (403 Forbidden). Add to the Role of the "
+        "manager's service account in namespace default: "
+        '{apiGroups: [""], resources: [configmaps], resourceNames: '
         "[data-trace-pretrain], verbs: [get, list, watch]}"
     )
 
@@ -329,13 +330,18 @@ def test_an_update_keeps_what_else_is_in_the_config_map(cluster: FakeCluster) ->
 def test_fast_requests_are_not_undone_by_what_was_written_for_earlier_ones(cluster: FakeCluster) -> None:
     board = Board()
     cluster.put(NAME, {KEY: text(DEFAULT)})
+    cluster.answers_after_s = 0.05
 
     async def act() -> None:
         async with following(board, cluster, writes=True):
             await until(lambda: board.requested.revision == 1)
-            for number in range(60):
-                await board.request({Kind.STEP: bool(number % 2)}, "cli")
-                await asyncio.sleep(0.003 * (number % 5))
+            for number in range(21):
+                await board.request({Kind.STEP: bool(number % 2)}, f"cli {number}")
+                await asyncio.sleep(0.02)
+                assert board.requested.by == f"cli {number}"
+            await board.request({Kind.STEP: True}, "cli")
+            while json.loads(cluster.text(NAME))["Step"] == "off":
+                await asyncio.sleep(0.001)
             await board.request({Kind.STEP: False}, "cli at last")
             await until(lambda: json.loads(cluster.text(NAME)) == board.requested.switches.as_guide())
             await asyncio.sleep(0.3)

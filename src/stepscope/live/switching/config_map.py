@@ -20,8 +20,8 @@ from stepscope.live.switching.mounted import KEY
 PREFIX = "data-trace-"
 LABEL = "reset"
 """MindCluster's device plugin copies only ConfigMaps with the label `reset: "true"` to the nodes. One without the
-label is followed here all the same; one with another value is not, so that a ConfigMap can be set aside without deleting
-it."""
+label is followed here all the same; one with another value is not, so that a ConfigMap can be set aside without being
+deleted."""
 CALL_S = 10.0
 """Longest time that a call may take, in seconds."""
 WATCH_S = 60
