@@ -7,7 +7,14 @@ from typing import Any
 
 import typer
 
-COMMANDS: tuple[Callable[..., Any], ...] = ()
+from stepscope.cli.live.status import status
+from stepscope.cli.live.watch import watch
+from stepscope.cli.options import Command
+
+COMMANDS: tuple[Callable[..., Any], ...] = (
+    status,
+    watch,
+)
 """In the order of the help."""
 
 live = typer.Typer(
@@ -17,4 +24,4 @@ live = typer.Typer(
     rich_markup_mode=None,
 )
 for _command in COMMANDS:
-    live.command()(_command)
+    live.command(cls=Command)(_command)

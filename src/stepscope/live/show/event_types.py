@@ -138,6 +138,11 @@ _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 
+def name_of(event: AnyEvent) -> str:
+    """Its name, e.g. `verdict_opened`."""
+    return str(event.__struct_config__.tag)
+
+
 def to_json(event: AnyEvent) -> bytes:
     """An event as one line of JSON, without the newline."""
     return _encoder.encode(event)

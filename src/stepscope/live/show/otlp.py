@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from stepscope.errors import StepscopeError
 from stepscope.live.show.event_source import source_of
-from stepscope.live.show.event_types import AnyEvent, VerdictChanged, VerdictOpened, VerdictOver, to_json
+from stepscope.live.show.event_types import AnyEvent, VerdictChanged, VerdictOpened, VerdictOver, name_of, to_json
 from stepscope.live.show.figures import Snapshot, families, snapshot
 from stepscope.live.show.outbox import Outbox
 from stepscope.live.show.view import view_of
@@ -142,8 +142,7 @@ def logs_request(event: AnyEvent) -> bytes:
     )
     headline = getattr(event, "headline", "")
     record.body.string_value = f"{headline} (over)" if over else headline
-    name = type(event).__struct_config__.tag
-    _label(record.attributes, {"event.name": f"stepscope.{name}", "stepscope.event": to_json(event).decode()})
+    _label(record.attributes, {"event.name": f"stepscope.{name_of(event)}", "stepscope.event": to_json(event).decode()})
     return bytes(request.SerializeToString())
 
 
