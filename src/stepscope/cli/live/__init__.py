@@ -7,11 +7,15 @@ from typing import Any
 
 import typer
 
+from stepscope.cli.live.manager import manager
+from stepscope.cli.live.proxy import proxy
 from stepscope.cli.live.status import status
 from stepscope.cli.live.watch import watch
 from stepscope.cli.options import Command
 
 COMMANDS: tuple[Callable[..., Any], ...] = (
+    manager,
+    proxy,
     status,
     watch,
 )

@@ -168,6 +168,12 @@ def call(
     return asyncio.run(run())
 
 
+def stated_manager() -> str:
+    """The address that a proxy uses unless it is told one: `STEPSCOPE_LIVE_MANAGER`, else what the launcher of the job
+    names as its first host; empty for this node."""
+    return next(filter(None, map(os.environ.get, (MANAGER_VARIABLE, "MASTER_ADDR", "MS_SCHED_HOST"))), "") or ""
+
+
 def target_of(manager: str) -> str:
     """An address as gRPC takes it, with the default port.
 

@@ -1,0 +1,205 @@
+"""Manager and proxy with all that belongs to them: ways to switch, the detector, escalation, and those who listen."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stepscope.errors import StepscopeError
+from stepscope.live import places
+from stepscope.live.control.manager import Manager
+from stepscope.live.control.proxy import Proxy
+from stepscope.live.control.security import Security
+from stepscope.live.control.serving import ManagerServer, ProxyServer
+from stepscope.live.control.sockets import PrivateSocket
+
+log = logging.getLogger("stepscope")
+
+
+@dataclass(frozen=True)
+class ManagerSettings:
+    """What a manager does.
+
+    Args:
+        job: Task id; empty for that of the first worker.
+        proxy_port: Port of the proxy of its own node; None for none.
+        switch_file: Follow this mounted file.
+        kubernetes: Follow the ConfigMap of this job, `NAMESPACE/JOB` or `JOB`.
+        kubernetes_writes: Whether to write there what was requested elsewhere.
+        events: Write events to this file.
+        webhook: Send them to this URL.
+        metrics_port: Serve Prometheus metrics.
+        otlp: Send figures to this collector.
+        escalates: Whether to profile suspects and take stacks without being asked.
+    """
+
+    job: str = ""
+    host: str = places.LOOPBACK
+    port: int = places.MANAGER_PORT
+    proxy_port: int | None = places.PROXY_PORT
+    security: Security = field(default_factory=Security)
+    switch_file: Path | None = None
+    kubernetes: str = ""
+    kubernetes_writes: bool = False
+    events: Path | None = None
+    webhook: str = ""
+    metrics_port: int | None = None
+    otlp: str = ""
+    escalates: bool = True
+
+
+async def run_manager(settings: ManagerSettings, ready: Callable[[ManagerServer, Manager], None]) -> None:
+    """Serve a job until SIGTERM or SIGINT comes.
+
+    Args:
+        ready: Called once it listens.
+
+    Raises:
+        StepscopeError: If it cannot be started, with the reason.
+    """
+    manager = Manager(settings.job, detector=_detector())
+    server = ManagerServer(
+        manager,
+        host=settings.host,
+        port=settings.port,
+        security=settings.security,
+        services=[lambda grpc_server: _add_data_trace(grpc_server, manager, settings.kubernetes)],
+    )
+    async with AsyncExitStack() as stack:
+        _listen(manager, settings, stack)
+        await server.start()
+        stack.push_async_callback(server.stop)
+        if settings.escalates:
+            _escalate(manager, stack)
+        for way in _ways_to_switch(manager, settings):
+            _background(way, stack)
+        if settings.proxy_port is not None:
+            proxy = _proxy(server.local_target, settings.proxy_port, settings.job)
+            node = ProxyServer(proxy, port=settings.proxy_port)
+            await node.start()
+            stack.push_async_callback(node.stop)
+        ready(server, manager)
+        await _until_told_to_end()
+
+
+async def run_proxy(
+    manager: str, *, job: str, host: str, port: int, security: Security, ready: Callable[[ProxyServer], None]
+) -> None:
+    """Serve a node until SIGTERM or SIGINT comes.
+
+    Raises:
+        StepscopeError: If it cannot be started, with the reason.
+    """
+    server = ProxyServer(_proxy(manager, port, job, security), host=host, port=port, security=security)
+    await server.start()
+    try:
+        ready(server)
+        await _until_told_to_end()
+    finally:
+        await server.stop()
+
+
+def _proxy(manager: str, port: int, job: str, security: Security | None = None) -> Proxy:
+
+    place = PrivateSocket(places.socket_path(port))
+    name = f"{socket.gethostname()}:{port}"
+    return Proxy(manager, job=job, place=place, name=name, security=security, take_stacks=_take_stacks)
+
+
+def _detector() -> Any:
+    try:
+        from stepscope.live.detect import Detector  # noqa: PLC0415 - loaded by managers only
+    except ImportError:
+        return None
+    return Detector()
+
+
+async def _take_stacks(pid: int) -> str:
+    raise StepscopeError("not wired yet")
+
+
+def _escalate(manager: Manager, stack: AsyncExitStack) -> None:
+    """Let verdicts lead to captures."""
+
+
+def _listen(manager: Manager, settings: ManagerSettings, stack: AsyncExitStack) -> None:
+    """Pass on what happens, as the settings say."""
+    from stepscope.live.show import events, metrics, otlp, webhook  # noqa: PLC0415 - loaded by managers only
+
+    if settings.events is not None:
+        stack.callback(events.follow(manager, settings.events))
+    if settings.webhook:
+        secret = os.environ.get(webhook.SECRET_VARIABLE, "")
+        stack.callback(webhook.follow(manager, settings.webhook, secret=secret))
+    if settings.otlp:
+        stack.callback(otlp.follow(manager, settings.otlp))
+    if settings.metrics_port is not None:
+        _, close = metrics.serve(manager, settings.metrics_port, host=settings.host, security=settings.security)
+        stack.callback(close)
+
+
+def _add_data_trace(grpc_server: Any, manager: Manager, kubernetes: str) -> None:
+    """The gRPC service of MindCluster, on the port of the manager."""
+    from stepscope.live.switching.data_trace import add_to, serves  # noqa: PLC0415 - loaded by managers only
+
+    add_to(grpc_server, manager.board, lambda asked: bool(manager.job) and serves(manager.job, kubernetes)(asked))
+
+
+def _ways_to_switch(manager: Manager, settings: ManagerSettings) -> list[Callable[[], Awaitable[None]]]:
+    """What follows files and ConfigMaps, once the job and so its state is known."""
+    from stepscope.live.switching.following import follow_file  # noqa: PLC0415 - loaded by managers only
+
+    ways: list[Callable[[], Awaitable[None]]] = []
+    if settings.switch_file is not None:
+        file = settings.switch_file
+
+        async def file_way() -> None:
+            await manager.job_known.wait()
+            await follow_file(manager.board, file)
+
+        ways.append(file_way)
+    if settings.kubernetes:
+        from stepscope.live.switching.config_map import connect, name_of  # noqa: PLC0415
+        from stepscope.live.switching.config_map_following import follow_config_map  # noqa: PLC0415
+
+        namespace, _, name = settings.kubernetes.rpartition("/")
+        name_of(name)  # a mistake is reported at once
+        cluster = connect(namespace or None)
+
+        async def cluster_way() -> None:
+            await manager.job_known.wait()
+            await follow_config_map(manager.board, cluster, name, writes=settings.kubernetes_writes)
+
+        ways.append(cluster_way)
+    return ways
+
+
+def _background(work: Callable[[], Awaitable[None]], stack: AsyncExitStack) -> None:
+    async def guarded() -> None:
+        try:
+            await work()
+        except Exception:
+            log.exception("a part of the manager failed; the others go on")
+
+    task = asyncio.create_task(guarded())
+    stack.callback(task.cancel)
+
+
+async def _until_told_to_end() -> None:
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    try:
+        await told.wait()
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
