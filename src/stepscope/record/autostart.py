@@ -1,8 +1,8 @@
-"""Starting the recorder from the environment, without a change to the script.
+"""Starting the recorder or a live worker from the environment, without a change to the script.
 
-Python runs `arm` at start-up if `STEPSCOPE_OPTIONS` or `MS_PROFILER_OPTIONS` is set. It waits until torch or mindspore
-is imported, installs the hooks, and records from the first sign of training on: launchers, data-loader workers and
-other helpers that merely import a framework leave nothing on disk.
+Python runs `arm` at start-up if `STEPSCOPE_OPTIONS`, `MS_PROFILER_OPTIONS` or `STEPSCOPE_LIVE` is set. It waits until
+torch or mindspore is imported, installs the hooks, and records from the first sign of training on: launchers,
+data-loader workers and other helpers that merely import a framework leave nothing on disk.
 """
 
 from __future__ import annotations
@@ -31,24 +31,27 @@ from stepscope.record.environment import (
 
 log = logging.getLogger("stepscope")
 
+LIVE_VARIABLE = "STEPSCOPE_LIVE"
+"""Set to 1, or to the framework to trace, it asks for a live worker."""
+_Start = tuple[object, "Callable[[str], None]"]
+"""The framework that something waits for, if a certain one, and what starts it."""
+
 
 def arm() -> None:
     """Wait for a framework to be imported if the environment asks for a recording. Never raises."""
     try:
         if any(isinstance(f, _Waiting) for f in sys.meta_path):
             return
-        classic = os.environ.get(CLASSIC_VARIABLE) if not os.environ.get(OPTIONS_VARIABLE) else None
-        options = options_from_environment()
-        if options is None:
+        starts = [made for made in (_recorder(), _live()) if made is not None]
+        if not starts:
             return
-        if classic is not None:
-            _take_over(options)
         signs.give(signs.PYTHON)
-        loaded = [name for name in FRAMEWORKS if name in sys.modules]
-        if loaded:
-            start(options, loaded[0])
-        else:
-            sys.meta_path.insert(0, _Waiting(options))
+        waiting = _Waiting(starts)
+        for name in FRAMEWORKS:
+            if name in sys.modules:
+                waiting.loaded(name)
+        if waiting.starts:
+            sys.meta_path.insert(0, waiting)
     except Exception:
         log.exception("the Profiler could not be started from the environment; the program continues")
 
@@ -63,6 +66,42 @@ def start(options: dict[str, Any], framework: str) -> None:
     except Exception as error:
         signs.give(signs.FAILED, f"the recorder could not start ({error})")
         log.error("the Profiler could not be started from the environment (%s); the program continues", error)
+
+
+def start_live(framework: str) -> None:
+    """Put a live worker in wait for training. Never raises."""
+    signs.give(signs.FRAMEWORK, framework)
+    try:
+        # only if it is wanted, and in another package, which loads this one
+        module = importlib.import_module("stepscope.live.worker.api")
+        problem = module.start_from_environment(framework)
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+    if problem:
+        signs.give(signs.FAILED, f"the live worker could not start ({problem})")
+        log.error("the live worker could not be started from the environment (%s); the program continues", problem)
+
+
+def _recorder() -> _Start | None:
+    classic = os.environ.get(CLASSIC_VARIABLE) if not os.environ.get(OPTIONS_VARIABLE) else None
+    options = options_from_environment()
+    if options is None:
+        return None
+    if classic is not None:
+        _take_over(options)
+    chosen = options
+    return options.get("framework"), lambda framework: start(chosen, framework)
+
+
+def _live() -> _Start | None:
+    wanted = os.environ.get(LIVE_VARIABLE, "").strip().lower()
+    if wanted in ("", "0"):
+        return None
+    if wanted != "1" and wanted not in FRAMEWORKS:
+        names = ", ".join(FRAMEWORKS)
+        log.error("%s=%s: use 1, or the framework to trace: %s; nothing is traced", LIVE_VARIABLE, wanted[:40], names)
+        return None
+    return wanted, start_live
 
 
 def _take_over(options: dict[str, Any]) -> None:
@@ -80,10 +119,14 @@ def _take_over(options: dict[str, Any]) -> None:
 
 
 class _Waiting(importlib.abc.MetaPathFinder):
-    """Lets a framework be imported as usual, then starts the recorder."""
+    """Lets a framework be imported as usual, then starts what waits for it.
 
-    def __init__(self, options: dict[str, Any]) -> None:
-        self._options = options
+    Args:
+        starts: What is to be started once.
+    """
+
+    def __init__(self, starts: list[_Start]) -> None:
+        self.starts = starts
         self._searching = False
 
     def find_spec(
@@ -95,8 +138,7 @@ class _Waiting(importlib.abc.MetaPathFinder):
         """The framework's own spec, whose loader starts the recorder afterwards."""
         if fullname not in FRAMEWORKS or self._searching:
             return None
-        wanted = self._options.get("framework")
-        if wanted in FRAMEWORKS and wanted != fullname:
+        if not any(_fits(wanted, fullname) for wanted, _ in self.starts):
             return None
         self._searching = True
         try:
@@ -104,13 +146,21 @@ class _Waiting(importlib.abc.MetaPathFinder):
         finally:
             self._searching = False
         if spec is not None and spec.loader is not None:
-            spec.loader = _StartingLoader(spec.loader, lambda: self._start(fullname))
+            spec.loader = _StartingLoader(spec.loader, lambda: self.loaded(fullname))
         return spec
 
-    def _start(self, framework: str) -> None:
-        if self in sys.meta_path:
+    def loaded(self, framework: str) -> None:
+        """A framework is imported: start what waits for it."""
+        due = [begin for wanted, begin in self.starts if _fits(wanted, framework)]
+        self.starts = [one for one in self.starts if not _fits(one[0], framework)]
+        if not self.starts and self in sys.meta_path:
             sys.meta_path.remove(self)
-            start(self._options, framework)
+        for begin in due:
+            begin(framework)
+
+
+def _fits(wanted: object, framework: str) -> bool:
+    return wanted not in FRAMEWORKS or wanted == framework
 
 
 class _StartingLoader(importlib.abc.Loader):

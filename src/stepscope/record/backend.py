@@ -134,6 +134,10 @@ class Backend(ABC):
         """What the threads of this process are in at the moment. Called from other threads."""
         return []
 
+    def device_module(self) -> Any:
+        """What has the streams and events of the device, with the functions of `torch.cuda`; None if there is none."""
+        return None
+
     @abstractmethod
     def in_data_worker(self) -> bool:
         """Whether this process is a data-loader worker or another helper that does not train and must never record."""

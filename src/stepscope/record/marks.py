@@ -26,7 +26,7 @@ class MarkBuffer:
         self._marks: deque[Mark] = deque()
         self._batches: deque[Batch] = deque()
         self._flushing = Lock()
-        self._threads = _NativeThreads()
+        self._threads = NativeThreads()
         self.add = self._marks.append
         """Adds one mark."""
         self.add_batch = self._batches.append
@@ -51,7 +51,7 @@ class MarkBuffer:
             _drain(self._batches, lambda batches: batch_lines(batches, shift), directory, BATCHES)
 
 
-class _NativeThreads(dict[int, int]):
+class NativeThreads(dict[int, int]):
     """Native ids of threads; looked up when rows are written, since each lookup is a system call."""
 
     def __missing__(self, thread: int) -> int:

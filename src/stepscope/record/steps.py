@@ -101,7 +101,7 @@ class StepTracker:
         if wakes and self._began_ns is not None:  # the time to start recording belongs to no step
             self._began_ns, self._began_waits = perf_counter_ns(), self._waits.read()
 
-    def enters(self, kind: MarkKind) -> None:
+    def enters(self, kind: MarkKind, start_ns: int) -> None:
         """A call begins that does not begin a step, whose mark, of this kind, comes later."""
 
     def passes(self, root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ def marked(
             return None
         start_ns = perf_counter_ns()
         inside[kind, get_ident()] = start_ns, partial(describe, args, kwargs)
-        steps.enters(kind)
+        steps.enters(kind, start_ns)
         return args, kwargs, start_ns
 
     def leave(token: tuple[Any, ...], returned: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from typing import Any
 
 from stepscope.record.backend import Backend, InProgress, Surroundings
 from stepscope.record.environment import Identity
@@ -103,6 +104,12 @@ class TorchBackend(Backend):
     def in_progress(self) -> list[InProgress]:
         """What the threads of this process are in at the moment."""
         return [] if self._steps is None else [call for hook in self._hooks for call in hook.in_progress()]
+
+    def device_module(self) -> Any:
+        """`torch.cuda` or `torch.npu`; None on a CPU."""
+        import torch
+
+        return {"gpu": torch.cuda, "ascend": getattr(torch, "npu", None)}.get(self.target)
 
     def in_data_worker(self) -> bool:
         """Whether a data loader started this process."""

@@ -1,0 +1,159 @@
+"""Sums of the ranges of each step: what the detector needs of a rank, in a few hundred bytes a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from stepscope.json_files import value_in
+from stepscope.live.messages import MOST_TEXT, Calls, Digest
+from stepscope.live.worker import on_times
+from stepscope.live.worker.tracker import Item
+from stepscope.recording_format.marks import (
+    BACKWARD,
+    CHECKPOINT,
+    COLLECTIVE,
+    DATA,
+    FORWARD,
+    GARBAGE,
+    OPTIMIZER,
+    CollectiveDetail,
+    MarkKind,
+)
+
+MOST_CALLS = 256
+"""Different calls in a digest; further ones are only in the sum."""
+_Key = tuple[str, str, "int | None", bool]
+
+
+class Digester:
+    """Sums up ranges, in the order in which they ended.
+
+    Args:
+        rank: Of this process.
+    """
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.device_groups: frozenset[str] = frozenset()
+        """Keys of groups whose calls only launch work on the device."""
+        self.ended: dict[str, int] = {}
+        """Calls that have ended, by group."""
+        self._sums: dict[MarkKind, int] = {}
+        self._own_ns: int | None = None
+        self._device_forward_ns: int | None = None
+        self._calls: dict[_Key, _Sums] = {}
+
+    def add(self, item: Item, device_ns: int | None) -> None:
+        """A range other than a step, and its duration on the device if known."""
+        kind, name, start_ns, end_ns, number, _, detail, _ = item
+        if kind == COLLECTIVE:
+            self._add_call(name, detail, end_ns - start_ns, device_ns, counts=number > 0)
+        if not number:
+            return
+        self._sums[kind] = self._sums.get(kind, 0) + end_ns - start_ns
+        if kind == FORWARD and device_ns is not None:
+            self._device_forward_ns = (self._device_forward_ns or 0) + device_ns
+        elif kind == BACKWARD and detail:
+            self._own_ns = (self._own_ns or 0) + detail - start_ns
+
+    def step(
+        self, item: Item, times: Mapping[MarkKind, on_times.Times], shift_ns: int, device_ns: int | None
+    ) -> Digest:
+        """The digest of a step that is over.
+
+        Args:
+            item: The step.
+            times: When each kind was on.
+            shift_ns: From `time.perf_counter_ns` to the time since the epoch.
+            device_ns: Its duration on the device, if known.
+        """
+        _, _, start_ns, end_ns, number, _, (run_delay_ns, units), _ = item
+
+        def whole(kind: MarkKind) -> bool:
+            return on_times.was_on_throughout(times.get(kind, on_times.NEVER), start_ns, end_ns)
+
+        sums = self._sums
+        communicates = whole(COLLECTIVE)
+        digest = Digest(
+            rank=self.rank,
+            step=number,
+            end_at_ns=end_ns + shift_ns,
+            step_ns=end_ns - start_ns,
+            forward_ns=sums.get(FORWARD) if whole(FORWARD) else None,
+            backward_ns=sums.get(BACKWARD) if whole(BACKWARD) else None,
+            backward_own_ns=self._own_ns if whole(BACKWARD) else None,
+            optimizer_ns=sums.get(OPTIMIZER) if whole(OPTIMIZER) else None,
+            data_ns=sums.get(DATA, 0) if whole(DATA) else None,
+            checkpoint_ns=sums.get(CHECKPOINT, 0) if whole(CHECKPOINT) else None,
+            communication_ns=sums.get(COLLECTIVE, 0) if communicates else None,
+            garbage_ns=sums.get(GARBAGE, 0) if whole(GARBAGE) else None,
+            run_delay_ns=run_delay_ns,
+            device_step_ns=device_ns,
+            device_forward_ns=self._device_forward_ns if whole(FORWARD) else None,
+            units=int(units) or None if whole(FORWARD) else None,
+            calls=list(map(_as_calls, self._calls.items())) if communicates else [],
+        )
+        self._clear()
+        return digest
+
+    def _add_call(self, operation: str, detail: str, time_ns: int, device_ns: int | None, *, counts: bool) -> None:
+        known = described(detail)
+        group = known.group or ""
+        self.ended[group] = self.ended.get(group, 0) + 1
+        if not counts:
+            return
+        key = (operation, group, known.peer, known.is_async or group in self.device_groups)
+        sums = self._calls.get(key)
+        if sums is None:
+            if len(self._calls) >= MOST_CALLS:
+                return
+            sums = self._calls[key] = _Sums()
+        sums.add(time_ns, device_ns, known.size_bytes)
+
+    def _clear(self) -> None:
+        self._sums, self._calls = {}, {}
+        self._own_ns = self._device_forward_ns = None
+
+
+class _Sums:
+    """The calls of one key; of an unknown size or duration, all are unknown."""
+
+    __slots__ = ("count", "device_ns", "shortest_ns", "size_bytes", "time_ns")
+
+    def __init__(self) -> None:
+        self.count = self.time_ns = 0
+        self.shortest_ns = on_times.ALWAYS
+        self.device_ns: int | None = 0
+        self.size_bytes: int | None = 0
+
+    def add(self, time_ns: int, device_ns: int | None, size_bytes: int | None) -> None:
+        self.count += 1
+        self.time_ns += time_ns
+        self.shortest_ns = min(self.shortest_ns, time_ns)
+        self.device_ns = None if device_ns is None or self.device_ns is None else self.device_ns + device_ns
+        self.size_bytes = None if size_bytes is None or self.size_bytes is None else self.size_bytes + size_bytes
+
+
+def _as_calls(entry: tuple[_Key, _Sums]) -> Calls:
+    (operation, group, peer, launched), sums = entry
+    return Calls(
+        operation=operation,
+        group=group,
+        count=sums.count,
+        time_ns=sums.time_ns,
+        shortest_ns=sums.shortest_ns,
+        device_ns=sums.device_ns,
+        size_bytes=sums.size_bytes,
+        peer=peer,
+        launched=launched,
+    )
+
+
+@lru_cache(maxsize=4096)
+def described(detail: str) -> CollectiveDetail:
+    """The detail of a call, with texts of at most `MOST_TEXT` characters; calls repeat."""
+    known = CollectiveDetail.of(value_in(detail))
+    if known.group is not None and len(known.group) > MOST_TEXT:
+        return CollectiveDetail.of({**vars(known), "group": known.group[:MOST_TEXT], "async": known.is_async})
+    return known

@@ -1,0 +1,254 @@
+"""Receives steps and ranges from the hooks of a backend, and queues them. This is the hot path of a live worker."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections import deque
+from collections.abc import Callable
+from threading import get_ident
+from time import perf_counter_ns
+from typing import Any
+
+from stepscope.live.worker import on_times, reducers
+from stepscope.live.worker.device_times import DeviceTimes, Timing
+from stepscope.live.worker.work import elements
+from stepscope.record.marks import MarkBuffer
+from stepscope.record.processor_waits import Reading, between
+from stepscope.record.steps import StepTracker
+from stepscope.recording_format.marks import (
+    BACKWARD,
+    COLLECTIVE,
+    DATA,
+    FORWARD,
+    GARBAGE,
+    OPTIMIZER,
+    STEP,
+    MarkKind,
+)
+
+log = logging.getLogger("stepscope")
+
+MOST_QUEUED = 200_000
+"""Ranges that wait to be written, some 40 MB; more are dropped and counted."""
+Item = tuple[MarkKind, str, int, int, int, int, Any, "Timing | None"]
+"""Kind, name, start and end (`time.perf_counter_ns`), step, thread (`get_ident`), detail, times on the device. The
+detail of a step is its processor waits and units, that of a backward pass the time when its own gradients were ready.
+The step is 0 before the first step began."""
+
+_BEGIN = frozenset((None, DATA, FORWARD, BACKWARD, OPTIMIZER))
+"""What begins the first step; before it there may be communication that sets the job up."""
+_SIGNS = frozenset((DATA, FORWARD, BACKWARD, OPTIMIZER, COLLECTIVE))
+"""Marks that are wanted until the first step has begun, to see it begin."""
+_MISSING = object()
+
+
+class LiveTracker(StepTracker):
+    """Counts steps and queues ranges of the kinds that are on. All times are `time.perf_counter_ns`.
+
+    A step lasts from the end of the one before to its own; the first one from the first activity of training. A range
+    is recorded if its kind was on when it began.
+
+    Args:
+        identity_changed: To be called by hooks when the process group was created or destroyed.
+        joins: Training is under way, so that the step in which it is now is not whole, and not recorded.
+    """
+
+    light = True
+
+    def __init__(self, identity_changed: Callable[[], None], *, joins: bool = False) -> None:
+        super().__init__(MarkBuffer(), _no_step, _no_epoch, identity_changed)
+        self.queue: deque[Item] = deque()
+        self.dropped = 0
+        """Ranges that found the queue full."""
+        self.after_step: list[Callable[[int, int], None]] = []
+        """Called on the training thread right after a step ended, with its number and the time."""
+        self.device: DeviceTimes | None = None
+        """Takes times on the device; set once it is in use."""
+        self.last_ns = perf_counter_ns()
+        """When the last step ended, or the tracker was made."""
+        self.times: dict[MarkKind, on_times.Times] = {}
+        """When each kind was on. Replaced as a whole."""
+        self.first_ns: int | None = None
+        """When the first activity of training began."""
+        self._on: frozenset[MarkKind] = frozenset()
+        self._going = joins
+        self._units = 0
+        self._looks = True
+        self._put = self.queue.append
+        self._reducers: weakref.WeakKeyDictionary[Any, reducers.Reducer | None] = weakref.WeakKeyDictionary()
+        self._reducer: reducers.Reducer | None = None
+        self._computed_ns = 0
+        if not joins:
+            self.wanted = _SIGNS
+
+    def switch(self, on: frozenset[MarkKind], at_ns: int | None = None) -> None:
+        """From now on, record ranges of exactly these kinds that begin. For one thread at a time."""
+        self.times = on_times.switched(self.times, on, perf_counter_ns() if at_ns is None else at_ns)
+        self._on = on
+        self.active = bool(on)
+        self.wanted = on if self._going else on | _SIGNS
+        if self._going:  # since just now, perhaps
+            self.wanted = on
+
+    def forget(self) -> None:
+        """In a forked child: all this belongs to the parent."""
+        self.switch(frozenset())
+        self._going, self.on_activity, self.device = True, None, None
+        self.pause()
+        self.queue.clear()
+        self.after_step.clear()
+        self._waits.close()
+
+    def activity(self, start_ns: int, kind: MarkKind | None = None) -> None:
+        """Something that belongs to training begins."""
+        if not self._going:
+            self._begins(start_ns, kind)
+        if self.device is not None:
+            self.device.begins(kind)
+
+    def enters(self, kind: MarkKind, start_ns: int) -> None:
+        """A call begins whose mark comes later."""
+        self.activity(start_ns, kind)
+
+    def passes(self, root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """An outermost module is called: count the work, and note what exchanges its gradients."""
+        if not self._looks:
+            return
+        try:
+            self._units += elements(args, kwargs)
+            known = self._reducers.get(root, _MISSING)
+            if known is _MISSING:
+                known = self._reducers[root] = reducers.reducer_below(root)
+            if known is not None:
+                self._reducer = known  # type: ignore[assignment]
+        except Exception as error:  # e.g. a module of the user that cannot be hashed
+            self._looks = False
+            log.warning("live: inputs of forward passes are no longer counted (%s: %s)", type(error).__name__, error)
+
+    def backward_begins(self, tensors: Any) -> Callable[[], None] | None:
+        """A backward pass begins: if it exchanges gradients, find out when its own are ready."""
+        reducer = self._reducer
+        if reducer is None or not reducer.exchanges():
+            return None
+        start: list[Any] = [0, None]
+
+        def computed() -> None:
+            start[0] = perf_counter_ns()
+            if self.device is not None:
+                start[1] = self.device.event()
+
+        remove = reducers.watch(tensors, computed)
+        if remove is None:
+            return None
+
+        def over() -> None:
+            now_ns = perf_counter_ns()
+            remove()
+            if start[0]:
+                self._computed_ns = start[0]
+                timing = None if self.device is None else self.device.timing(start[1])
+                self._queue(COLLECTIVE, "all_reduce", start[0], now_ns, reducer.detail, timing)
+
+        return over
+
+    def mark(self, kind: MarkKind, name: str, start_ns: int, end_ns: int, detail: Any = "") -> None:
+        """A range is over. Ignored unless its kind was on when it began."""
+        timing = None if self.device is None else self.device.ends(kind)
+        if kind == BACKWARD:
+            detail, self._computed_ns = self._computed_ns, 0
+        self._queue(kind, name, start_ns, end_ns, detail, timing)
+
+    def collected(self, generation: int, start_ns: int, end_ns: int) -> None:
+        """Python has collected garbage on this thread; see the base class."""
+        self._queue(GARBAGE, "", start_ns, end_ns, generation, None)
+
+    def user_step(self) -> None:
+        """The user reports the end of a step; see the base class."""
+        now_ns = perf_counter_ns()
+        if not self.by_user:
+            self.by_user = True
+            if self.number:  # the hooks have just ended the same step
+                self._began_ns = now_ns
+                return
+        self._end(now_ns, None)
+
+    def batch(self, *_: Any) -> None:
+        """Batches are not recorded, only waits for them."""
+
+    def epoch_began(self, number: int, now_ns: int) -> None:
+        """Epochs are not recorded."""
+
+    def epoch_ended(self, number: int) -> None:
+        """Epochs are not recorded."""
+
+    def interrupted(self) -> None:
+        """Time of the recorder is not left out of steps: the ranks of a job are compared."""
+
+    def resumed(self) -> None:
+        """See `interrupted`."""
+
+    def _queue(self, kind: MarkKind, name: str, start_ns: int, end_ns: int, detail: Any, timing: Timing | None) -> None:
+        times = self.times.get(kind, on_times.NEVER)
+        from_ns, until_ns = times[0]
+        if not from_ns <= start_ns < until_ns and not on_times.was_on(times, start_ns):
+            return
+        if len(self.queue) >= MOST_QUEUED:
+            self.dropped += 1
+            return
+        number = 0 if self._began_ns is None else self.number + 1
+        self._put((kind, name, start_ns, end_ns, number, get_ident(), detail, timing))
+
+    def _begins(self, start_ns: int, kind: MarkKind | None) -> None:
+        """The first activity, or the first that belongs to a step."""
+        if self.first_ns is None:
+            self.first_ns = start_ns
+        if self.on_activity is not None:
+            wake, self.on_activity = self.on_activity, None
+            wake()
+        if kind in _BEGIN and not self._going:
+            self._going = True
+            self.wanted = self._on
+            self._began_ns, self._began_waits = start_ns, self._waits.read()
+
+    def _end(self, now_ns: int, number: int | None) -> None:
+        if not self._going:
+            self._begins(now_ns, None)
+            self._began_ns = None
+        self.number = self.number + 1 if number is None else number
+        began_ns, self._began_ns = self._began_ns, now_ns
+        if self._on:
+            waits = self._waits.read()
+            timing = None if self.device is None else self.device.step()
+            if began_ns is not None:
+                self._queue_step(began_ns, now_ns, waits, timing)
+            self._began_waits = waits
+        else:
+            self._began_waits = None
+        self._units = 0
+        self.last_ns = now_ns
+        if self.after_step:
+            self._tell(now_ns)
+
+    def _queue_step(self, began_ns: int, now_ns: int, waits: Reading | None, timing: Timing | None) -> None:
+        if len(self.queue) >= MOST_QUEUED:
+            self.dropped += 1
+            return
+        detail = between(self._began_waits, waits), self._units
+        self._put((STEP, "", began_ns, now_ns, self.number, get_ident(), detail, timing))
+
+    def _tell(self, now_ns: int) -> None:
+        for call in tuple(self.after_step):
+            try:
+                call(self.number, now_ns)
+            except Exception as error:
+                log.warning("live: what runs after each step failed and is left out", exc_info=error)
+                self.after_step.remove(call)
+
+
+def _no_step(number: int, now_ns: int) -> None:
+    pass
+
+
+def _no_epoch(number: int, is_over: bool) -> None:
+    pass
