@@ -158,7 +158,8 @@ def _ways_to_switch(manager: Manager, settings: ManagerSettings) -> list[Callabl
     from stepscope.live.switching.following import follow_file  # noqa: PLC0415 - loaded by managers only
 
     ways: list[Callable[[], Awaitable[None]]] = []
-    if settings.switch_file is not None:
+    # a mounted file shows the same ConfigMap a minute later: what was requested meanwhile would be undone
+    if settings.switch_file is not None and not settings.kubernetes:
         file = settings.switch_file
 
         async def file_way() -> None:
