@@ -18,6 +18,13 @@ def test_words_set_the_switches_that_they_name() -> None:
 
 def test_all_sets_every_switch() -> None:
     assert NONE.with_changes(parse_words(["all=on"])) == ALL
+    with pytest.raises(InvalidSwitch, match="all is given both on and off"):
+        parse_words(["all=on", "all=off"])
+
+
+@pytest.mark.parametrize("words", [["all=off", "step=on"], ["step=on", "all=off"]])
+def test_all_sets_those_that_are_not_named(words: list[str]) -> None:
+    assert ALL.with_changes(parse_words(words)).as_names() == ["step"]
 
 
 def test_content_of_the_guide_is_read_and_written_unchanged() -> None:

@@ -78,7 +78,7 @@ def kind_of(name: str) -> Kind:
 
 
 def parse_words(words: Iterable[str]) -> dict[Kind, bool]:
-    """Changes from words like `step=on`; `all=off` sets all.
+    """Changes from words like `step=on`; `all=off` sets all others.
 
     Raises:
         InvalidSwitch: For an unknown switch, a value other than on and off, or two values for one switch.
@@ -104,20 +104,21 @@ def parse_guide(text: str | bytes) -> dict[Kind, bool]:
 
 
 def changes_of(pairs: Iterable[tuple[str, object]]) -> dict[Kind, bool]:
-    """Changes from names and the words `on` and `off`.
+    """Changes from names and the words `on` and `off`. `all` sets those that are not named.
 
     Raises:
         InvalidSwitch: For an unknown switch, a value other than on and off, or two values for one switch.
     """
-    changes: dict[Kind, bool] = {}
+    given: dict[Kind | None, bool] = {}
     for name, value in pairs:
         state = _STATES.get(value) if isinstance(value, str) else None
         if state is None:
             raise InvalidSwitch(f"{_short(name)} is {_short(value)}; it must be on or off")
-        for kind in Kind if name.strip().lower() == "all" else (kind_of(name),):
-            if changes.setdefault(kind, state) is not state:
-                raise InvalidSwitch(f"{kind.value} is given both on and off")
-    return changes
+        kind = None if name.strip().lower() == "all" else kind_of(name)
+        if given.setdefault(kind, state) is not state:
+            raise InvalidSwitch(f"{kind.value if kind else 'all'} is given both on and off")
+    others = dict.fromkeys(Kind, given[None]) if None in given else {}
+    return {**others, **{kind: state for kind, state in given.items() if kind is not None}}
 
 
 def initial() -> Switches:

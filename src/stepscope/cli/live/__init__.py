@@ -10,6 +10,7 @@ import typer
 from stepscope.cli.live.manager import manager
 from stepscope.cli.live.proxy import proxy
 from stepscope.cli.live.status import status
+from stepscope.cli.live.switch import switch
 from stepscope.cli.live.watch import watch
 from stepscope.cli.options import Command
 
@@ -17,6 +18,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     manager,
     proxy,
     status,
+    switch,
     watch,
 )
 """In the order of the help."""
