@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stepscope.cli.notes import note
 from stepscope.cli.options import Debug, argument
 from stepscope.errors import StepscopeError
+
+if TYPE_CHECKING:
+    from stepscope.record.signs import Signs
 
 BOOTSTRAP = Path(__file__).resolve().parents[1] / "record" / "bootstrap"
 """The directory that arms the recorder in every Python process that has it in its path."""
@@ -28,9 +32,16 @@ def _range_of(what: str) -> Any:
 
 def record(
     command: Annotated[list[str], argument("-- COMMAND...", "Training command, after `--`.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Directory for the recording.", metavar="DIR")] = Path(
-        "data"
-    ),
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Directory for the recording. Default: data; with --live, the base directory of live records.",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
     steps: Annotated[str | None, _range_of("steps")] = None,
     epochs: Annotated[str | None, _range_of("epochs")] = None,
     schedule: Annotated[
@@ -51,15 +62,30 @@ def record(
         list[str] | None,
         typer.Option("--option", help="Any other Profiler option, with its value as JSON.", metavar="NAME=VALUE"),
     ] = None,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live", help="Trace lightly instead, to be switched and watched while it runs: see `stepscope live`."
+        ),
+    ] = False,
     debug: Debug = False,  # noqa: ARG001 - read by main()
 ) -> None:
     """Run a command and record every training process it starts, e.g. `stepscope record -- torchrun ... train.py`.
 
     The exit code is that of the command. Each rank writes to its own directory under OUTPUT/profiler; files for other
     tools are written when the rank ends. The last line reports what was recorded, or why nothing was recorded.
+
+    With --live, ranges of steps, forward passes, waits for data, checkpoints and communication are recorded at a cost
+    below 0.5 %, and can be switched on and off while the command runs.
     """
+    if live:
+        given = {
+            **{"--steps": steps, "--epochs": epochs, "--schedule": schedule, "--option": option},
+            **{"--no-operators": not operators, "--memory": memory, "--stacks": stacks, "--no-shapes": not shapes},
+        }
+        raise typer.Exit(_run_live(command, output, framework, [name for name, value in given.items() if value]))
     options: dict[str, Any] = {
-        "output_path": str(output.absolute()),
+        "output_path": str((output or Path("data")).absolute()),
         "op_time": operators,
         "profile_memory": memory,
         "record_shapes": shapes,
@@ -79,6 +105,34 @@ def record(
 def _run(command: list[str], options: dict[str, Any]) -> int:
     """Run the command with the recorder in it, and report the outcome; returns its exit code."""
     from stepscope.cli.recorded import outcome
+
+    variables = {"STEPSCOPE_OPTIONS": json.dumps(options)}
+    return _run_with(command, variables, lambda said: outcome(said, options.get("framework")))
+
+
+def _run_live(command: list[str], output: Path | None, framework: str | None, others: list[str]) -> int:
+    """Run the command with live workers in it, and report the outcome; returns its exit code.
+
+    Raises:
+        StepscopeError: For options of recordings, an unknown framework, or a directory that is not writable.
+    """
+    from stepscope.cli.traced import outcome
+    from stepscope.live.places import BASE_VARIABLE, base_directory
+    from stepscope.record.autostart import LIVE_VARIABLE
+    from stepscope.record.environment import FRAMEWORKS
+
+    if others:
+        raise StepscopeError(f"{others[0]} has no effect with --live, which records no operators; omit one of the two")
+    if framework is not None and framework not in FRAMEWORKS:
+        raise StepscopeError(f"--framework {framework}: give one of {', '.join(FRAMEWORKS)}")
+    base = output.absolute() if output is not None else base_directory()
+    _make(base, str(base))
+    variables = {LIVE_VARIABLE: framework or "1", BASE_VARIABLE: str(base)}
+    return _run_with(command, variables, lambda said: outcome(said, framework))
+
+
+def _run_with(command: list[str], variables: dict[str, str], outcome: Callable[[Signs], str]) -> int:
+    """Run the command with these variables, and report the outcome; returns its exit code."""
     from stepscope.cli.running import run_command
     from stepscope.record import signs
 
@@ -86,7 +140,7 @@ def _run(command: list[str], options: dict[str, Any]) -> int:
         said = signs.Signs(Path(room) / "signs")
         environment = {
             **os.environ,
-            "STEPSCOPE_OPTIONS": json.dumps(options),
+            **variables,
             "PYTHONPATH": os.pathsep.join(filter(None, [str(BOOTSTRAP), os.environ.get("PYTHONPATH")])),
             signs.VARIABLE: str(said.file),
         }
@@ -106,7 +160,7 @@ def _run(command: list[str], options: dict[str, Any]) -> int:
                 "stepscope record -- python train.py"
             ) from error
         said.look()
-        note(outcome(said, options.get("framework")))
+        note(outcome(said))
     return code
 
 
@@ -117,7 +171,6 @@ def _check(options: dict[str, Any]) -> None:
         StepscopeError: For an invalid value, or a directory that is not writable.
     """
     from stepscope.record.environment import output_root
-    from stepscope.record.files import make_private
     from stepscope.record.options import SPECS
 
     for name, value in options.items():
@@ -127,15 +180,30 @@ def _check(options: dict[str, Any]) -> None:
             raise StepscopeError(f"{name} {error}, not {value!r}") from error
     try:
         root = output_root(options["output_path"])
-        make_private(root)
     except RuntimeError as error:
         raise StepscopeError(str(error).removeprefix("Profiler: ")) from error
+    _make(root, options["output_path"])
+
+
+def _make(directory: Path, named: str) -> None:
+    """Create a directory if it is missing.
+
+    Args:
+        named: What the user calls it.
+
+    Raises:
+        StepscopeError: If it cannot be created or is not writable.
+    """
+    from stepscope.record.files import make_private
+
+    try:
+        make_private(directory)
     except OSError as error:
         raise StepscopeError(
-            f"{options['output_path']}: cannot be created ({error.strerror}). Choose another directory with --output"
+            f"{named}: cannot be created ({error.strerror}). Choose another directory with --output"
         ) from error
-    if not os.access(root, os.W_OK | os.X_OK):
-        raise StepscopeError(f"{root}: is not writable. Choose another directory with --output")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise StepscopeError(f"{directory}: is not writable. Choose another directory with --output")
 
 
 def _range(name: str, text: str | None) -> list[int] | None:

@@ -60,6 +60,11 @@ def _why_nothing(said: Signs, found: Sequence[_Recorded], framework: str | None)
     if found:
         killed = not all(one.ended for one in found)
         return "it was killed before a step was written" if killed else "the training ended before its first step did"
+    return why_none_trained(said, framework)
+
+
+def why_none_trained(said: Signs, framework: str | None) -> str:
+    """Why no process of the command was seen to train."""
     if frameworks := said.of(signs.FRAMEWORK):
         return NO_TRAINING.format(framework=" and ".join(frameworks))
     if said.of(signs.PYTHON):
