@@ -37,7 +37,7 @@ class MadeManager:
     board: MadeBoard = field(default_factory=MadeBoard)
     ranks: dict[int, MadeRank] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
-    lag_ns: int | None = None
+    lag_ns: int | None = 0
     capture_begun: list[Callable[[str, list[int]], None]] = field(default_factory=list)
     listeners: list[Callable[[Any], None]] = field(default_factory=list)
 

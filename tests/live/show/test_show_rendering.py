@@ -50,6 +50,7 @@ def test_without_a_verdict_the_status_says_so() -> None:
     assert lines_of(status_of(made_job()))[0].startswith("OK: no rank is slow")
     assert lines_of(status_of(made_job(steps=0)))[0].startswith("No steps have been reported yet")
     assert lines_of(status_of(MadeManager()))[0].startswith("No steps have been reported yet")
+    assert lines_of(status_of(MadeManager(lag_ns=None)))[0].startswith("Nobody looks for slow ranks")
 
 
 def test_switches_are_told_with_who_asked() -> None:

@@ -17,7 +17,6 @@ SHOWN_RANKS = 10
 """Ranks with a line of their own; the others are counted."""
 SHOWN_OVER = 3
 NARROWEST = 40
-_BY_DESIGN = "no rank is slow, as far as the light records show"
 
 
 def lines_of(status: Status, width: int = 80, language: Language = "en") -> list[str]:
@@ -69,9 +68,12 @@ def verdict_lines(one: VerdictStatus, language: Language = "en") -> list[str]:
 
 
 def _verdicts(status: Status, language: Language) -> Iterator[str]:
-    if not status.open:
-        known = any(rank.step_ns is not None for rank in status.ranks)
-        yield f"OK: {_BY_DESIGN}" if known else "No steps have been reported yet, so nothing is known of slow ranks"
+    if status.lag_ns is None:
+        yield "Nobody looks for slow ranks: the manager runs without a detector"
+    elif not any(rank.step_ns is not None for rank in status.ranks):
+        yield "No steps have been reported yet, so nothing is known of slow ranks"
+    elif not status.open:
+        yield "OK: no rank is slow, as far as the light records show"
     for one in status.open:
         yield from verdict_lines(one, language)
     for one in status.over[:SHOWN_OVER]:
