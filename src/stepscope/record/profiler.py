@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import importlib.util
 import logging
 import os
@@ -17,6 +16,7 @@ from weakref import WeakMethod, finalize
 
 from stepscope.record import analysing
 from stepscope.record.backend import Backend
+from stepscope.record.endings import at_end, not_at_end
 from stepscope.record.environment import EXTERNAL_VARIABLE, FORBIDDEN_VARIABLE, FRAMEWORKS, output_root
 from stepscope.record.files import make_private
 from stepscope.record.options import SPECS, is_default, resolve
@@ -288,26 +288,13 @@ def _take(profiler: Profiler) -> None:
         log.warning("Profiler: the script's own Profiler replaces the one started from the environment")
         other.stop()
     if _Running.process != os.getpid():
-        _at_end()
+        at_end(_end)
     _Running.process, _Running.profiler = os.getpid(), profiler
-
-
-def _at_end() -> None:
-    """Call `_end` when the process ends, also in children of multiprocessing, which skip atexit."""
-    atexit.register(_end)
-    util = sys.modules.get("multiprocessing.util")
-    process = sys.modules.get("multiprocessing.process")
-    if util is not None and process is not None and process.parent_process() is not None:
-        util.Finalize(None, _end, exitpriority=100)
 
 
 def leave() -> None:
     """Nothing is recorded in this process any more: remove what would be called when it ends."""
-    atexit.unregister(_end)
-    util = sys.modules.get("multiprocessing.util")
-    for waiting in list(getattr(util, "_finalizer_registry", {}).values()):
-        if waiting._callback is _end:
-            waiting.cancel()
+    not_at_end(_end)
     _Running.process, _Running.profiler = 0, None
 
 

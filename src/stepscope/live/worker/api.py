@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
-import sys
 from contextlib import suppress
 from typing import Any
 
 from stepscope.live.store import DEFAULT_LIMIT_MB, limit_from_environment
 from stepscope.live.switches import DEFAULT, InvalidSwitch, Switches, initial
 from stepscope.live.worker.worker import Worker
-from stepscope.record import forks
+from stepscope.record import endings, forks
 from stepscope.record.environment import EXTERNAL_VARIABLE, FRAMEWORKS
 
 log = logging.getLogger("stepscope")
@@ -143,11 +141,13 @@ def at_end() -> None:
     if _Running.ends:
         return
     _Running.ends = True
-    atexit.register(_end)
-    util = sys.modules.get("multiprocessing.util")
-    process = sys.modules.get("multiprocessing.process")
-    if util is not None and process is not None and process.parent_process() is not None:
-        util.Finalize(None, _end, exitpriority=100)
+    endings.at_end(_end)
+
+
+def leave() -> None:
+    """No worker runs in this process any more: nothing is called when it ends."""
+    endings.not_at_end(_end)
+    _Running.ends = False
 
 
 def _end() -> None:
