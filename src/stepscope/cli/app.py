@@ -12,6 +12,7 @@ from typer.main import get_command_name
 
 from stepscope._version import __version__
 from stepscope.cli.analyze import TakesJsonFile, analyze
+from stepscope.cli.attach import attach
 from stepscope.cli.cache import cache
 from stepscope.cli.collect import collect
 from stepscope.cli.command_list import FURTHER, RUNNING, SCOPES, START, CommandList
@@ -95,6 +96,7 @@ _add(analyze, START, cls=TakesJsonFile)
 _add(report, START)
 _add(collect, START)
 _add(info, START)
+_add(attach, RUNNING)
 app.add_typer(live, name="live", rich_help_panel=RUNNING)
 for each in PAGES:
     add_page(each)

@@ -1,4 +1,4 @@
-"""What to do when this process ends: registered where it is called also in children of multiprocessing, and taken back."""
+"""What to do when this process ends, also in children of multiprocessing; and taking it back."""
 
 from __future__ import annotations
 

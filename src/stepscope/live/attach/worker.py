@@ -1,0 +1,72 @@
+"""In the process that we attach to: starting a live worker that stays, or removing the one that an earlier visit left."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from stepscope.errors import StepscopeError
+from stepscope.live.attach.recording import training_framework
+from stepscope.record import forks
+
+if TYPE_CHECKING:
+    from stepscope.live.attach.visitor import Visit
+
+_EARLIER = "_stepscope_attached"
+"""Module by which a visit that stays is found; `NAME` in `visitor`."""
+
+
+def work(visit: Visit, order: dict[str, Any]) -> None:
+    """Start or remove a worker.
+
+    Raises:
+        StepscopeError: If there is one already, or none; or it cannot be started.
+    """
+    if order["what"] == "live":
+        _start(visit, order)
+    else:
+        _remove(visit)
+
+
+def _start(visit: Visit, order: dict[str, Any]) -> None:
+    framework = training_framework(None)
+    forks.borrow()  # before the worker is imported
+    from stepscope.live.worker import api  # noqa: PLC0415 - see above
+
+    if api.running() is not None:
+        raise StepscopeError("a live worker runs in the process already")
+    reason = visit.on_main(lambda: api.join(disk_limit_mb=order["disk_limit_mb"], framework=framework))
+    worker = api.running()
+    thread = None if worker is None else worker.thread
+    if worker is None or thread is None:
+        _leave()
+        raise StepscopeError(f"no live worker could be started: {reason or 'it ended at once'}")
+    visit.stays = True
+    visit.say("live", rank=thread.facts.rank, directory=str(thread.directory))
+
+
+def _remove(visit: Visit) -> None:
+    earlier = getattr(sys.modules.get(_EARLIER), "visit", None)
+    from stepscope.live.worker import api  # noqa: PLC0415 - see `_start`
+
+    worker = api.running()
+    if earlier is None:
+        if worker is None:
+            raise StepscopeError("no live worker runs in the process")
+        raise StepscopeError(
+            "the script itself has started its live worker. Switch it off with: stepscope live switch all=off"
+        )
+    if worker is not None:
+        worker.backend.end_threads()
+        visit.on_main(worker.backend.detach)
+        api.stop_worker()
+    _leave()
+    earlier.forget_modules()
+    visit.say("stopped")
+
+
+def _leave() -> None:
+    from stepscope.live.worker import api  # noqa: PLC0415 - see `_start`
+
+    api.leave()
+    forks.give_back()
