@@ -16,7 +16,7 @@ from rich.text import Text
 from stepscope.live.show.history import median_of
 from stepscope.live.show.sentences import action, circumstances, headline, short_name
 from stepscope.live.show.status import RankStatus, Status, VerdictStatus
-from stepscope.live.show.status_lines import summary_of
+from stepscope.live.show.status_lines import calm, summary_of
 from stepscope.live.show.view import worst_first
 from stepscope.live.show.words import KINDS
 from stepscope.present import Language, duration, plural
@@ -77,7 +77,7 @@ class Screen:
 
     def _verdicts(self, status: Status) -> list[Text]:
         if not status.open:
-            lines = [Text("no rank is slow", "green")]
+            lines = [Text(calm(status), "green")]
             if status.over:
                 last = status.over[0].verdict
                 over = f"over: {headline(last, self.language)} ({circumstances(last, self.language)})"

@@ -53,6 +53,15 @@ def summary_of(status: Status) -> str:
     return ", ".join(parts)
 
 
+def calm(status: Status) -> str:
+    """What it means that no verdict is open."""
+    if status.lag_ns is None:
+        return "Nobody looks for slow ranks: the manager runs without a detector"
+    if not any(rank.step_ns is not None for rank in status.ranks):
+        return "No steps have been reported yet, so nothing is known of slow ranks"
+    return "OK: no rank is slow, as far as the light records show"
+
+
 def verdict_lines(one: VerdictStatus, language: Language = "en") -> list[str]:
     """A verdict in three lines: who and what; since when and how sure; what to do."""
     verdict = one.verdict
@@ -68,12 +77,8 @@ def verdict_lines(one: VerdictStatus, language: Language = "en") -> list[str]:
 
 
 def _verdicts(status: Status, language: Language) -> Iterator[str]:
-    if status.lag_ns is None:
-        yield "Nobody looks for slow ranks: the manager runs without a detector"
-    elif not any(rank.step_ns is not None for rank in status.ranks):
-        yield "No steps have been reported yet, so nothing is known of slow ranks"
-    elif not status.open:
-        yield "OK: no rank is slow, as far as the light records show"
+    if not status.open:
+        yield calm(status)
     for one in status.open:
         yield from verdict_lines(one, language)
     for one in status.over[:SHOWN_OVER]:
