@@ -6,9 +6,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from stepscope.live.messages import (
     MOST_LINE_BYTES,
@@ -50,6 +52,12 @@ class SimulatedWorker:
     pid: int = field(default_factory=os.getpid)
     started_at_ns: int = field(default_factory=time.time_ns)
 
+    ignores: int = 0
+    """How many requests to switch it misses."""
+    error: str = ""
+    """Why it cannot switch."""
+    answers: dict[type[ToWorker], Callable[[Any], Message]] = field(default_factory=dict)
+    """What it answers to other requests."""
     revision: int = 0
     switches: list[str] = field(default_factory=DEFAULT.as_names)
     applied_at_ns: dict[int, int] = field(default_factory=dict)
@@ -96,12 +104,18 @@ class SimulatedWorker:
 
     def _take(self, message: ToWorker, writer: asyncio.StreamWriter) -> None:
         self.received.append(message)
-        if isinstance(message, Apply):
+        if isinstance(message, Apply) and self.ignores:
+            self.ignores -= 1
+        elif isinstance(message, Apply) and self.error:
+            self._send(writer, Applied(self.rank, self.revision, self.switches, time.time_ns(), self.error))
+        elif isinstance(message, Apply):
             if message.revision > self.revision:
                 self.revision, self.switches = message.revision, message.switches
                 self.applied_at_ns[message.revision] = time.time_ns()
             at_ns = self.applied_at_ns.get(self.revision, self.started_at_ns)
             self._send(writer, Applied(self.rank, self.revision, self.switches, at_ns))
+        elif type(message) in self.answers:
+            self._send(writer, self.answers[type(message)](message))
         elif isinstance(message, Refused):
             self.refused.append(message.reason)
 

@@ -65,7 +65,7 @@ async def run_manager(settings: ManagerSettings, ready: Callable[[ManagerServer,
     Raises:
         StepscopeError: If it cannot be started, with the reason.
     """
-    manager = Manager(settings.job, detector=_detector())
+    manager = Manager(places.safe_name(settings.job) if settings.job else "", detector=_detector())
     server = ManagerServer(
         manager,
         host=settings.host,
@@ -82,7 +82,7 @@ async def run_manager(settings: ManagerSettings, ready: Callable[[ManagerServer,
         for way in _ways_to_switch(manager, settings):
             _background(way, stack)
         if settings.proxy_port is not None:
-            proxy = _proxy(server.local_target, settings.proxy_port, settings.job)
+            proxy = _proxy(server.local_target, settings.proxy_port)
             node = ProxyServer(proxy, port=settings.proxy_port)
             await node.start()
             stack.push_async_callback(node.stop)
@@ -107,9 +107,10 @@ async def run_proxy(
         await server.stop()
 
 
-def _proxy(manager: str, port: int, job: str, security: Security | None = None) -> Proxy:
+def _proxy(manager: str, port: int, job: str = "", security: Security | None = None) -> Proxy:
 
     place = PrivateSocket(places.socket_path(port))
+    job = places.safe_name(job) if job else ""
     name = f"{socket.gethostname()}:{port}"
     return Proxy(manager, job=job, place=place, name=name, security=security, take_stacks=_take_stacks)
 

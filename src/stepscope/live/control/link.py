@@ -82,6 +82,14 @@ def refuse(connection: Connection, reason: str) -> None:
     connection.close()
 
 
+def wrong_job(hello: Hello, job: str) -> NotAccepted:
+    """A worker belongs to another job than manager and proxy."""
+    return NotAccepted(
+        f"rank {hello.rank} (process {hello.pid}) belongs to job {hello.job}, but manager and proxy serve job {job}. "
+        f"Start a manager for it on other ports: stepscope live manager --job {hello.job} --port N --proxy-port M"
+    )
+
+
 async def serve(connection: Connection, lines: AsyncIterator[bytes], hub: Hub, bounds: Bounds) -> None:
     """Serve one link until it ends. Lines above the rate wait, so that a flood only slows its sender down."""
     count = Bucket(bounds.lines_a_second, bounds.lines_a_second * bounds.burst)

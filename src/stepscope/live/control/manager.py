@@ -17,7 +17,7 @@ from stepscope.live import places
 from stepscope.live.control.board import Board, CannotKeep, Requested
 from stepscope.live.control.bounds import BOUNDS, Bounds
 from stepscope.live.control.commands import Commands
-from stepscope.live.control.link import NotAccepted
+from stepscope.live.control.link import NotAccepted, wrong_job
 from stepscope.live.control.nodes import Node
 from stepscope.live.control.registry import RankState
 from stepscope.live.control.status import RankChange
@@ -92,7 +92,9 @@ class Manager(Commands):
 
     async def stop(self) -> None:
         """Stop; the links to nodes end."""
-        for node in self.nodes.values():
+        nodes = list(self.nodes.values())
+        self.nodes.clear()
+        for node in nodes:
             node.close()
         for task in self._tasks:
             task.cancel()
@@ -197,7 +199,7 @@ class Manager(Commands):
             if not self.job:
                 await self.take_job(hello.job)
             if hello.job != self.job:
-                raise NotAccepted(f"this manager serves job {self.job}, not {hello.job}")
+                raise wrong_job(hello, self.job)
             change = self._registry.hello(node.name, hello)
         except (NotAccepted, CannotKeep) as error:
             self.counts["refused"] += 1

@@ -15,7 +15,7 @@ import psutil
 
 from stepscope.live import places
 from stepscope.live.control.bounds import BOUNDS, Bounds
-from stepscope.live.control.link import Connection, LinkServer, NotAccepted, refuse
+from stepscope.live.control.link import Connection, LinkServer, NotAccepted, refuse, wrong_job
 from stepscope.live.control.outbox import Outbox
 from stepscope.live.control.security import Security
 from stepscope.live.control.sockets import PrivateSocket
@@ -135,10 +135,7 @@ class Proxy:
             NotAccepted: If it belongs to another job, or a newer process has its rank.
         """
         if self.job and hello.job != self.job:
-            raise NotAccepted(
-                f"rank {hello.rank} (process {hello.pid}) belongs to job {hello.job}, but this node serves job "
-                f"{self.job}. Start a proxy of its own for that job, on another port"
-            )
+            raise wrong_job(hello, self.job)
         self._make_room(connection, hello)
         before = connection.hello
         if before is not None and before.rank != hello.rank:
@@ -263,7 +260,7 @@ class Proxy:
         self.job = job
         for rank, worker in list(self.workers.items()):
             if worker.hello.job != job:
-                self._refuse(rank, worker.hello.started_at_ns, f"the manager of this node serves job {job}")
+                self._refuse(rank, worker.hello.started_at_ns, str(wrong_job(worker.hello, job)))
 
     def _refuse(self, rank: int, started_at_ns: int, reason: str) -> None:
         worker = self.workers.get(rank)

@@ -19,6 +19,7 @@ from stepscope.live.control.nodes import Node
 from stepscope.live.control.registry import UnknownRank
 from stepscope.live.control.wire import messages, services
 from stepscope.live.messages import line_of
+from stepscope.live.places import safe_name
 from stepscope.live.switches import InvalidSwitch, changes_of
 
 log = logging.getLogger("stepscope")
@@ -45,7 +46,7 @@ def serve_manager(
     subscribers = 0
 
     async def check_job(job: str, context: Any) -> None:
-        if job and manager.job and job != manager.job:
+        if job and manager.job and safe_name(job) != manager.job:
             await context.abort(code.NOT_FOUND, f"this manager serves job {manager.job}, not {job}")
 
     class Service(services().ManagerServicer):  # type: ignore[misc] # made when it is loaded
@@ -73,7 +74,7 @@ def serve_manager(
             try:
                 changes = changes_of(request.changes.items())
                 if request.job and not manager.job:
-                    await manager.take_job(request.job)
+                    await manager.take_job(safe_name(request.job))
                 if not manager.job:
                     await context.abort(
                         code.FAILED_PRECONDITION,
