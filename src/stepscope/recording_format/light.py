@@ -47,6 +47,8 @@ class Source(IntEnum):
 
 GROUP_FILE = "parallel_group.json"
 """Beside the records of a rank: its process groups, as `{name: {group_name, group_rank, global_ranks}}`."""
+WORKER_FILE = "worker.json"
+"""Beside them: what records do not hold, such as the host and the framework, as the `Hello` of our worker."""
 FILE_BYTES = 10 * 1024 * 1024
 """A worker starts a new file once the newest one is larger."""
 DEFAULT_GROUP = "default_group"
