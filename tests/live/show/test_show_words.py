@@ -37,8 +37,8 @@ def test_each_verdict_is_a_sentence(cause: Cause, ranks: list[int], language: st
 
 
 def test_a_headline_says_who_what_and_how_much() -> None:
-    assert headline(slow_rank()) == "Rank 2 computes slowly: 1.50x as long as it should take, 62.00 ms more per step"
-    assert headline(slow_rank(), "zh") == "Rank 2 计算慢：耗时为应有的 1.50 倍，每步多 62.00 ms"
+    assert headline(slow_rank()) == "Rank 2 computes slowly: 1.50x the normal time, 62.00 ms more per step"
+    assert headline(slow_rank(), "zh") == "Rank 2 计算慢：耗时为正常的 1.50 倍，每步多 62.00 ms"
 
 
 def test_several_ranks_and_hosts_are_named_in_short() -> None:

@@ -6,6 +6,7 @@ be read without colours: `.` shorter, `-` as usual, then `+`, `*`, `#`, `@` ever
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,12 +71,12 @@ class Screen:
             foot.insert(0, _cut(Text(short_name(self.problem, 200), "bold red"), width))
         if self.status is None:
             return [_cut(Text("waiting for the manager"), width), *foot]
-        head = [*_head(self.status), *self._verdicts(self.status)]
+        head = [*_head(self.status), *self._verdicts(self.status, width)]
         head = [_cut(line, width) for line in head][: max(height - len(foot) - 3, 2)]
         room = height - len(head) - len(foot)
         return [*head, *self._map(self.status, width, room), *foot]
 
-    def _verdicts(self, status: Status) -> list[Text]:
+    def _verdicts(self, status: Status, width: int) -> list[Text]:
         if not status.open:
             lines = [Text(calm(status), "green")]
             if status.over:
@@ -85,19 +86,21 @@ class Screen:
             return lines
         lines = []
         for one in status.open[:MOST_VERDICTS]:
-            lines += self._verdict(one, status)
+            lines += self._verdict(one, status, width)
         if (more := len(status.open) - MOST_VERDICTS) > 0:
             lines.append(Text(f"and {plural(more, 'more verdict')}: see stepscope live status", "dim"))
         return lines
 
-    def _verdict(self, one: VerdictStatus, status: Status) -> list[Text]:
+    def _verdict(self, one: VerdictStatus, status: Status, width: int) -> list[Text]:
         verdict = one.verdict
         lines = [
             Text(f"! {headline(verdict, self.language)}", "bold red"),
             Text(f"  {circumstances(verdict, self.language)}", "red"),
         ]
         if len(status.open) == 1:
-            lines.append(Text(f"  {action(verdict, one.framework, one.device, self.language)}"))
+            told = action(verdict, one.framework, one.device, self.language)
+            cells = width if self.language == "en" else width // 2
+            lines += [Text(line) for line in textwrap.wrap(told, cells, initial_indent="  ", subsequent_indent="  ")]
         return lines
 
     def _map(self, status: Status, width: int, room: int) -> list[Text]:

@@ -10,7 +10,7 @@ from stepscope.selection import describe_numbers
 MOST_NAME = 60
 """Names of hosts and groups are shortened to this many characters."""
 
-_LONGER = Text("{ratio:.2f}x as long as it should take", "耗时为应有的 {ratio:.2f} 倍")
+_LONGER = Text("{ratio:.2f}x the normal time", "耗时为正常的 {ratio:.2f} 倍")
 _COST = Text("{cost} more per step", "每步多 {cost}")
 _SINCE = Text("since step {step:,}", "自第 {step:,} 步起")
 _UNTIL = Text("from step {step:,} to {until:,}; over", "第 {step:,} 步至第 {until:,} 步；已恢复")
@@ -46,7 +46,7 @@ def headline(verdict: Verdict, language: Language = "en") -> str:
 
     Examples:
         >>> headline(Verdict("k", Cause.DATA, [2], 7, 0, 1.5, 62_000_000, 0.98))
-        'Rank 2 waits for data: 1.50x as long as it should take, 62.00 ms more per step'
+        'Rank 2 waits for data: 1.50x the normal time, 62.00 ms more per step'
     """
     words = WORDS[verdict.cause]
     does = (words.many if is_many(verdict) else words.one).of(language)
