@@ -42,7 +42,6 @@ def running_job(ranks: int, *special: str, token_file: Path | None = None) -> It
 
 async def _run(room: Path, ranks: int, special: dict[str, int]) -> None:
     from simulated_workers import SimulatedWorker
-
     from stepscope.live.control.manager import Manager
     from stepscope.live.control.proxy import Proxy
     from stepscope.live.control.security import Security
