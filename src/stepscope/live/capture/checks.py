@@ -111,7 +111,7 @@ def time_gemm(target: str) -> dict[str, int]:
     Raises:
         CannotMeasure: If there is no such measurement for this device.
     """
-    import torch  # noqa: PLC0415 - imports its framework
+    import torch
 
     size = SIZES.get(target)
     if size is None:
@@ -120,9 +120,9 @@ def time_gemm(target: str) -> dict[str, int]:
     with torch.inference_mode(), torch.autocast(device, enabled=False):
         left = torch.arange(size * size, device=device).remainder(7).reshape(size, size).to(kind)
         out = torch.empty_like(left)
-        times = []
+        times: list[int] = []
         end = perf_counter_ns() + MOST_NS
-        while len(times) <= ROUNDS and (len(times) < 3 or perf_counter_ns() < end):  # noqa: PLR2004
+        while len(times) <= ROUNDS and (len(times) < 3 or perf_counter_ns() < end):
             _synchronize(device)
             began = perf_counter_ns()
             torch.mm(left, left, out=out)
@@ -134,6 +134,6 @@ def time_gemm(target: str) -> dict[str, int]:
 
 def _synchronize(device: str) -> None:
     if device == "cuda":
-        import torch  # noqa: PLC0415
+        import torch
 
         torch.cuda.synchronize()

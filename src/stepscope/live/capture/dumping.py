@@ -68,18 +68,16 @@ def _dump_calls(path: Path) -> str:
     if "torch" not in sys.modules:
         return "only torch.distributed keeps its last calls"
     try:
-        from torch._C._distributed_c10d import _dump_fr_trace  # noqa: PLC0415 - imports its framework
+        from torch._C import _distributed_c10d as c10d
     except ImportError:
-        try:
-            from torch._C._distributed_c10d import (  # type: ignore[attr-defined, no-redef] # noqa: PLC0415
-                _dump_nccl_trace as _dump_fr_trace,
-            )
-        except ImportError:
-            return "this torch has no flight recorder"
+        return "this torch has no torch.distributed"
+    dumps = getattr(c10d, "_dump_fr_trace", None) or getattr(c10d, "_dump_nccl_trace", None)
+    if dumps is None:
+        return "this torch has no flight recorder"
     if not (os.environ.get("TORCH_FR_BUFFER_SIZE") or os.environ.get("TORCH_NCCL_TRACE_BUFFER_SIZE")):
         return "the last calls of torch.distributed are not kept; start the job with TORCH_FR_BUFFER_SIZE=2000"
     now = time.time_ns()  # making a dump takes seconds on a busy host
-    _write(path, _dump_fr_trace())
+    _write(path, dumps())
     os.utime(path, ns=(now, now))
     return ""
 

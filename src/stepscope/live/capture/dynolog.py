@@ -168,14 +168,11 @@ class Daemon:
         now_s = self.now_s()
         busy = [one for one in matched if one.waiting or (one.busy_until_s > now_s and not _written(one.file))]
         free = [one for one in matched if one not in busy][:most]
-        if profile.iterations:
-            takes_s = WRITING_S
-        else:
-            takes_s = (profile.duration_ms + profile.warmup_ms) / 1000 + WRITING_S
+        records_s = 0.0 if profile.iterations else (profile.duration_ms + profile.warmup_ms) / 1000
         for one in free:
             one.waiting = profile.text()
             one.file = profile.file_of(one.process)
-            one.busy_until_s = now_s + POLL_S + takes_s
+            one.busy_until_s = now_s + POLL_S + records_s + WRITING_S
         return Outcome(
             [one.process for one in matched],
             [one.process for one in free],
@@ -312,7 +309,7 @@ def _written(file: str) -> bool:
 
 def _is_whole(file: str) -> bool:
     """Whether a trace has its end: Kineto writes it in pieces."""
-    with open(file, "rb") as trace:
+    with Path(file).open("rb") as trace:
         trace.seek(max(trace.seek(0, os.SEEK_END) - 64, 0))
         return trace.read().rstrip().endswith(b"}")
 

@@ -77,7 +77,9 @@ class StepProfile:
         """Profile, and wait until the files are written. To be called on a thread that may block."""
         rank = self._base.identity().rank or 0
         if not 1 <= self._request.steps <= MOST_STEPS:
-            return Captured(rank, self._request.capture, error=f"give 1 to {MOST_STEPS} steps, not {self._request.steps}")
+            return Captured(
+                rank, self._request.capture, error=f"give 1 to {MOST_STEPS} steps, not {self._request.steps}"
+            )
         try:
             directory = new_capture(self._room, self._request.capture)
         except NoRoom as error:
@@ -131,9 +133,7 @@ class StepProfile:
         if not make_room(directory):
             note = f"the profile was larger than the {MOST_BYTES >> 20} MiB that captures may take; ask for fewer steps"
             return Captured(rank, self._request.capture, error=note)
-        return Captured(
-            rank, self._request.capture, files_in(directory), steps, directory=str(directory), note=note
-        )
+        return Captured(rank, self._request.capture, files_in(directory), steps, directory=str(directory), note=note)
 
     def _step_ended(self, step: int, now_ns: int) -> None:
         """Called on the training thread, right after `step` ended."""
@@ -150,10 +150,11 @@ class StepProfile:
     def _at_end_of(self, step: int, now_ns: int) -> None:
         first = self._request.first_step
         if self._state == _WAITING:
-            if step + 1 >= first:
-                self._begin(step + 1)
-            elif step + 2 == first and self._backend.target == "gpu":
+            warms = _is_torch(self._base) and self._backend.target != "ascend"
+            if warms and (not first or step + 2 == first):
                 self._warm_up(step + 1)
+            elif step + 1 >= first:
+                self._begin(step + 1)
         elif self._state == _WARMING:
             with by_us():
                 self._session.windows.abandon()
@@ -164,7 +165,8 @@ class StepProfile:
                 self._end(step)
 
     def _warm_up(self, step: int) -> None:
-        """Start the device's profiler a step early, and discard what it records: its first start takes seconds."""
+        """Start the profiler a step early, and discard what it records: the first step under it is slow, by seconds on
+        a GPU, and would not be comparable."""
         self._state = _WARMING
         self._open_window(step, discard=True)
 
@@ -255,4 +257,3 @@ def _is_torch(backend: Backend) -> bool:
 def start(profile: StepProfile, over: Callable[[Captured], None]) -> None:
     """Run a profile on a thread of its own; `over` gets the answer there."""
     own_thread(lambda: over(profile.run()), "stepscope-capture").start()
-
