@@ -40,6 +40,19 @@ def running_job(ranks: int, *special: str, token_file: Path | None = None) -> It
             process.communicate()
 
 
+def workers_of(socket: Path, ranks: int) -> subprocess.Popen[str]:
+    """Workers without training of job `job-1`, in a process of their own, which the caller ends."""
+    return subprocess.Popen([sys.executable, __file__, "workers", str(socket), str(ranks)], text=True)
+
+
+async def _work(socket: Path, ranks: int) -> None:
+    from simulated_workers import SimulatedWorker
+
+    await asyncio.gather(
+        *(SimulatedWorker(rank, socket, "job-1", world_size=ranks, retry_s=0.1).run() for rank in range(ranks))
+    )
+
+
 async def _run(room: Path, ranks: int, special: dict[str, int]) -> None:
     from simulated_workers import SimulatedWorker
     from stepscope.live.control.manager import Manager
@@ -74,5 +87,7 @@ async def _run(room: Path, ranks: int, special: dict[str, int]) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "workers":
+        asyncio.run(_work(Path(sys.argv[2]), int(sys.argv[3])))
     words = (word.split("=") for word in sys.argv[3:])
     asyncio.run(_run(Path(sys.argv[1]), int(sys.argv[2]), {name: int(value) for name, value in words}))
