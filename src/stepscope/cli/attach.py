@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -16,7 +16,7 @@ from stepscope.errors import StepscopeError
 if TYPE_CHECKING:
     from stepscope.live.attach.job import Job, Outcome
 
-_METHODS = ("auto", "remote-exec", "gdb", "lldb")
+Method = Literal["auto", "remote-exec", "gdb", "lldb"]
 
 
 def attach(
@@ -40,8 +40,8 @@ def attach(
         typer.Option(metavar="NAME", help="Framework to record, torch or mindspore, if the process has loaded both."),
     ] = None,
     method: Annotated[
-        str,
-        worded(_METHODS, "--method", help="How to attach: remote-exec (Python 3.14 or newer), gdb or lldb."),
+        Method,
+        worded(get_args(Method), "--method", help="How to attach: remote-exec (Python 3.14 or newer), gdb or lldb."),
     ] = "auto",
     timeout: Annotated[
         float, typer.Option(help="Give up when no step ends for this long.", metavar="SECONDS", min=1)
@@ -63,7 +63,7 @@ def attach(
     if steps < 1:
         raise StepscopeError(f"--steps {steps}: give at least 1")
     pids = _chosen(pid, children)
-    job = Job(pids, note, method, replace(PATIENCE, wait_s=timeout))  # type: ignore[arg-type] - checked by `worded`
+    job = Job(pids, note, method, replace(PATIENCE, wait_s=timeout))
     if live or detach:
         _switch_worker(job, live, disk_limit)
         return
@@ -84,15 +84,15 @@ def _chosen(pid: int, children: bool) -> list[int]:
         found = training_below(pid)
         if not found:
             raise StepscopeError(
-                f"{process.shown()} has no training process below it that has loaded torch or mindspore. Give the number "
-                "of the launcher, or of the training process without --children"
+                f"{process.shown()} has no training process below it that has loaded torch or mindspore. Give the "
+                "number of the launcher, or of the training process without --children"
             )
         note(f"training processes below {pid}: {', '.join(_with_rank(one) for one in found)}")
         return [one.pid for one in found]
     if process.is_launcher and (found := training_below(pid)):
         raise StepscopeError(
-            f"{process.shown()} is a launcher; its training processes are {', '.join(_with_rank(one) for one in found)}. "
-            "Give one of them, or add --children for all"
+            f"{process.shown()} is a launcher; its training processes are "
+            f"{', '.join(_with_rank(one) for one in found)}. Give one of them, or add --children for all"
         )
     return [pid]
 

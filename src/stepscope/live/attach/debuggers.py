@@ -123,7 +123,9 @@ class Debugger(ABC):
                 raise CannotAttach(f"{self.name} ended unexpectedly") from error
             while f"\n{mark}".encode() not in printed:
                 if not selector.select(max(until_s - time.monotonic(), 0)):
-                    raise CannotAttach(f"{self.name} did not answer within {patience_s:.0f} s ({command.split()[0]})")
+                    raise CannotAttach(
+                        f"{self.name} did not answer within {patience_s:.0f} s ({command.partition(' ')[0]})"
+                    )
                 more = os.read(self._process.stdout.fileno(), 65536)
                 if not more:
                     raise CannotAttach(f"{self.name} ended unexpectedly: {_last_line(printed)}")
@@ -295,8 +297,8 @@ def found(wanted: str | None = None) -> list[tuple[type[Debugger], str]]:
     there = [(kind, path) for kind in kinds if (path := next(filter(None, map(shutil.which, kind.names)), None))]
     if not there:
         raise CannotAttach(
-            f"attaching needs {wanted or 'gdb or lldb'}, which is not installed (with Python 3.14 or newer in the process, "
-            f"none is needed). Install it, e.g. with: apt-get install {wanted or 'gdb'}"
+            f"attaching needs {wanted or 'gdb or lldb'}, which is not installed (only Python 3.14 or newer needs no "
+            f"debugger). Install it, e.g. with: apt-get install {wanted or 'gdb'}"
         )
     return list(there)
 
@@ -316,8 +318,8 @@ def _number(printed: str) -> int:
 def _check_symbols(printed: str) -> None:
     if "No symbol" in printed or "undeclared identifier" in printed or "not defined" in printed:
         raise CannotAttach(
-            "the process's Python has no symbols (a stripped static build), so its functions cannot be called. Use another "
-            "build of Python, or start the job with `stepscope record`"
+            "the process's Python has no symbols (a stripped static build), so its functions cannot be called. Use "
+            "another build of Python, or start the job with `stepscope record`"
         )
 
 

@@ -1,4 +1,4 @@
-"""Making another Python process run one line, on its main thread: through Python itself (3.14 and newer), or a debugger."""
+"""Making another Python process run one line: through Python itself (3.14 and newer), or a debugger."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _TRIES = 5
 _NEAR = 6
 """Frames from the innermost on in which these functions count."""
 _WAITS_FOR_THREADS = ("PyThread_acquire_lock_timed", "acquire_timed", "lock_PyThread_acquire_lock", "_PySemaphore_Wait")
-"""Functions in which a main thread waits that leaves the training to other threads. `PyThread_acquire_lock_timed` is also
-where any thread waits for a Python lock."""
+"""Functions in which a main thread waits that leaves the training to other threads, as any thread that waits for a lock
+of Python's."""
 
 _LINE = """\
 try:
@@ -107,13 +107,13 @@ def _refusal(process: Process) -> str:
     version = process.python() or (0, 0)
     if version < REMOTE_EXEC:
         return (
-            f"{process.pid} runs Python {version[0]}.{version[1]}, which cannot run code for another process; that needs "
-            "3.14. Use --method gdb or lldb"
+            f"{process.pid} runs Python {version[0]}.{version[1]}, which cannot run code for another process, as 3.14 "
+            "can. Use --method gdb or lldb"
         )
     if remote_debugging_is_off(process):
         return (
-            f"{process.pid} was started with PYTHON_DISABLE_REMOTE_DEBUG or -X disable-remote-debug. Use --method gdb or "
-            "lldb, or start it without"
+            f"{process.pid} was started with PYTHON_DISABLE_REMOTE_DEBUG or -X disable-remote-debug. Use --method gdb "
+            "or lldb, or start it without"
         )
     return ""
 

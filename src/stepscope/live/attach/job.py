@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from stepscope.limits import limit
 from stepscope.live.attach.injection import Method
 from stepscope.live.attach.permission import CannotAttach
 from stepscope.live.attach.session import RECORDING, WORKER, Session, Told, wait_for
-from stepscope.limits import limit
 
 Report = Callable[[str], None]
 """Called with sentences about the progress."""
@@ -170,8 +171,8 @@ class Job:
         shifts, length_ns, apart = aligned([member.ends for member in members])
         if apart > self._patience.apart_ratio:
             self._report(
-                f"warning: the ranks end their steps {apart:.0%} of a step apart, so numbers of steps may differ by one "
-                "between ranks"
+                f"warning: the ranks end their steps {apart:.0%} of a step apart, so numbers of steps may differ by "
+                "one between ranks"
             )
         ahead = 2 + math.ceil(self._patience.ahead_s * 1e9 / length_ns)
         first = max(max(member.ends) + shift for member, shift in zip(members, shifts, strict=True)) + ahead
@@ -284,8 +285,8 @@ def aligned(ends: Sequence[dict[int, int]]) -> tuple[list[int], float, float]:
         ends: When steps ended, by number, of each rank; ns. At least two of each.
 
     Returns:
-        What to add to the numbers of each rank, the usual length of a step (ns), and how far the ranks end the same step
-        apart, in lengths of a step.
+        What to add to the numbers of each rank, the usual length of a step (ns), and how far the ranks end the same
+        step apart, in lengths of a step.
 
     Examples:
         >>> aligned([{1: 1000, 2: 2000, 3: 3000}, {8: 2050, 9: 3050}])
@@ -297,7 +298,7 @@ def aligned(ends: Sequence[dict[int, int]]) -> tuple[list[int], float, float]:
     for one in ends:
         offsets = []
         for number, now_ns in one.items():
-            nearest = min(reference, key=lambda other: abs(reference[other] - now_ns))  # noqa: B023 - used at once
+            nearest = min(reference, key=lambda other: abs(reference[other] - now_ns))
             offsets.append((abs(reference[nearest] - now_ns), nearest - number))
         distance_ns = median(distance for distance, _ in sorted(offsets)[: max(len(offsets) // 2, 1)])
         votes = [shift for _, shift in sorted(offsets)[: max(len(offsets) // 2, 1)]]
@@ -308,7 +309,7 @@ def aligned(ends: Sequence[dict[int, int]]) -> tuple[list[int], float, float]:
 
 def _lengths(ends: dict[int, int]) -> list[int]:
     numbers = sorted(ends)
-    return [ends[b] - ends[a] for a, b in zip(numbers, numbers[1:], strict=False) if b == a + 1]
+    return [ends[b] - ends[a] for a, b in pairwise(numbers) if b == a + 1]
 
 
 def _slow(member: _Member) -> str:

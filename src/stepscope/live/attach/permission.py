@@ -34,13 +34,13 @@ def check(process: Process) -> None:
     own = os.geteuid()
     if own != 0 and set(process.users) != {own}:
         raise CannotAttach(
-            f"{pid} belongs to another user (id {process.users[0] if process.users else 'unknown'}, not {own}). Run this "
-            "command as that user, or as root"
+            f"{pid} belongs to another user (id {process.users[0] if process.users else 'unknown'}, not {own}). Run "
+            "this command as that user, or as root"
         )
     if process.tracer:
         raise CannotAttach(
-            f"{pid} is traced already, by process {_shown(process.tracer)}: only one debugger can be attached. End that "
-            "first"
+            f"{pid} is traced already, by process {_shown(process.tracer)}: only one debugger can be attached. End "
+            "that first"
         )
     for name, what in (("pid", "processes"), ("mnt", "files")):
         theirs, ours = process.namespace(name), look(os.getpid()).namespace(name)
@@ -70,8 +70,8 @@ def forbidden(pid: int) -> str:
     capable = _capabilities() & _MAY_TRACE
     if scope == 3:
         return (
-            "the system forbids all debuggers until it is restarted (kernel.yama.ptrace_scope is 3). Start the job with "
-            "`stepscope record` or STEPSCOPE_LIVE=1 instead"
+            "the system forbids all debuggers until it is restarted (kernel.yama.ptrace_scope is 3). Start the job "
+            "with `stepscope record` or STEPSCOPE_LIVE=1 instead"
         )
     if scope and not capable:
         return (

@@ -144,8 +144,8 @@ def below(pid: int) -> list[Process]:
 
 
 def training_below(pid: int) -> list[Process]:
-    """The descendants that train, by rank: those with a framework, but no worker of a data loader or other helper, which
-    has the rank of its parent."""
+    """The descendants that train, by rank: those with a framework, but no workers of data loaders or other helpers,
+    which have the rank of their parent."""
     candidates = {one.pid: one for one in below(pid) if one.state != "Z" and one.has_framework()}
     identities = {one.pid: _identity(one) for one in candidates.values()}
     helpers = set()

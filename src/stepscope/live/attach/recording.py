@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +100,7 @@ class Recording:
         while not self._is_over():
             for order in self._visit.orders(_LOOK_S):
                 if order["type"] == "begin":
-                    self._visit.on_main(lambda order=order: self._begin(order))
+                    self._visit.on_main(partial(self._begin, order))
                 elif order["type"] == "where":
                     self._visit.say("place", where=self._visit.place())
                 else:
@@ -121,6 +122,7 @@ class Recording:
             recorder.after_step = None
             began_ns = perf_counter_ns()
             self._visit.on_main(recorder.detach)
+            recorder.steps.forget()  # a call in progress may have opened its file again
             first, last = self._range.first, min(self._range.last, recorder.steps.number)
             self._visit.say(
                 "done",

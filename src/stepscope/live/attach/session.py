@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope._version import __version__
+from stepscope.errors import StepscopeError
 from stepscope.live.attach import permission
 from stepscope.live.attach.injection import Injected, Method, inject
 from stepscope.live.attach.permission import CannotAttach
@@ -207,7 +208,7 @@ def lent(version: tuple[int, int]) -> dict[str, str]:
 def _runs(process: Process) -> bool:
     try:
         return look(process.pid).state not in "ZX"
-    except permission.StepscopeError:
+    except StepscopeError:
         return False
 
 

@@ -21,6 +21,7 @@ import threading
 import time
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 NAME = "_stepscope_attached"
@@ -32,7 +33,7 @@ PATIENCE_S = 1.0
 RETRY_S = 0.002
 WAITING = ("threading.py", "queue.py", "selectors.py", "subprocess.py", "socket.py")
 """Files of Python's library in which a main thread waits that leaves the training to another thread."""
-OPTIMIZER_FILE, OPTIMIZERS = os.path.join("torch", "optim", "optimizer.py"), os.path.join("torch", "optim")  # noqa: PTH118
+OPTIMIZERS, OPTIMIZER_FILE = "torch/optim", "torch/optim/optimizer.py"
 
 
 class Finder:
@@ -69,6 +70,7 @@ class Visit(logging.Handler):
         self._importers = set(sys.path_importer_cache)
         self._finders: list[Finder] = []
         self._page = 0
+        self._propagated = True
         self._main = threading.main_thread().ident
         self.stays = False
         """What was asked for goes on after the connection ends, e.g. a live worker."""
@@ -108,8 +110,8 @@ class Visit(logging.Handler):
     def on_main(self, action: Callable[[], Any]) -> Any:
         """Run `action` on the main thread, at a moment when hooks may be added and removed.
 
-        If the main thread waits in Python for other threads, it is run on this thread instead. If it is in compiled code,
-        this waits until it returns.
+        If the main thread waits in Python for other threads, it is run on this thread instead. If it is in compiled
+        code, this waits until it returns.
 
         Returns:
             What `action` returned; its exception is raised here.
@@ -122,11 +124,7 @@ class Visit(logging.Handler):
             while not task.called.wait(RETRY_S * 10) and not task.over:
                 waited_s = time.monotonic() - asked_s
                 frame = sys._current_frames().get(self._main or 0)
-                if (
-                    waited_s > PATIENCE_S
-                    and frame is not None
-                    and os.path.basename(frame.f_code.co_filename) in WAITING
-                ):  # noqa: PTH119
+                if waited_s > PATIENCE_S and frame is not None and Path(frame.f_code.co_filename).name in WAITING:
                     task.run_here()
                     break
                 if waited_s > 2 * PATIENCE_S and not reported:
@@ -179,21 +177,21 @@ class Visit(logging.Handler):
                 raise RuntimeError(f"the process has loaded another stepscope, {version} from {already.__file__}")
         else:
             self._finders.append(Finder({OURS: order["home"]}))
-            sys.meta_path.insert(0, self._finders[-1])  # type: ignore[arg-type]
+            sys.meta_path.insert(0, self._finders[-1])
         lacking = {name: place for name, place in order["lent"].items() if not _can_import(name)}
         if lacking:
             self._finders.append(Finder(lacking))
-            sys.meta_path.append(self._finders[-1])  # type: ignore[arg-type]
+            sys.meta_path.append(self._finders[-1])
         logger = logging.getLogger(OURS)
+        self._propagated, logger.propagate = logger.propagate, False
         logger.addHandler(self)
-        logger.propagate = False
 
     def _leave(self) -> None:
         """Take back everything, as the last thing on this thread."""
         try:
             logger = logging.getLogger(OURS)
             logger.removeHandler(self)
-            logger.propagate = True
+            logger.propagate = self._propagated
             if self.stays:
                 self._remain()
             else:
@@ -217,7 +215,7 @@ class Visit(logging.Handler):
         """Remove the modules that this visit has brought, and all that finds them."""
         for finder in self._finders:
             if finder in sys.meta_path:
-                sys.meta_path.remove(finder)  # type: ignore[arg-type]
+                sys.meta_path.remove(finder)
         packages = {name for finder in self._finders for name in finder.places}
         self._finders.clear()
         for name in list(sys.modules):
@@ -228,7 +226,7 @@ class Visit(logging.Handler):
                 if name == OURS or name.startswith(OURS + "."):
                     del logging.Logger.manager.loggerDict[name]
         for place in set(sys.path_importer_cache) - self._importers:
-            if any(part in place.split(os.sep) for part in packages):
+            if any(part in Path(place).parts for part in packages):
                 del sys.path_importer_cache[place]
         if packages:
             sys.modules.pop(NAME, None)
@@ -325,7 +323,7 @@ def _place(frame: types.FrameType | None) -> str:
     shown = frame or inner
     if shown is None:
         return "unknown"
-    return f"{os.path.basename(shown.f_code.co_filename)}:{shown.f_lineno} in {shown.f_code.co_name}"  # noqa: PTH119
+    return f"{Path(shown.f_code.co_filename).name}:{shown.f_lineno} in {shown.f_code.co_name}"
 
 
 def _interrupt() -> None:

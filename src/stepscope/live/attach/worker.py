@@ -1,4 +1,4 @@
-"""In the process that we attach to: starting a live worker that stays, or removing the one that an earlier visit left."""
+"""In the process that we attach to: starting a live worker that stays, or removing it at a later visit."""
 
 from __future__ import annotations
 
