@@ -48,8 +48,6 @@ async def said_to(rig: Rig, *lines: bytes) -> str:
         ((line_of(Hello("j" * 1_000_000, 0, 1, "h", 1)),), "a name has 1,000,000 characters"),
         ((line_of(Hello("", 0, 1, "h", 1)),), "names no job"),
         ((line_of(Hello("job", -1, 1, "h", 1)),), "-1 is not a rank"),
-        ((line_of(HELLO), line_of(Pulse(5, 1, 0))), "rank 0 sent a message about another rank"),
-        ((line_of(HELLO), line_of(Digests([Digest(0, 1, 1, 1), Digest(1, 1, 1, 1)]))), "about another rank"),
         ((line_of(HELLO), b'{"type": "verdict"}\n'), "not a message of a live worker"),
         ((b"x" * 9_000_000,), "a line has more than"),
     ],
@@ -60,6 +58,26 @@ def test_what_is_no_worker_is_refused_with_a_reason(
     async def scenario(rig: Rig) -> None:
         await rig.start_node()
         assert reason in await said_to(rig, *lines)
+
+    run_rig(scenario, monkeypatch)
+
+
+def test_what_a_worker_says_about_another_rank_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.start_manager()
+        await rig.start_node()
+        heard: list[object] = []
+        rig.manager.listen(heard.append)
+        _, writer = await asyncio.open_unix_connection(str(rig.socket()))
+        mixed = Digests([Digest(5, 1, 1, 1), Digest(0, 2, 1, 1)])
+        for message in (HELLO, Pulse(5, 1, 0), mixed, Pulse(0, 2, 0)):
+            writer.write(line_of(message))
+        await until(lambda: any(isinstance(one, Pulse) for one in heard))
+        await until(lambda: any(isinstance(one, Digest) for one in heard))
+        writer.close()
+
+        assert {one.rank for one in heard if isinstance(one, (Digest, Pulse))} == {0}
+        assert rig.manager.counts["lost_digests"] == 1
 
     run_rig(scenario, monkeypatch)
 

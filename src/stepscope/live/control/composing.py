@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stepscope.errors import StepscopeError
 from stepscope.live import places
 from stepscope.live.control.manager import Manager
 from stepscope.live.control.proxy import Proxy
@@ -65,7 +64,9 @@ async def run_manager(settings: ManagerSettings, ready: Callable[[ManagerServer,
     Raises:
         StepscopeError: If it cannot be started, with the reason.
     """
-    manager = Manager(places.safe_name(settings.job) if settings.job else "", detector=_detector())
+    from stepscope.live.detect import Detector  # noqa: PLC0415 - loaded by managers only
+
+    manager = Manager(places.safe_name(settings.job) if settings.job else "", detector=Detector())
     server = ManagerServer(
         manager,
         host=settings.host,
@@ -109,22 +110,12 @@ async def run_proxy(
 
 def _proxy(manager: str, port: int, job: str = "", security: Security | None = None) -> Proxy:
 
+    from stepscope.live.capture.stacks import take_stacks  # noqa: PLC0415 - loaded by proxies only
+
     place = PrivateSocket(places.socket_path(port))
     job = places.safe_name(job) if job else ""
     name = f"{socket.gethostname()}:{port}"
-    return Proxy(manager, job=job, place=place, name=name, security=security, take_stacks=_take_stacks)
-
-
-def _detector() -> Any:
-    try:
-        from stepscope.live.detect import Detector  # noqa: PLC0415 - loaded by managers only
-    except ImportError:
-        return None
-    return Detector()
-
-
-async def _take_stacks(pid: int) -> str:
-    raise StepscopeError("not wired yet")
+    return Proxy(manager, job=job, place=place, name=name, security=security, take_stacks=take_stacks)
 
 
 def _escalate(manager: Manager, stack: AsyncExitStack) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from stepscope.live.control.bounds import Bounds
-from stepscope.live.control.rates import Bucket
+from stepscope.live.control.rates import Bucket, Once
 from stepscope.live.control.sockets import Peer, PrivateSocket, is_friend, peer_of
 from stepscope.live.messages import (
     MOST_LINE_BYTES,
@@ -31,6 +31,7 @@ log = logging.getLogger("stepscope")
 
 MOST_RANK = 2**24
 """Ranks above are refused: no job is that large."""
+_said = Once()
 _MOST_UNSENT = 4 * 1024 * 1024
 """Bytes that wait for a worker that does not read; its link is then closed."""
 
@@ -101,8 +102,10 @@ async def serve(connection: Connection, lines: AsyncIterator[bytes], hub: Hub, b
             if isinstance(message, Hello):
                 hub.joined(connection, message)
                 connection.hello = message
-            else:
-                hub.said(connection, message, line)
+            elif connection.hello is not None:
+                own = of_rank(message, connection.hello.rank)
+                if own is not None:
+                    hub.said(connection, own, line if own is message else line_of(own).rstrip(b"\n"))
             await count.wait()
             await size.wait(len(line))
             line = await anext(lines)
@@ -111,7 +114,8 @@ async def serve(connection: Connection, lines: AsyncIterator[bytes], hub: Hub, b
     except asyncio.TimeoutError:
         refuse(connection, f"no hello came within {bounds.hello_within_s:g} s")
     except (NotAccepted, BadMessage) as error:
-        log.warning("a worker was refused: %s", error)
+        if _said.is_news(str(error)):
+            log.warning("a worker was refused: %s", error)
         refuse(connection, str(error))
     finally:
         if connection.hello is not None:
@@ -122,7 +126,7 @@ def checked(message: FromWorker, hello: Hello | None) -> FromWorker:
     """A message that this worker may send.
 
     Raises:
-        BadMessage: If it comes before hello, is about another rank, or holds a text or number out of bounds.
+        BadMessage: If it comes before hello, or holds a text or number out of bounds.
     """
     if isinstance(message, Hello):
         texts = [message.job, message.host, message.framework, message.device, *message.switches]
@@ -135,11 +139,19 @@ def checked(message: FromWorker, hello: Hello | None) -> FromWorker:
         return message
     if hello is None:
         raise BadMessage("the first message must be hello")
-    ranks = [one.rank for one in message.digests] if isinstance(message, Digests) else [message.rank]
-    if any(rank != hello.rank for rank in ranks):
-        raise BadMessage(f"rank {hello.rank} sent a message about another rank")
     _check_texts(_texts_of(message))
     return message
+
+
+def of_rank(message: FromWorker, rank: int) -> FromWorker | None:
+    """The part of a message that is about a rank: a worker that gets its rank late has said some things before under
+    another one."""
+    if not isinstance(message, Digests):
+        return message if message.rank == rank else None
+    own = [one for one in message.digests if one.rank == rank]
+    if len(own) == len(message.digests):
+        return message
+    return Digests(own, message.lost + len(message.digests) - len(own))
 
 
 def _texts_of(message: FromWorker) -> list[str]:

@@ -17,6 +17,7 @@ from stepscope.live import places
 from stepscope.live.control.bounds import BOUNDS, Bounds
 from stepscope.live.control.link import Connection, LinkServer, NotAccepted, refuse, wrong_job
 from stepscope.live.control.outbox import Outbox
+from stepscope.live.control.rates import Once
 from stepscope.live.control.security import Security
 from stepscope.live.control.sockets import PrivateSocket
 from stepscope.live.control.status import NodeStatus
@@ -90,6 +91,7 @@ class Proxy:
         self._own_job = job
         self._instance = uuid.uuid4().hex
         self._take_stacks = take_stacks
+        self._said = Once()
         self._outbox = Outbox(bounds)
         self._links = LinkServer(place or PrivateSocket(places.socket_path()), self, bounds)
         self._uplink = Uplink(manager, security or Security(), bounds, self._outbox, self._hello, self._receive)
@@ -265,7 +267,8 @@ class Proxy:
     def _refuse(self, rank: int, started_at_ns: int, reason: str) -> None:
         worker = self.workers.get(rank)
         if worker is not None and worker.hello.started_at_ns == started_at_ns:
-            log.warning("rank %d (process %d) is refused: %s", rank, worker.hello.pid, reason)
+            if self._said.is_news(reason):
+                log.warning("rank %d (process %d) is refused: %s", rank, worker.hello.pid, reason)
             self._remove(rank, worker.connection)
             refuse(worker.connection, reason)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+_MOST_TEXTS = 100
 
 
 @dataclass
@@ -43,3 +46,22 @@ class Bucket:
         now_s = self.now_s()
         self._level = min(self.most, self._level + (now_s - self._at_s) * self.a_second)
         self._at_s = now_s
+
+
+@dataclass
+class Once:
+    """Texts that are worth a line in the log: each once in a while, however often its cause repeats."""
+
+    every_s: float = 60.0
+    now_s: Callable[[], float] = time.monotonic
+    _told: dict[str, float] = field(default_factory=dict)
+
+    def is_news(self, text: str) -> bool:
+        """Whether to log it now."""
+        now_s = self.now_s()
+        if now_s - self._told.get(text, -math.inf) < self.every_s:
+            return False
+        self._told[text] = now_s
+        if len(self._told) > _MOST_TEXTS:
+            del self._told[next(iter(self._told))]
+        return True

@@ -22,7 +22,9 @@ _MOST_WAITING = 2_000_000
 class Detector(Protocol):
     """What finds slow ranks (`live.detect.Detector`): without clock, input or output."""
 
-    wants_communication: bool
+    @property
+    def wants_communication(self) -> bool:
+        """Whether it lacks evidence that the communication switch would give."""
 
     def hello(self, hello: Hello) -> None:
         """A rank takes part."""
