@@ -33,6 +33,7 @@ BY = "escalation"
 MOST_KEPT = 200
 """Explanations that are kept."""
 LOOK_EVERY_S = 2.0
+_HOUR_S = 3600.0
 _COMPARED = (Cause.COMPUTE, Cause.HOST, Cause.DATA, Cause.CHECKPOINT)
 _SUMMED_UP = (Cause.LINK, Cause.SEND)
 
@@ -91,6 +92,7 @@ class Escalation:
         self._tried_s: dict[str, float] = {}
         self._captured_s: deque[float] = deque(maxlen=limits.most_an_hour)
         self._busy: dict[bool, asyncio.Lock] = {False: asyncio.Lock(), True: asyncio.Lock()}
+        self._waiting: set[str] = set()
         self._communication = _Communication(actions, limits, now_s)
 
     async def run(self) -> None:
@@ -107,22 +109,27 @@ class Escalation:
             self._open.pop(verdict.key, None)
             return
         self._open[verdict.key] = verdict
-        hangs = verdict.cause is Cause.HANG
-        if not self._is_due(verdict, hangs=hangs):
+        if verdict.key in self._waiting or not self._is_due(verdict):
             return
-        lock = self._busy[hangs]  # stacks of a job that hangs do not wait for a profile that cannot end
-        if lock.locked():
-            return  # it is reported again when it changes
-        async with lock:
-            self._tried_s[verdict.key] = self._now_s()
-            try:
-                finding = await (self._of_hang(verdict) if hangs else self._of_slowness(verdict))
-            except StepscopeError as error:
-                log.warning("escalation for %s: %s", verdict.key, error)
-                return
-            except Exception:
-                log.exception("escalation for %s failed", verdict.key)
-                return
+        self._waiting.add(verdict.key)
+        # stacks of a job that hangs do not wait for a profile that cannot end
+        async with self._busy[verdict.cause is Cause.HANG]:
+            self._waiting.discard(verdict.key)
+            known = self._open.get(verdict.key)
+            if known is not None and self._is_due(known):
+                await self._escalate(known)
+
+    async def _escalate(self, verdict: Verdict) -> None:
+        self._tried_s[verdict.key] = self._now_s()
+        try:
+            is_hang = verdict.cause is Cause.HANG
+            finding = await (self._of_hang(verdict) if is_hang else self._of_slowness(verdict))
+        except StepscopeError as error:
+            log.warning("escalation for %s: %s", verdict.key, error)
+            return
+        except Exception:
+            log.exception("escalation for %s failed", verdict.key)
+            return
         if finding is not None:
             self._keep(verdict.key, finding)
             self._actions.publish(self.amended(self._open.get(verdict.key, verdict)))
@@ -141,16 +148,16 @@ class Escalation:
         while len(self._known) > MOST_KEPT:
             del self._known[next(iter(self._known))]
 
-    def _is_due(self, verdict: Verdict, *, hangs: bool) -> bool:
+    def _is_due(self, verdict: Verdict) -> bool:
         now_s, limits = self._now_s(), self._limits
         if now_s - self._tried_s.get(verdict.key, -limits.cool_down_s) < limits.cool_down_s:
             return False
-        if hangs:
+        if verdict.cause is Cause.HANG:
             return True
         if not verdict.ranks or verdict.sureness < limits.sureness or verdict.cause not in (*_COMPARED, *_SUMMED_UP):
             return False
         full = len(self._captured_s) == limits.most_an_hour
-        return not (full and now_s - self._captured_s[0] < 3600)
+        return not (full and now_s - self._captured_s[0] < _HOUR_S)
 
     async def _of_slowness(self, verdict: Verdict) -> Finding | None:
         """Profile suspects and a healthy rank, and compare them."""
@@ -212,7 +219,7 @@ class Escalation:
         answers = await self._actions.check(ranks, [kind], self._limits.capture_s)
         results = {one.rank: one.results for one in answers if one.results}
         if kind == "gemm" and healthy in results and suspects[0] in results:
-            own_ns, other_ns = results[suspects[0]]["gemm_ns"], results[healthy]["gemm_ns"]  # type: ignore[index]
+            own_ns, other_ns = results[suspects[0]]["gemm_ns"], results[healthy]["gemm_ns"]
             text = f"Between two steps, a matrix product takes {own_ns / other_ns:.2f}x as long as on rank {healthy}"
             return Finding(text, {"checked_gemm_ns": float(own_ns), "checked_gemm_of_healthy_ns": float(other_ns)})
         return None

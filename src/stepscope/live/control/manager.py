@@ -73,6 +73,8 @@ class Manager(Commands):
         self.verdicts: dict[str, Verdict] = {}
         self.counts: Counter[str] = Counter()
         """What has happened so far: lines, bad lines, digests, lost digests, sent again, refused."""
+        self.amend: Callable[[Verdict], Verdict] | None = None
+        """Adds what is known of the cause to each verdict."""
         self.job_known = asyncio.Event()
         self.started_at_ns = time.time_ns()
         self._watching = Watching(detector, self._found) if detector is not None else None
@@ -307,6 +309,8 @@ class Manager(Commands):
         self._tell(change)
 
     def _found(self, verdict: Verdict) -> None:
+        if self.amend is not None:
+            verdict = self.amend(verdict)
         self.verdicts[verdict.key] = verdict
         over = [key for key, one in self.verdicts.items() if one.is_over]
         for key in over[:-MOST_OVER]:
