@@ -17,6 +17,7 @@ pytest.importorskip("grpc")
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 
 from simulated_workers import SimulatedWorker
+from stepscope.live.composing import views_of
 from stepscope.live.control.bounds import Bounds
 from stepscope.live.control.client import Client, connected
 from stepscope.live.control.manager import Manager
@@ -49,7 +50,9 @@ class Rig:
 
     async def start_manager(self, job: str = "", **more: Any) -> Manager:
         manager = Manager(job, bounds=self.bounds, **more)
-        self.server = ManagerServer(manager, port=self.port, security=self.security, bounds=self.bounds)
+        self.server = ManagerServer(
+            manager, *views_of(manager), port=self.port, security=self.security, bounds=self.bounds
+        )
         await self.server.start()
         self.port = self.server.port
         return manager

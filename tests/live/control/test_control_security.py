@@ -6,11 +6,13 @@ import asyncio
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from control_rig import Rig, run_rig, until
 
 from stepscope.errors import StepscopeError
+from stepscope.live.composing import views_of
 from stepscope.live.control.bounds import Bounds
 from stepscope.live.control.client import target_of
 from stepscope.live.control.manager import Manager
@@ -20,6 +22,10 @@ from stepscope.live.control.serving import ManagerServer
 
 TOKEN = "0123456789abcdef-token"
 ON = {"communication": "on"}
+
+
+def server_of(manager: Manager, **more: Any) -> ManagerServer:
+    return ManagerServer(manager, *views_of(manager), **more)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +53,7 @@ def test_beyond_loopback_a_server_needs_a_token_or_mutual_tls(caplog: pytest.Log
 def test_a_manager_does_not_start_where_strangers_could_get_in() -> None:
     async def run() -> None:
         with pytest.raises(Insecure):
-            await ManagerServer(Manager(), host="0.0.0.0", port=0).start()
+            await server_of(Manager(), host="0.0.0.0", port=0).start()
 
     asyncio.run(run())
 
@@ -179,7 +185,7 @@ def test_a_port_in_use_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch
     async def scenario(rig: Rig) -> None:
         await rig.start_manager()
         with pytest.raises(StepscopeError, match=rf"127\.0\.0\.1:{rig.port}: cannot listen there.*another port"):
-            await ManagerServer(Manager(), port=rig.port).start()
+            await server_of(Manager(), port=rig.port).start()
 
     run_rig(scenario, monkeypatch)
 

@@ -101,7 +101,7 @@ def manager(
     import asyncio
 
     from stepscope.cli.live.logging_to_stderr import log_to_stderr
-    from stepscope.live.control.composing import ManagerSettings, run_manager
+    from stepscope.live.composing import ManagerSettings, run_manager
     from stepscope.live.control.security import Security
     from stepscope.live.places import switch_file as usual_switch_file
 

@@ -56,8 +56,8 @@ def proxy(
     import asyncio
 
     from stepscope.cli.live.logging_to_stderr import log_to_stderr
+    from stepscope.live.composing import run_proxy
     from stepscope.live.control.client import stated_manager, target_of
-    from stepscope.live.control.composing import run_proxy
     from stepscope.live.control.security import Security
 
     log_to_stderr()

@@ -11,7 +11,7 @@ from stepscope.live.control.manager import Manager
 from stepscope.live.control.node_service import serve_node
 from stepscope.live.control.proxy import Proxy
 from stepscope.live.control.security import Security
-from stepscope.live.control.service import serve_manager
+from stepscope.live.control.service import Subscribe, serve_manager
 from stepscope.live.control.sockets import PrivateSocket
 
 _GRACE_S = 1.0
@@ -22,6 +22,8 @@ class ManagerServer:
     """A manager that listens.
 
     Args:
+        status: Makes the answer of `Status`.
+        subscribe: Supplies the events of `Events`.
         host: Address to listen on.
         port: Port; 0 chooses one, which `port` tells after `start`.
         services: Functions that add further services to the gRPC server.
@@ -30,6 +32,8 @@ class ManagerServer:
     def __init__(
         self,
         manager: Manager,
+        status: Callable[[], bytes],
+        subscribe: Subscribe,
         *,
         host: str = places.LOOPBACK,
         port: int = places.MANAGER_PORT,
@@ -39,6 +43,7 @@ class ManagerServer:
     ) -> None:
         self.manager, self.host, self.port = manager, host, port
         self._security = security or Security()
+        self._status, self._subscribe = status, subscribe
         self._services, self._bounds = services, bounds
 
     async def start(self) -> None:
@@ -52,8 +57,8 @@ class ManagerServer:
         serve_manager(
             self._server,
             self.manager,
-            status=lambda: _status(self.manager),
-            subscribe=lambda put: _subscribe(self.manager, put),
+            status=self._status,
+            subscribe=self._subscribe,
             bounds=self._bounds,
         )
         for add in self._services:
@@ -117,22 +122,3 @@ class ProxyServer:
         await self.proxy.stop()
         if self._server is not None:
             await self._server.stop(_GRACE_S)
-
-
-def _status(manager: Manager) -> bytes:
-    from stepscope.live.show.status import to_json  # noqa: PLC0415 - the views know the manager
-    from stepscope.live.show.view import view_of  # noqa: PLC0415
-
-    return to_json(view_of(manager).status())
-
-
-def _subscribe(manager: Manager, put: Callable[[str, bytes], None]) -> Callable[[], None]:
-    from stepscope.live.show.event_source import source_of  # noqa: PLC0415 - the views know the manager
-    from stepscope.live.show.event_types import AnyEvent, to_json  # noqa: PLC0415
-
-    def sink(event: AnyEvent) -> None:
-        put(str(type(event).__struct_config__.tag), to_json(event))
-
-    source = source_of(manager)
-    source.add(sink)
-    return lambda: source.remove(sink)

@@ -17,6 +17,7 @@ from stepscope.live import places
 from stepscope.live.control.manager import Manager
 from stepscope.live.control.proxy import Proxy
 from stepscope.live.control.security import Security
+from stepscope.live.control.service import Subscribe
 from stepscope.live.control.serving import ManagerServer, ProxyServer
 from stepscope.live.control.sockets import PrivateSocket
 
@@ -69,6 +70,7 @@ async def run_manager(settings: ManagerSettings, ready: Callable[[ManagerServer,
     manager = Manager(places.safe_name(settings.job) if settings.job else "", detector=Detector())
     server = ManagerServer(
         manager,
+        *views_of(manager),
         host=settings.host,
         port=settings.port,
         security=settings.security,
@@ -108,6 +110,26 @@ async def run_proxy(
         await server.stop()
 
 
+def views_of(manager: Manager) -> tuple[Callable[[], bytes], Subscribe]:
+    """What clients of a manager get to see: its status, and its events."""
+    from stepscope.live.show.event_source import source_of  # noqa: PLC0415 - loaded by managers only
+    from stepscope.live.show.event_types import AnyEvent  # noqa: PLC0415
+    from stepscope.live.show.event_types import to_json as event_to_json  # noqa: PLC0415
+    from stepscope.live.show.status import to_json  # noqa: PLC0415
+    from stepscope.live.show.view import view_of  # noqa: PLC0415
+
+    source = source_of(manager)
+
+    def subscribe(put: Callable[[str, bytes], None]) -> Callable[[], None]:
+        def sink(event: AnyEvent) -> None:
+            put(str(type(event).__struct_config__.tag), event_to_json(event))
+
+        source.add(sink)
+        return lambda: source.remove(sink)
+
+    return lambda: to_json(view_of(manager).status()), subscribe
+
+
 def _proxy(manager: str, port: int, job: str = "", security: Security | None = None) -> Proxy:
 
     from stepscope.live.capture.stacks import take_stacks  # noqa: PLC0415 - loaded by proxies only
@@ -120,6 +142,9 @@ def _proxy(manager: str, port: int, job: str = "", security: Security | None = N
 
 def _escalate(manager: Manager, stack: AsyncExitStack) -> None:
     """Let verdicts lead to captures."""
+    from stepscope.live.control.acting import escalate  # noqa: PLC0415 - loaded by managers only
+
+    stack.callback(escalate(manager))
 
 
 def _listen(manager: Manager, settings: ManagerSettings, stack: AsyncExitStack) -> None:
