@@ -1,0 +1,466 @@
+"""Ranks (or groups) compared at one kind of work, round by round: who takes longer than comparable ones, or than before.
+
+In each round a member's excess is its value less what is normal: the median of the normal members of its program. Those
+are its lowest group that is large enough (offline: `references`), so that slow ranks do not define what is normal, also
+if half of them are slow from the start. Members of small programs, or of programs that are only guessed, are also
+compared with their own past: with how much longer they take than usual, less how much longer the members of the job do
+in the median. So what makes all of them slower accuses nobody.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from typing import Generic, TypeVar
+
+from stepscope.live.detect.limits import TESTS, Limits, Tuning
+from stepscope.live.detect.series import RECENT, Series
+from stepscope.live.detect.statistics import lower_median, lowest_group, median
+from stepscope.live.detect.tails import Tails
+
+M = TypeVar("M", bound=Hashable)
+
+OTHERS, PAST, OFTEN = "others", "past", "often"
+"""What a member is slow beside: others, its own past, or others in single rounds again and again."""
+FEW = 4
+"""Members from which on their median is what is normal."""
+PRIOR_ROUNDS = 12
+"""Rounds of one member as which the assumed noise counts."""
+NORMAL_EACH = 4
+"""Rounds between looks at who is normal."""
+LEVEL_ERROR = 1.2533
+"""Standard error of a median over that of a mean, of normal values."""
+FORGET = 1024
+SETTLED = 16
+"""Rounds from which on a member's own past is known."""
+
+
+@dataclass
+class Suspect(Generic[M]):
+    """A member that is slow.
+
+    Args:
+        how: Beside what.
+        since: First round that counts.
+        opened: Round in which it was found.
+        excess: By how much, as a difference of logarithms or a share of a step; of single late rounds, in these.
+        share: Share of the rounds in which it is late.
+        sureness: Probability that this is not chance.
+        last_late: The last round in which it was late.
+    """
+
+    member: M
+    how: str
+    since: int
+    opened: int
+    excess: float
+    share: float
+    sureness: float
+    last_late: int
+    recovery: float = 0.0
+    recovered_from: int = 0
+    until: int | None = None
+
+
+class Comparison(Generic[M]):
+    """All members at one kind of work.
+
+    Args:
+        tuning: How this kind of work is tested.
+        limits: Limits of the detector.
+    """
+
+    def __init__(self, tuning: Tuning, limits: Limits) -> None:
+        self.tuning = tuning
+        self.limits = limits
+        self.members: dict[M, Series] = {}
+        self.suspects: dict[M, Suspect[M]] = {}
+        self.excesses: dict[M, float] = {}
+        """Of the last round."""
+        self.late_counts: deque[int] = deque(maxlen=limits.rotating_rounds)
+        self.late_members: deque[list[M]] = deque(maxlen=limits.rotating_rounds)
+        self.rounds = 0
+        self.noise = tuning.noise
+        self._tails = Tails(limits.most_increment)
+        self._normal: dict[Hashable, set[M]] = {}
+        self._late_total = self._rounds_total = 0.0
+        self._program_of: Mapping[M, Hashable] = {}
+        self._pooled_at = -NORMAL_EACH
+        self._round_ns = 5e8
+        self.threshold = float("inf")
+        self.theta = 0.0
+
+    def forget(self, member: M) -> None:
+        """A member is gone or another process now."""
+        self.members.pop(member, None)
+        self.suspects.pop(member, None)
+
+    def update(
+        self, number: int, values: Mapping[M, float], program_of: Mapping[M, Hashable], round_ns: float, *, sure: bool
+    ) -> list[Suspect[M]]:
+        """Judge a round.
+
+        Args:
+            number: Increases from round to round.
+            values: Of each member that is known: logarithms of times, or shares of a step.
+            program_of: Of each of these members.
+            round_ns: How long a round usually is.
+            sure: Whether programs are known, not guessed.
+
+        Returns:
+            Suspects that are new or have recovered.
+        """
+        self.rounds += 1
+        self._round_ns = round_ns
+        self._program_of = program_of
+        programs: dict[Hashable, list[M]] = {}
+        for member in values:
+            if member not in self.members:
+                self.members[member] = Series()
+            programs.setdefault(program_of[member], []).append(member)
+        if self.rounds % NORMAL_EACH == 0 or self.rounds <= RECENT:
+            self._normal = {name: self._normal_of(found) for name, found in programs.items()}
+        self._set_threshold(len(values))
+        self.excesses = {}
+        changed: list[Suspect[M]] = []
+        late: list[M] = []
+        due: list[M] = []
+        common: tuple[list[tuple[float, M]], float] | None = None
+        for name, found in programs.items():
+            alone = len(found) < 3 or not sure
+            if alone:
+                common = common or self._common(values)
+                self._by_past(number, values, name, found, common, late, due, changed)
+            else:
+                normal = self._normal.get(name) or set(found)
+                offsets = self._offsets(values, found, normal)
+                for member, offset in zip(found, offsets, strict=True):
+                    value = values[member] - offset
+                    if self._step(number, member, self.members[member], value, value, None, late, changed):
+                        due.append(member)
+        self.late_counts.append(len(late))
+        self.late_members.append(late)
+        if due:
+            self._refresh(due)
+        return changed
+
+    def recent_excess(self, member: M, rounds: int, how: str = OTHERS) -> float:
+        """Median excess of a member over others, or over its past, in its last rounds."""
+        series = self.members.get(member)
+        if series is None or not series.seen:
+            return 0.0
+        rounds = max(1, min(rounds, 64))
+        usual = series.base if how == PAST else self._usual(member, series, rounds)
+        return median(series.last(rounds)) - usual
+
+    def open_with(self, suspect: Suspect[M], member: M) -> None:
+        """Another member is slow for the same reason, e.g. as it is on the same host."""
+        if member == suspect.member:
+            self.suspects[member] = suspect
+        elif member not in self.suspects and member in self.members:
+            excess = self.recent_excess(member, suspect.opened - suspect.since + 1, suspect.how)
+            last = suspect.last_late
+            self.suspects[member] = Suspect(
+                member, suspect.how, suspect.since, suspect.opened, excess, suspect.share, suspect.sureness, last
+            )
+
+    def _by_past(
+        self,
+        number: int,
+        values: Mapping[M, float],
+        name: Hashable,
+        found: list[M],
+        common: tuple[list[tuple[float, M]], float],
+        late: list[M],
+        due: list[M],
+        changed: list[Suspect[M]],
+    ) -> None:
+        """Judge members of a program that is small or guessed, also by their past."""
+        changes, middle = common
+        beyond: list[float] = []
+        for member in found:
+            series = self.members[member]
+            if not series.based:
+                normal = [values[other] for other in found]
+                series.base = values[member] - lower_median(sorted(normal), self.noise)
+                series.based = 1
+            if len(changes) < 2:
+                offset = 0.0 if not changes or changes[0][1] == member else middle
+            elif len(changes) < FEW:
+                rest = [change for change, other in changes if other != member]
+                offset = sum(rest) / len(rest)
+            else:
+                offset = middle
+            beyond.append(values[member] - offset)
+        normal_members = self._normal.get(name) or set(found)
+        offsets = self._offsets(dict(zip(found, beyond, strict=True)), found, normal_members)
+        for member, value, offset in zip(found, beyond, offsets, strict=True):
+            series = self.members[member]
+            excess = None if len(found) < 2 else value - offset
+            change = value - series.base if series.seen >= SETTLED and len(changes) > 1 else None
+            if self._step(number, member, series, value, excess, change, late, changed):
+                due.append(member)
+
+    def _common(self, values: Mapping[M, float]) -> tuple[list[tuple[float, M]], float]:
+        """How much longer than usual each member takes in this round, in order, and the median."""
+        based = [
+            (value - self.members[member].base, member)
+            for member, value in values.items()
+            if self.members[member].based
+        ]
+        based.sort(key=lambda pair: pair[0])
+        return based, lower_median([change for change, _ in based], 3 * self.noise) if based else 0.0
+
+    def _offsets(self, values: Mapping[M, float], found: list[M], normal: set[M]) -> list[float]:
+        """What is normal in this round for each member of a program."""
+        if len(found) < 2:
+            return [values[member] for member in found]
+        if len(found) < FEW:
+            total = sum(values[member] for member in found)
+            return [(total - values[member]) / (len(found) - 1) for member in found]
+        known = sorted(values[member] for member in found if member in normal)
+        if not known:
+            known = sorted(values[member] for member in found)
+        return [lower_median(known, 3 * self.noise)] * len(found)
+
+    def _normal_of(self, found: list[M]) -> set[M]:
+        """The members that define what is normal in a program."""
+        if len(found) < FEW:
+            return set(found)
+        for of_level, rounds in ((True, RECENT), (False, 64)):
+            levels = {m: self._level(self.members[m], recent=of_level) for m in found}
+            seen = min(rounds, min((self.members[m].seen for m in found), default=0))
+            if seen < 3:
+                continue
+            apart = max(self.limits.gap_score * self.noise * LEVEL_ERROR / sqrt(seen), self._least_gap())
+            middle = lowest_group(list(levels.values()), apart, self.limits.enough_ratio)
+            lowest = {m for m, level in levels.items() if level - middle <= apart}
+            if len(lowest) < len(found):
+                return lowest
+        return set(found)
+
+    def _least_gap(self) -> float:
+        return min(self.limits.gap_ratio, self.tuning.shift / 2)
+
+    @staticmethod
+    def _level(series: Series, *, recent: bool) -> float:
+        return median(series.last(RECENT)) if recent or series.seen < 24 else series.long_level
+
+    def _step(
+        self,
+        number: int,
+        member: M,
+        series: Series,
+        value: float,
+        excess: float | None,
+        change: float | None,
+        late: list[M],
+        changed: list[Suspect[M]],
+    ) -> bool:
+        """Take a round of a member into its scores; return whether its statistics are due."""
+        due = series.add(value)
+        shown = excess if excess is not None else change
+        if shown is None:
+            return due
+        self.excesses[member] = shown
+        half, most = self.tuning.shift / 2, self.limits.most_increment
+        ceiling = 3 * self.threshold if self.threshold < 1e9 else 1e9
+        if excess is not None:
+            gain = series.scale * (excess - half)
+            score = series.score + (most if gain > most else -most if gain < -most else gain)
+            if score <= 0:
+                series.score, series.since = 0.0, number + 1
+            else:
+                series.score = min(score, ceiling)
+        if change is not None:
+            gain = series.scale * (change - half)
+            score = series.change_score + (most if gain > most else -most if gain < -most else gain)
+            if score <= 0:
+                series.change_score, series.change_since = 0.0, number + 1
+            else:
+                series.change_score = min(score, ceiling)
+        is_late = shown > max(self.tuning.late, 4 * series.sigma)
+        self._count_late(number, series, shown, is_late=is_late)
+        suspect = self.suspects.get(member)
+        if is_late and suspect is None:
+            late.append(member)
+        if suspect is None:
+            if series.score >= self.threshold or series.change_score >= self.threshold or series.lates > 4:
+                self._accuse(number, member, series, changed)
+        else:
+            self._watch(number, suspect, series, excess, change, is_late=is_late, changed=changed)
+        return due
+
+    def _count_late(self, number: int, series: Series, shown: float, *, is_late: bool) -> None:
+        """Single late rounds: those that follow a late one share its cause and do not count again."""
+        series.rounds_all += 1
+        if is_late:
+            series.last_late = number
+            if not series.late:
+                series.late_all += 1
+                self._late_total += 1
+                series.often_score += series.late_gain
+                if not series.lates:
+                    series.often_since = number
+                series.lates += 1
+                series.late_sum += shown
+        else:
+            series.often_score += series.late_loss
+            if series.often_score <= 0:
+                series.often_score, series.lates, series.late_sum = 0.0, 0, 0.0
+        series.late = is_late
+        self._rounds_total += 1
+        if series.rounds_all > FORGET:
+            self._late_total -= series.late_all / 2
+            self._rounds_total -= series.rounds_all / 2
+            series.late_all /= 2
+            series.rounds_all /= 2
+
+    def _accuse(self, number: int, member: M, series: Series, changed: list[Suspect[M]]) -> None:
+        for how, score, since in (
+            (OTHERS, series.score, series.since),
+            (PAST, series.change_score, series.change_since),
+        ):
+            if score < self.threshold:
+                continue
+            rounds = number - since + 1
+            if rounds < self.limits.least_rounds or rounds * self._round_ns < self.limits.least_ns:
+                continue
+            off = series.base if how == PAST else self._usual(member, series, rounds)
+            values = [value - off for value in series.last(rounds)]
+            excess = median(values)
+            if excess < 0.5 * self.tuning.shift or not self._is_clear(values, series):
+                continue
+            sureness = self._sureness(score * self.theta)
+            self._open(Suspect(member, how, since, number, excess, 1.0, sureness, number), changed)
+            return
+        often = self._log_tests()
+        if series.lates >= self.limits.late_rounds and series.often_score >= often:
+            rounds = max(1, number - series.often_since + 1)
+            share, mean = series.lates / rounds, series.late_sum / series.lates
+            sureness = self._sureness(series.often_score)
+            self._open(
+                Suspect(member, OFTEN, series.often_since, number, mean, min(1.0, share), sureness, number), changed
+            )
+
+    def _usual(self, member: M, series: Series, rounds: int) -> float:
+        """What of its remembered values is normal: they are relative to normal already, unless it has a base."""
+        if not series.based:
+            return 0.0
+        name = self._program_of.get(member)
+        others = [
+            median(self.members[other].last(rounds))
+            for other in self.excesses
+            if other != member and self._program_of.get(other) == name
+        ]
+        return lowest_group(others, self._least_gap(), self.limits.enough_ratio) if others else series.base
+
+    @staticmethod
+    def _is_clear(values: list[float], series: Series) -> bool:
+        """Whether the excess is far above what its own rounds scatter."""
+        middle = median(values)
+        spread = max(series.sigma / 2, median([abs(value - middle) for value in values]) * 1.4826)
+        return middle * sqrt(len(values)) >= 3.5 * spread * max(1.0, min(2.0, series.linked))
+
+    def _open(self, suspect: Suspect[M], changed: list[Suspect[M]]) -> None:
+        self.suspects[suspect.member] = suspect
+        changed.append(suspect)
+
+    def _watch(
+        self,
+        number: int,
+        suspect: Suspect[M],
+        series: Series,
+        excess: float | None,
+        change: float | None,
+        *,
+        is_late: bool,
+        changed: list[Suspect[M]],
+    ) -> None:
+        """A suspect may recover."""
+        if is_late:
+            suspect.last_late = number
+        if suspect.how == OFTEN:
+            if number - suspect.last_late > max(30.0, 8 / max(suspect.share, 0.01)):
+                self._close(suspect, series, suspect.last_late, number, changed)
+            return
+        shown = excess if suspect.how == OTHERS else change
+        if shown is None:
+            return
+        step = min(max(self.tuning.shift, suspect.excess), 2.5 * self.tuning.shift)
+        gain = series.scale * step / self.tuning.shift * (step / 2 - shown)
+        most = self.limits.most_increment
+        suspect.recovery += min(most / 2, max(-most, gain))
+        if suspect.recovery <= 0:
+            suspect.recovery, suspect.recovered_from = 0.0, number + 1
+        elif suspect.recovery * max(self.theta, 0.2) >= self.limits.recovery_score:
+            self._close(suspect, series, suspect.recovered_from - 1, number, changed)
+
+    def _close(self, suspect: Suspect[M], series: Series, until: int, number: int, changed: list[Suspect[M]]) -> None:
+        suspect.until = until
+        del self.suspects[suspect.member]
+        series.restart(number)
+        self.late_counts.clear()
+        self.late_members.clear()
+        changed.append(suspect)
+
+    def _set_threshold(self, members: int) -> None:
+        self.theta = self._tails.theta()
+        self.threshold = self._log_tests(members) / self.theta if self.theta > 0 else float("inf")
+
+    def _log_tests(self, members: int = 0) -> float:
+        tests = max(members, len(self.members), 1) * max(1000.0, self.limits.horizon_ns / max(self._round_ns, 1e6))
+        return log(tests * TESTS / self.limits.budget)
+
+    def _sureness(self, exponent: float) -> float:
+        """That this is not one of the false verdicts of the horizon, of which the score allows so many."""
+        false = self.limits.budget * exp(min(0.0, self._log_tests() - exponent))
+        return round(max(0.5, min(0.999, 1 - false)), 3)
+
+    def _refresh(self, due: list[M]) -> None:
+        """Measure levels and noise anew, of members that are not suspected."""
+        half, most = self.tuning.shift / 2, self.limits.most_increment
+        for member in due:
+            series = self.members[member]
+            series.level = median(series.last(RECENT))
+            suspected = member in self.suspects or max(series.score, series.change_score) > self.threshold / 4
+            if suspected and series.seen > RECENT:
+                continue
+            series.measure_noise()
+            if series.based:
+                usual = series.long_level
+                series.base += (usual - series.base) * (1.0 if series.seen <= 64 else 0.25)
+            if series.seen % RECENT == 0 and series.scale > 0:
+                middle = series.base if series.based else 0.0
+                for value in series.last(RECENT):
+                    gain = series.scale * (value - middle - half)
+                    self._tails.add(most if gain > most else -most if gain < -most else gain)
+        if self.rounds <= 2 * RECENT or self.rounds - self._pooled_at >= NORMAL_EACH:
+            self._pooled_at = self.rounds
+            self._pool()
+
+    def _pool(self) -> None:
+        """The noise of an ordinary member, and with it how much an excess adds to each score."""
+        known = [s for m, s in self.members.items() if s.noise > 0 and m not in self.suspects]
+        tuning = self.tuning
+        seen = median([s.seen for s in known]) * len(known) if known else 0.0
+        seen = min(seen, 64.0 * max(1, len(known)))
+        pooled = median([s.noise for s in known])
+        linked = max(1.0, median([s.linked for s in known])) if known else 1.0
+        weight = PRIOR_ROUNDS
+        variance = (weight * tuning.noise**2 + seen * (pooled * linked) ** 2) / (weight + seen)
+        self.noise = max(tuning.least_noise, sqrt(variance))
+        for member, series in self.members.items():
+            own = series.noise * max(1.0, min(linked, 3.0)) if series.seen >= RECENT else 0.0
+            if member in self.suspects:
+                own = min(own, self.noise)
+            series.sigma = max(self.noise, own)
+            series.scale = tuning.shift / series.sigma**2
+            others = max(1.0, self._rounds_total - series.rounds_all)
+            usual = self.limits.usual_rate
+            rate = (self._late_total - series.late_all + 50 * usual) / (others + 50)
+            rate = min(0.5, max(usual, rate))
+            often = min(0.9, max(self.limits.often_rate, 3 * rate))
+            series.late_gain, series.late_loss = log(often / rate), log((1 - often) / (1 - rate))

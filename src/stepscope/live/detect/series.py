@@ -1,0 +1,111 @@
+"""What is remembered of one rank (or group) at one kind of work: its recent rounds, its level and noise, its scores."""
+
+from __future__ import annotations
+
+from array import array
+from math import sqrt
+
+from stepscope.live.detect.statistics import MAD_TO_SIGMA, median
+
+KEPT = 64
+"""Rounds that are remembered."""
+BLOCK = 8
+"""Rounds over whose means it shows whether noise hangs together."""
+RECENT = 16
+FIRST_REFRESHES = (3, 6, 12, 24)
+
+
+class Series:
+    """One member of a comparison.
+
+    Attributes:
+        seen: Rounds so far.
+        base: Its usual value, beyond what the round has in common for all.
+        level, long_level: Median of its values in the last `RECENT` rounds, and in all that are remembered.
+        noise: Its standard deviation from round to round; 0 while unknown.
+        linked: How much larger the spread of means over several rounds is than that of independent rounds, at least 1.
+        scale: What an excess adds to the score.
+        score, since: Of the comparison with others, and the first round that counts in it.
+        change_score, change_since: Of the comparison with its own past.
+        often_score, often_since, lates, late_sum: Of single late rounds: score, the first one, how many, their excess.
+        late: Whether the last round was late.
+        late_all, rounds_all: Late rounds and all rounds, older ones counted less.
+        late_gain, late_loss: What a late round adds to `often_score`, and another one.
+    """
+
+    __slots__ = (
+        "base",
+        "based",
+        "change_score",
+        "change_since",
+        "last_late",
+        "late",
+        "late_all",
+        "late_gain",
+        "late_loss",
+        "late_sum",
+        "lates",
+        "level",
+        "linked",
+        "long_level",
+        "noise",
+        "often_score",
+        "often_since",
+        "place",
+        "ring",
+        "rounds_all",
+        "scale",
+        "score",
+        "seen",
+        "sigma",
+        "since",
+    )
+
+    def __init__(self) -> None:
+        self.ring = array("d")
+        self.place = self.seen = self.based = self.last_late = 0
+        self.base = self.level = self.long_level = self.noise = 0.0
+        self.linked = 1.0
+        self.scale = self.sigma = 0.0
+        self.late_all = self.rounds_all = 0.0
+        self.late_gain, self.late_loss = 2.0, -0.15
+        self.restart(0)
+
+    def restart(self, number: int) -> None:
+        """Forget scores, e.g. after a recovery."""
+        self.score = self.change_score = self.often_score = 0.0
+        self.since = self.change_since = self.often_since = number + 1
+        self.late, self.lates, self.late_sum = False, 0, 0.0
+
+    def add(self, value: float) -> bool:
+        """Remember a value; return whether statistics are due."""
+        if len(self.ring) < KEPT:
+            self.ring.append(value)
+        else:
+            self.ring[self.place] = value
+        self.place = (self.place + 1) % KEPT
+        self.seen += 1
+        return self.seen % RECENT == 0 or self.seen in FIRST_REFRESHES
+
+    def last(self, count: int) -> list[float]:
+        """The last values, oldest first."""
+        count = min(count, len(self.ring))
+        if len(self.ring) < KEPT:
+            return list(self.ring[len(self.ring) - count :])
+        start = (self.place - count) % KEPT
+        part = list(self.ring[start : start + count])
+        return part + list(self.ring[: count - len(part)])
+
+    def measure_noise(self) -> None:
+        """Take its noise from all rounds that are remembered."""
+        values = self.last(KEPT)
+        self.long_level = middle = median(values)
+        around = median([abs(value - middle) for value in values]) * MAD_TO_SIGMA
+        self.noise = around * (1 + 1 / len(values))
+        if len(values) < 3 * BLOCK or not around:
+            return
+        most = 3 * around
+        cut = [min(most, max(-most, value - middle)) for value in values]
+        means = [sum(cut[n : n + BLOCK]) / BLOCK for n in range(len(cut) % BLOCK, len(cut), BLOCK)]
+        spread = sqrt(sum(value * value for value in means) / len(means))
+        self.linked = spread * sqrt(BLOCK) / around
