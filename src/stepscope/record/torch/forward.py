@@ -6,9 +6,11 @@ watched during the first steps to find the classes called outermost; from then o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from threading import get_ident
 from time import perf_counter_ns
+from types import FrameType
 from typing import Any
 
 from stepscope.record.patches import Patches
@@ -19,6 +21,9 @@ from stepscope.recording_format.marks import EVALUATES, FORWARD, NO_GRADIENT
 _is_compiling: Callable[[], bool] | None = None
 """Whether torch.compile is tracing. A module global rather than a closure variable: torch.compile guards on closure
 variables that it meets while tracing, checks them before each call, and recompiles when they are gone."""
+
+_CALLS, _CALLS_FILE = ("_wrapped_call_impl", "_call_impl"), "torch/nn/modules/module.py"
+"""Functions that call a module, and their file."""
 
 WATCHED_STEPS = 2
 """All modules are watched until this many steps have ended; the first may be cut short by a warm-up."""
@@ -42,12 +47,16 @@ class ForwardHooks(Hook):
         self.backward_seen = False
         """Since the last step there was a backward pass, so there was a forward pass before it."""
         self._fruitless = 0
+        self._entered: list[int] = []  # threads that were inside a module already when watching began
 
     def attach(self) -> None:
         """Begin to watch all modules."""
         global _is_compiling  # noqa: PLW0603 - see there
         _is_compiling = asks_compiler()
         self._watch(WATCHED_STEPS)
+        self._entered = _inside_modules()
+        for thread in self._entered:  # the modules that it calls now are not outermost
+            self.inside[thread] = perf_counter_ns(), None, (), {}
 
     def step_ended(self) -> None:
         """After the first steps, watch only the classes called outermost; if others are called, watch all again."""
@@ -55,6 +64,8 @@ class ForwardHooks(Hook):
         if self._forward:
             self._fruitless = 0
         self._forward = self.backward_seen = False
+        while self._entered:
+            self.inside.pop(self._entered.pop(), None)
         if self.off:
             return
         if self._left:
@@ -127,6 +138,18 @@ class ForwardHooks(Hook):
             return result
 
         return __call__
+
+
+def _inside_modules() -> list[int]:
+    """The threads that are inside a call of a module now."""
+    found = []
+    for thread, innermost in sys._current_frames().items():
+        frame: FrameType | None = innermost
+        while frame is not None and frame.f_code.co_name not in _CALLS:
+            frame = frame.f_back
+        if frame is not None and frame.f_code.co_filename.endswith(_CALLS_FILE):
+            found.append(thread)
+    return found
 
 
 def _class_of_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str]:  # noqa: ARG001
