@@ -7,8 +7,10 @@ from typing import Any
 
 import typer
 
+from stepscope.cli.live.capture import capture
 from stepscope.cli.live.manager import manager
 from stepscope.cli.live.proxy import proxy
+from stepscope.cli.live.stacks import stacks
 from stepscope.cli.live.status import status
 from stepscope.cli.live.switch import switch
 from stepscope.cli.live.watch import watch
@@ -20,6 +22,8 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     status,
     switch,
     watch,
+    capture,
+    stacks,
 )
 """In the order of the help."""
 
