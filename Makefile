@@ -17,6 +17,9 @@ comma := ,
 empty :=
 WANTED := $(subst $(comma),$(empty) $(empty),$(EXTRAS))
 NATIVE := src/stepscope/sources/native
+# Modules that some tests need, and the extra that installs each.
+OPTIONAL := torch:torch mindspore:mindspore ray:ray asyncssh:cluster grpc_tools:live prometheus_client:live \
+	kubernetes:kubernetes opentelemetry:otlp
 # What `make fuzz` tries: this many texts of each kind, the same ones for the same seed.
 SEED ?= 1
 COUNT ?= 20000
@@ -34,7 +37,7 @@ help: ## show this list
 	@echo "Targets (the virtual environment in $(VENV) is made and kept up to date by all of them):"
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 		printf '  make %-8s %s\n' "$$name" "$$text"; done
-	@echo "Variables: PYTHON=$(PYTHON)  VENV=$(VENV)  EXTRAS=torch,mindspore,cluster (test)  PYTEST_ARGS='-k word' (test)"
+	@echo "Variables: PYTHON=$(PYTHON)  VENV=$(VENV)  EXTRAS=torch,mindspore,cluster,live (test)  PYTEST_ARGS='-k word' (test)"
 	@echo "           SEED=$(SEED)  COUNT=$(COUNT) (fuzz)"
 
 demo: $(VENV)/.stamp-base ## analyse the example recording: four ranks, one of them slow
@@ -47,15 +50,19 @@ demo: $(VENV)/.stamp-base ## analyse the example recording: four ranks, one of t
 	@echo "  $(BIN)/stepscope sql $(EXAMPLE) 'SELECT * FROM steps'   any question, in SQL"
 	@echo "  $(BIN)/stepscope analyze DIR                            your own recording"
 
-test: $(VENV)/.stamp-dev $(WANTED:%=$(VENV)/.stamp-extra-%) left-out ## run the tests; EXTRAS=torch,mindspore,cluster adds those that need them
+test: $(VENV)/.stamp-dev $(WANTED:%=$(VENV)/.stamp-extra-%) left-out ## run the tests; EXTRAS=torch,mindspore,cluster,live adds those that need them
 	$(BIN)/python -m pytest -n $(WORKERS) -rs $(PYTEST_ARGS)
 
 left-out: $(VENV)/.stamp-dev $(WANTED:%=$(VENV)/.stamp-extra-%)
-	@for module in torch mindspore ray; do \
+	@for each in $(OPTIONAL); do \
+		module=$${each%%:*} extra=$${each##*:}; \
 		$(BIN)/python -c "import importlib.util as u, sys; sys.exit(u.find_spec('$$module') is None)" || \
-		echo "Left out: tests that need $$module. To run them: make test EXTRAS=$$module"; done
-	@$(BIN)/python -c "import importlib.util as u, sys; sys.exit(u.find_spec('asyncssh') is None)" || \
-		echo "Left out: tests of collecting by SSH; they need asyncssh. To run them: make test EXTRAS=cluster"
+		echo "Left out: tests that need $$module. To run them: make test EXTRAS=$$extra"; done
+	@test -x $(BIN)/py-spy || command -v py-spy >/dev/null || \
+		echo "Left out: tests of stacks of running processes; they need py-spy. To run them: make test EXTRAS=stacks"
+	@command -v gdb >/dev/null || command -v lldb >/dev/null || \
+		echo "Left out: tests of attaching to a running process; there is no debugger (Debian: apt-get install gdb)."
+	@command -v openssl >/dev/null || echo "Left out: tests of TLS; there is no openssl to make certificates."
 	@PATH="$$PATH:/usr/sbin" command -v sshd >/dev/null || \
 		echo "Left out: tests against a real SSH server; there is no sshd (Debian: apt-get install openssh-server)."
 	@test -d ../shared/data || echo "Left out: tests on real recordings; they are read from ../shared/data, which is not there."
