@@ -9,7 +9,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ class ManagerSettings:
         metrics_port: Serve Prometheus metrics.
         otlp: Send figures to this collector.
         escalates: Whether to profile suspects and take stacks without being asked.
+        checks: Whether to measure devices and links of suspects between two steps as well.
     """
 
     job: str = ""
@@ -54,6 +55,7 @@ class ManagerSettings:
     metrics_port: int | None = None
     otlp: str = ""
     escalates: bool = True
+    checks: bool = False
 
 
 async def run_manager(settings: ManagerSettings, ready: Callable[[ManagerServer, Manager], None]) -> None:
@@ -81,7 +83,7 @@ async def run_manager(settings: ManagerSettings, ready: Callable[[ManagerServer,
         await server.start()
         stack.push_async_callback(server.stop)
         if settings.escalates:
-            _escalate(manager, stack)
+            _escalate(manager, stack, checks=settings.checks)
         for way in _ways_to_switch(manager, settings):
             _background(way, stack)
         if settings.proxy_port is not None:
@@ -89,6 +91,7 @@ async def run_manager(settings: ManagerSettings, ready: Callable[[ManagerServer,
             node = ProxyServer(proxy, port=settings.proxy_port)
             await node.start()
             stack.push_async_callback(node.stop)
+            await _serve_kineto(stack)
         ready(server, manager)
         await _until_told_to_end()
 
@@ -102,12 +105,12 @@ async def run_proxy(
         StepscopeError: If it cannot be started, with the reason.
     """
     server = ProxyServer(_proxy(manager, port, job, security), host=host, port=port, security=security)
-    await server.start()
-    try:
+    async with AsyncExitStack() as stack:
+        await server.start()
+        stack.push_async_callback(server.stop)
+        await _serve_kineto(stack)
         ready(server)
         await _until_told_to_end()
-    finally:
-        await server.stop()
 
 
 def views_of(manager: Manager) -> tuple[Callable[[], bytes], Subscribe]:
@@ -140,11 +143,22 @@ def _proxy(manager: str, port: int, job: str = "", security: Security | None = N
     return Proxy(manager, job=job, place=place, name=name, security=security, take_stacks=take_stacks)
 
 
-def _escalate(manager: Manager, stack: AsyncExitStack) -> None:
+def _escalate(manager: Manager, stack: AsyncExitStack, *, checks: bool) -> None:
     """Let verdicts lead to captures."""
-    from stepscope.live.control.acting import escalate  # noqa: PLC0415 - loaded by managers only
+    from stepscope.live.capture.limits import LIMITS  # noqa: PLC0415 - loaded by managers only
+    from stepscope.live.control.acting import escalate  # noqa: PLC0415
 
-    stack.callback(escalate(manager))
+    stack.callback(escalate(manager, replace(LIMITS, checks=checks)))
+
+
+async def _serve_kineto(stack: AsyncExitStack) -> None:
+    """Let processes that were started with KINETO_USE_DAEMON=1 be profiled."""
+    from stepscope.live.capture.dynolog import Daemon, NameTaken  # noqa: PLC0415 - loaded by proxies only
+
+    try:
+        await stack.enter_async_context(Daemon())
+    except NameTaken as error:
+        log.info("%s", error)
 
 
 def _listen(manager: Manager, settings: ManagerSettings, stack: AsyncExitStack) -> None:

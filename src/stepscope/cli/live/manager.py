@@ -87,6 +87,10 @@ def manager(
     escalate: Annotated[
         bool, typer.Option(help="When a rank is slow or hangs, profile it and take stacks without being asked.")
     ] = True,
+    active_checks: Annotated[
+        bool,
+        typer.Option("--active-checks", help="Also measure devices and links of suspects, between two steps."),
+    ] = False,
     token_file: TokenFile = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
@@ -119,6 +123,7 @@ def manager(
         metrics_port=metrics_port,
         otlp=otlp,
         escalates=escalate,
+        checks=active_checks,
     )
     log_to_stderr()
     asyncio.run(run_manager(settings, _ready))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from stepscope.live.capture.choosing import RankFacts
 from stepscope.live.capture.escalation import Escalation
+from stepscope.live.capture.limits import LIMITS, EscalationLimits
 from stepscope.live.control.manager import Manager
 from stepscope.live.kinds import Kind
 from stepscope.live.messages import Captured, Checked
@@ -80,9 +81,9 @@ class ManagerActions:
             return ""
 
 
-def escalate(manager: Manager) -> Callable[[], None]:
+def escalate(manager: Manager, limits: EscalationLimits = LIMITS) -> Callable[[], None]:
     """Let verdicts of a manager lead to captures; call the result to end it. Needs a running event loop."""
-    escalation = Escalation(ManagerActions(manager))
+    escalation = Escalation(ManagerActions(manager), limits)
     tasks: set[asyncio.Task[None]] = set()
 
     def begin(work: asyncio.Task[None]) -> None:
