@@ -105,7 +105,8 @@ class StepTracker:
         """A call begins that does not begin a step, whose mark, of this kind, comes later."""
 
     def passes(self, root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """An outermost module is called with these arguments. The mark of the forward pass comes later."""
+        """An outermost module is called with these arguments. The mark of the forward pass comes later. Must not
+        raise."""
 
     def backward_begins(self, tensors: Any) -> Callable[[], None] | None:  # noqa: ARG002
         """A backward pass from these tensors begins.

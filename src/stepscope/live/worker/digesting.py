@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 from stepscope.json_files import value_in
@@ -57,41 +56,34 @@ class Digester:
         elif kind == BACKWARD and detail:
             self._own_ns = (self._own_ns or 0) + detail - start_ns
 
-    def step(
-        self, item: Item, times: Mapping[MarkKind, on_times.Times], shift_ns: int, device_ns: int | None
-    ) -> Digest:
+    def step(self, item: Item, whole: frozenset[MarkKind], shift_ns: int, device_ns: int | None) -> Digest:
         """The digest of a step that is over.
 
         Args:
             item: The step.
-            times: When each kind was on.
+            whole: Kinds that were on during all of it.
             shift_ns: From `time.perf_counter_ns` to the time since the epoch.
             device_ns: Its duration on the device, if known.
         """
         _, _, start_ns, end_ns, number, _, (run_delay_ns, units), _ = item
-
-        def whole(kind: MarkKind) -> bool:
-            return on_times.was_on_throughout(times.get(kind, on_times.NEVER), start_ns, end_ns)
-
-        sums = self._sums
-        communicates = whole(COLLECTIVE)
+        sums, communicates = self._sums, COLLECTIVE in whole
         digest = Digest(
             rank=self.rank,
             step=number,
             end_at_ns=end_ns + shift_ns,
             step_ns=end_ns - start_ns,
-            forward_ns=sums.get(FORWARD) if whole(FORWARD) else None,
-            backward_ns=sums.get(BACKWARD) if whole(BACKWARD) else None,
-            backward_own_ns=self._own_ns if whole(BACKWARD) else None,
-            optimizer_ns=sums.get(OPTIMIZER) if whole(OPTIMIZER) else None,
-            data_ns=sums.get(DATA, 0) if whole(DATA) else None,
-            checkpoint_ns=sums.get(CHECKPOINT, 0) if whole(CHECKPOINT) else None,
+            forward_ns=sums.get(FORWARD) if FORWARD in whole else None,
+            backward_ns=sums.get(BACKWARD) if BACKWARD in whole else None,
+            backward_own_ns=self._own_ns if BACKWARD in whole else None,
+            optimizer_ns=sums.get(OPTIMIZER) if OPTIMIZER in whole else None,
+            data_ns=sums.get(DATA, 0) if DATA in whole else None,
+            checkpoint_ns=sums.get(CHECKPOINT, 0) if CHECKPOINT in whole else None,
             communication_ns=sums.get(COLLECTIVE, 0) if communicates else None,
-            garbage_ns=sums.get(GARBAGE, 0) if whole(GARBAGE) else None,
+            garbage_ns=sums.get(GARBAGE, 0) if GARBAGE in whole else None,
             run_delay_ns=run_delay_ns,
             device_step_ns=device_ns,
-            device_forward_ns=self._device_forward_ns if whole(FORWARD) else None,
-            units=int(units) or None if whole(FORWARD) else None,
+            device_forward_ns=self._device_forward_ns if FORWARD in whole else None,
+            units=int(units) or None if FORWARD in whole else None,
             calls=list(map(_as_calls, self._calls.items())) if communicates else [],
         )
         self._clear()

@@ -40,7 +40,6 @@ _BEGIN = frozenset((None, DATA, FORWARD, BACKWARD, OPTIMIZER))
 """What begins the first step; before it there may be communication that sets the job up."""
 _SIGNS = frozenset((DATA, FORWARD, BACKWARD, OPTIMIZER, COLLECTIVE))
 """Marks that are wanted until the first step has begun, to see it begin."""
-_MISSING = object()
 
 
 class LiveTracker(StepTracker):
@@ -69,6 +68,8 @@ class LiveTracker(StepTracker):
         """When the last step ended, or the tracker was made."""
         self.times: dict[MarkKind, on_times.Times] = {}
         """When each kind was on. Replaced as a whole."""
+        self.switches: tuple[int, frozenset[MarkKind]] = on_times.ALWAYS, frozenset()
+        """Since when which kinds are on."""
         self.first_ns: int | None = None
         """When the first activity of training began."""
         self._on: frozenset[MarkKind] = frozenset()
@@ -76,6 +77,8 @@ class LiveTracker(StepTracker):
         self._units = 0
         self._looks = True
         self._put = self.queue.append
+        self._root: weakref.ref[Any] = weakref.ref(self)
+        """The module called last; at first none."""
         self._reducers: weakref.WeakKeyDictionary[Any, reducers.Reducer | None] = weakref.WeakKeyDictionary()
         self._reducer: reducers.Reducer | None = None
         self._computed_ns = 0
@@ -84,7 +87,9 @@ class LiveTracker(StepTracker):
 
     def switch(self, on: frozenset[MarkKind], at_ns: int | None = None) -> None:
         """From now on, record ranges of exactly these kinds that begin. For one thread at a time."""
-        self.times = on_times.switched(self.times, on, perf_counter_ns() if at_ns is None else at_ns)
+        now_ns = perf_counter_ns() if at_ns is None else at_ns
+        self.switches = now_ns, on
+        self.times = on_times.switched(self.times, on, now_ns)
         self._on = on
         self.active = bool(on)
         self.wanted = on if self._going else on | _SIGNS
@@ -117,11 +122,8 @@ class LiveTracker(StepTracker):
             return
         try:
             self._units += elements(args, kwargs)
-            known = self._reducers.get(root, _MISSING)
-            if known is _MISSING:
-                known = self._reducers[root] = reducers.reducer_below(root)
-            if known is not None:
-                self._reducer = known  # type: ignore[assignment]
+            if self._root() is not root:
+                self._root_changed(root)
         except Exception as error:  # e.g. a module of the user that cannot be hashed
             self._looks = False
             log.warning("live: inputs of forward passes are no longer counted (%s: %s)", type(error).__name__, error)
@@ -188,6 +190,14 @@ class LiveTracker(StepTracker):
     def resumed(self) -> None:
         """See `interrupted`."""
 
+    def _root_changed(self, root: Any) -> None:
+        known = self._reducers.get(root, self)
+        if known is self:
+            known = self._reducers[root] = reducers.reducer_below(root)
+        self._root = weakref.ref(root)
+        if known is not None:  # else the gradients may still be those of a module called before, e.g. a loss on top
+            self._reducer = known  # type: ignore[assignment]
+
     def _queue(self, kind: MarkKind, name: str, start_ns: int, end_ns: int, detail: Any, timing: Timing | None) -> None:
         times = self.times.get(kind, on_times.NEVER)
         from_ns, until_ns = times[0]
@@ -229,6 +239,14 @@ class LiveTracker(StepTracker):
         self.last_ns = now_ns
         if self.after_step:
             self._tell(now_ns)
+
+    def whole(self, start_ns: int, end_ns: int) -> frozenset[MarkKind]:
+        """The kinds that were on all the time between these."""
+        since_ns, on = self.switches
+        if start_ns >= since_ns:
+            return on
+        times = self.times.items()
+        return frozenset(kind for kind, known in times if on_times.was_on_throughout(known, start_ns, end_ns))
 
     def _queue_step(self, began_ns: int, now_ns: int, waits: Reading | None, timing: Timing | None) -> None:
         if len(self.queue) >= MOST_QUEUED:

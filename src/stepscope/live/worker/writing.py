@@ -111,9 +111,9 @@ class Writing:
         device_ns = None if times is None else times.end_ns - times.start_ns
         domain = DEFAULT_DOMAIN
         if kind == STEP:
-            switched = self._tracker.times
-            self.digests.append(self._digester.step(item, switched, shift_ns, device_ns))
-            if not on_times.was_on(switched.get(STEP, on_times.NEVER), start_ns):
+            whole = self._tracker.whole(start_ns, end_ns)
+            self.digests.append(self._digester.step(item, whole, shift_ns, device_ns))
+            if not on_times.was_on(self._tracker.times.get(STEP, on_times.NEVER), start_ns):
                 return
             name = f"{light.STEP_PREFIX}{number}"
         else:

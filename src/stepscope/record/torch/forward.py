@@ -123,13 +123,14 @@ class ForwardHooks(Hook):
             inside[thread] = perf_counter_ns(), None, args, kwargs
             start_ns = hook.begins(FORWARD)
             if light:
-                hook.attempt(steps.passes, self, args, kwargs)
+                steps.passes(self, args, kwargs)
             try:
                 result = (call or above.__call__)(self, *args, **kwargs)
             finally:
                 inside.pop(thread, None)
             try:
-                steps.mark(FORWARD, type(self).__name__, start_ns, perf_counter_ns(), _manner(self))
+                end_ns = perf_counter_ns()
+                steps.mark(FORWARD, type(self).__name__, start_ns, end_ns, "" if light else _manner(self))
                 marked_one()
                 if seen is not None:
                     seen(type(self))

@@ -77,6 +77,8 @@ class OptimizerHooks(Hook):
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002 - the hook's form
         if self._compiling() or self.off:
             return
+        if OPTIMIZER not in self.steps.wanted and self._first_seen and self._first() is not None:
+            return
         try:
             if not self._first_seen or self._first() is None:
                 self._first, self._first_seen = weakref.ref(optimizer), True
