@@ -13,6 +13,7 @@ from stepscope.cli.live.proxy import proxy
 from stepscope.cli.live.stacks import stacks
 from stepscope.cli.live.status import status
 from stepscope.cli.live.switch import switch
+from stepscope.cli.live.timeline import timeline
 from stepscope.cli.live.watch import watch
 from stepscope.cli.options import Command
 
@@ -22,6 +23,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     status,
     switch,
     watch,
+    timeline,
     capture,
     stacks,
 )
