@@ -55,6 +55,7 @@ async def _work(socket: Path, ranks: int) -> None:
 
 async def _run(room: Path, ranks: int, special: dict[str, int]) -> None:
     from simulated_workers import SimulatedWorker
+    from stepscope.live.composing import views_of
     from stepscope.live.control.manager import Manager
     from stepscope.live.control.proxy import Proxy
     from stepscope.live.control.security import Security
@@ -71,7 +72,8 @@ async def _run(room: Path, ranks: int, special: dict[str, int]) -> None:
                 return
             super()._take(message, writer)  # type: ignore[arg-type]
 
-    server = ManagerServer(Manager("job-1", persistent=False), port=0, security=Security.stated())
+    manager = Manager("job-1", persistent=False)
+    server = ManagerServer(manager, *views_of(manager), port=0, security=Security.stated())
     await server.start()
     proxy = Proxy(server.local_target, place=PrivateSocket(room / "live.sock"))
     await ProxyServer(proxy, port=None).start()

@@ -109,6 +109,7 @@ def test_an_edit_while_the_connection_is_away_is_seen_afterwards(
     async def act() -> None:
         async with following(board, cluster):
             await until(lambda: board.requested.switches == ALL)
+            await until(lambda: cluster.watching() == 1)
             cluster.broken = True
             cluster.cut()
             await until(lambda: "500" in caplog.text)
