@@ -125,8 +125,10 @@ class RecordStore:
 
     def _append(self, data: bytes) -> None:
         if not self._room.take(len(data)):
-            problem = f"the cap of {self._room.limit_bytes >> 20} MiB is reached and no old records can be deleted"
-            raise OSError(errno.EDQUOT, problem, str(self._base))
+            os.close(self._open()[0])  # if it begins a new file, the one before may be deleted
+            if not self._room.take(len(data)):
+                problem = f"the cap of {self._room.limit_bytes >> 20} MiB is reached and no old records can be deleted"
+                raise OSError(errno.EDQUOT, problem, str(self._base))
         descriptor, size = self._open()
         try:
             append(descriptor, size, data)

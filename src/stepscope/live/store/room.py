@@ -155,7 +155,7 @@ class Room:
         pace = Pace()
         contents = contents_of(self._base, pace)
         ranks = max(sum(rank.wrote_lately(disk_s) for rank in contents.ranks), 1)
-        reserve = min(self.limit_bytes // 4, ranks * max(need, _LEAST_SHARE))
+        reserve = min(self.limit_bytes // 2, ranks * max(need, _LEAST_SHARE))
         total = age(contents, self.limit_bytes - reserve, disk_s, pace)
         look = max(before.begun, before.look) + 1
         return _State(look, look, total, ranks, int(self._now_s()))
