@@ -253,7 +253,7 @@ def test_only_files_that_may_hold_the_window_are_read(tmp_path: Path) -> None:
     directory = tmp_path / "0"
     directory.mkdir()
     for second in (1000, 2000, 3000, 9000):
-        (directory / str(second)).touch()
+        (directory / str(second)).write_text(host_range(1, "forward", "default", second * S, second * S + 5, 1, 1))
     (directory / "parallel_group.json").touch()
     (directory / "4000").symlink_to(directory / "1000")
 

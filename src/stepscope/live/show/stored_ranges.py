@@ -20,9 +20,9 @@ LONGEST_LINE = 1 << 20
 """A longer line is passed over."""
 MOST_OPEN = 100_000
 """Ranges that wait for a marker; beyond, the oldest are given as they are."""
-SLACK_S = 60.0
+SLACK_NS = 60_000_000_000
 """Records are on disk at most this long after what they are about has ended; flushes take 5 to 10 s."""
-LONGEST_RANGE_S = 1800.0
+LONGEST_RANGE_NS = 600_000_000_000
 """A range that is longer may be missed at the end of a window of time."""
 
 
@@ -159,15 +159,29 @@ def files_for(directory: Path, from_ns: int | None = None, to_ns: int | None = N
         ),
         key=lambda each: int(each.name),
     )
+    if from_ns is None and to_ns is None:
+        return named
+    begins = [_first_ns(file) for file in named]
     kept = []
-    for place, file in enumerate(named):
-        next_s = int(named[place + 1].name) if place + 1 < len(named) else None
-        if from_ns is not None and next_s is not None and next_s + SLACK_S < from_ns / 1e9:
-            continue  # all in it was written before the next file was begun
-        if to_ns is not None and int(file.name) > to_ns / 1e9 + SLACK_S + LONGEST_RANGE_S:
-            break
-        kept.append(file)
+    for file, first, following in zip(named, begins, [*begins[1:], None], strict=True):
+        # all in a file was written before the next one was begun
+        last = None if first is None or following is None else max(first, following)
+        too_early = from_ns is not None and last is not None and last + SLACK_NS < from_ns
+        too_late = to_ns is not None and first is not None and first > to_ns + SLACK_NS + LONGEST_RANGE_NS
+        if not too_early and not too_late:
+            kept.append(file)
     return kept
+
+
+def _first_ns(file: Path) -> int | None:
+    """The time of the first record of a file; None if it is unknown. Its name tells less: clocks may be set back."""
+    with file.open("rb") as lines:
+        line = lines.readline(LONGEST_LINE)
+    try:
+        record = _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return record.Timestamp or record.Start
 
 
 def _markers(files: Sequence[Path], problems: Problems) -> Iterator[_Marker]:

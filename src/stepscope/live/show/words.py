@@ -171,9 +171,9 @@ WORDS: dict[Cause, CauseWords] = {
         Text("make no progress", "没有进展"),
         {
             (None, None): Text(
-                "Look at the stacks of its processes (py-spy dump --pid PID on its host); restart the job from its "
-                "last checkpoint if it does not recover",
-                "查看其进程的调用栈（在其主机上运行 py-spy dump --pid PID）；若不恢复，从最近的检查点重启作业",
+                "See where all ranks are: stepscope live stacks; restart the job from its last checkpoint if it does "
+                "not recover",
+                "查看所有 rank 停在何处：stepscope live stacks；若不恢复，从最近的检查点重启作业",
             )
         },
     ),
