@@ -159,3 +159,8 @@ def test_a_manager_with_a_token_serves_only_those_who_have_it(
         assert "the token is missing or wrong" in switch.err
         assert switch("step=on", "--token-file", str(secret)) == 0
         assert re.search(r"Applied by rank 0 within [\d,]+ ms\n", switch.out)
+
+
+def test_a_manager_follows_the_config_map_or_the_file_that_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["live", "manager", "--kubernetes", "pretrain", "--switch-file", "profilingSwitch"]) == 2
+    assert "--switch-file and --kubernetes: give one of them" in capsys.readouterr().err

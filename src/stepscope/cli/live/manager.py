@@ -9,6 +9,7 @@ import typer
 
 from stepscope.cli.live.connecting import TlsCa, TlsCert, TlsKey, TokenFile
 from stepscope.cli.options import Debug
+from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
     from stepscope.live.control.manager import Manager
@@ -109,6 +110,11 @@ def manager(
     from stepscope.live.control.security import Security
     from stepscope.live.places import switch_file as usual_switch_file
 
+    if kubernetes and switch_file is not None:
+        raise StepscopeError(
+            "--switch-file and --kubernetes: give one of them. The file shows the ConfigMap with a delay, so following "
+            "both would undo what was switched meanwhile"
+        )
     settings = ManagerSettings(
         job=job,
         host=host,
