@@ -169,9 +169,8 @@ class Gdb(Debugger):
 
     def stack(self) -> list[str]:
         printed = self.ask("bt 40")
-        return [
-            match[1] for line in printed.splitlines() if (match := re.match(r"#\d+ +(?:0x\w+ in )?([\w:~<>]+)", line))
-        ]
+        names = (re.match(r"#\d+ +(?:0x\w+ in )?([A-Za-z_][\w:~<>]*)", line) for line in printed.splitlines())
+        return [name[1] for name in names if name]
 
     def map_page(self) -> int:
         kind = "void *(*)(unsigned long, unsigned long, int, int, int, long)"

@@ -26,7 +26,7 @@ _NOT_NOW = (
 )
 """Functions that hold the lock of Python's list of pending calls, for an instant."""
 _TRIES = 5
-_NEAR = 6
+_NEAR = 12
 """Frames from the innermost on in which these functions count."""
 _WAITS_FOR_THREADS = ("PyThread_acquire_lock_timed", "acquire_timed", "lock_PyThread_acquire_lock", "_PySemaphore_Wait")
 """Functions in which a main thread waits that leaves the training to other threads, as any thread that waits for a lock
@@ -64,7 +64,7 @@ class Injected:
     @property
     def place(self) -> str:
         """What the main thread was doing, for people; empty if unknown."""
-        known = [name for name in self.stack if not name.startswith(("__GI_", "?"))]
+        known = [name for name in self.stack if not name.startswith("_")]
         return " < ".join(known[:4])
 
 

@@ -210,6 +210,8 @@ class Job:
         for member in self._members.values():
             if not member.is_left and not member.session.is_open and member.session.has_ended:
                 member.outcome.problem = member.outcome.problem or "the process has ended"
+                if not member.is_done and member.outcome.first:
+                    member.outcome.steps = max(max(member.ends, default=0) - member.outcome.first + 1, 0)
 
     def _open(self) -> bool:
         return any(member.session.is_open for member in self._members.values())
