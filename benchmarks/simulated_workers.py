@@ -4,7 +4,10 @@ do, many in one process."""
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import signal
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -138,3 +141,31 @@ class SimulatedWorker:
     def _send(writer: asyncio.StreamWriter, message: Message) -> None:
         if not writer.is_closing():
             writer.write(line_of(message))
+
+
+async def nodes(room: Path, port: int, first: int, count: int, each: int) -> None:
+    """Proxies with their workers, until SIGTERM; then leaves when each worker has followed which revision."""
+    from stepscope.live.control.proxy import Proxy  # noqa: PLC0415 - workers alone need no gRPC
+    from stepscope.live.control.sockets import PrivateSocket  # noqa: PLC0415
+
+    told = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
+    proxies, workers, tasks = [], [], []
+    for node in range(first, first + count):
+        place = PrivateSocket(room / f"node-{node}" / "live.sock")
+        proxies.append(Proxy(f"127.0.0.1:{port}", place=place, name=f"node-{node}"))
+        await proxies[-1].start()
+        for rank in range(node * each, (node + 1) * each):
+            workers.append(SimulatedWorker(rank, place.path, host=f"host-{node}"))
+            tasks.append(asyncio.create_task(workers[-1].run()))
+    await told.wait()
+    applied = {worker.rank: worker.applied_at_ns for worker in workers}
+    (room / f"applied-{first}.json").write_text(json.dumps(applied))
+    for task in tasks:
+        task.cancel()
+    for proxy in proxies:
+        await proxy.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(nodes(Path(sys.argv[1]), *(int(word) for word in sys.argv[2:6])))

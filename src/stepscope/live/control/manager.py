@@ -40,7 +40,7 @@ from stepscope.live.verdicts import Verdict
 
 log = logging.getLogger("stepscope")
 
-Event = Digest | Pulse | Verdict | Requested | RankChange | Captured | Checked
+Event = Digest | Pulse | Verdict | Requested | RankChange | Applied | Captured | Checked
 Callback = Callable[[Any], None]
 
 LOOK_EVERY_S = 0.5
@@ -242,6 +242,7 @@ class Manager(Commands):
             self._tell(message)
         elif isinstance(message, Applied):
             await self.board.acknowledge(message.rank, message.revision, message.switches, message.error)
+            self._tell(message)
         elif isinstance(message, (Captured, Checked)):
             self.requests.take(message.capture if isinstance(message, Captured) else message.check, message)
             self._tell(message)
