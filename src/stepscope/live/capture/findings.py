@@ -17,9 +17,9 @@ from typing import Any
 
 from stepscope.errors import StepscopeError
 from stepscope.live.capture.dumping import STACKS
-from stepscope.present import duration
+from stepscope.present import duration, plural
 from stepscope.processes import worker_environment
-from stepscope.selection import describe_numbers, named_numbers
+from stepscope.selection import named_numbers
 
 PATIENCE_S = 180.0
 """How long an analysis of captures may take."""
@@ -187,13 +187,8 @@ def _name(row: Mapping[str, Any]) -> str:
     return str(row.get("path") or row.get("name") or "").rpartition(" > ")[2][:120]
 
 
-def places(directories: Mapping[int, str], hosts: Mapping[int, str]) -> str:
-    """Where captures are, for people."""
-    by_host: dict[str, list[int]] = {}
-    for rank in sorted(directories):
-        by_host.setdefault(hosts.get(rank, ""), []).append(rank)
-    return "; ".join(
-        f"{named_numbers('rank', ranks)} on {host or 'unknown host'}: {directories[ranks[0]]}"
-        + (f" and those of {describe_numbers(ranks[1:])}" if len(ranks) > 1 else "")
-        for host, ranks in by_host.items()
-    )
+def places(directories: Mapping[int, str], hosts: Mapping[int, str], most: int = 3) -> str:
+    """Where captures are, for people: `HOST:DIRECTORY (rank N)`."""
+    shown = [f"{hosts.get(rank, '')}:{directories[rank]} (rank {rank})" for rank in sorted(directories)[:most]]
+    more = len(directories) - len(shown)
+    return ", ".join(shown) + (f" and those of {plural(more, 'more rank')}" if more else "")

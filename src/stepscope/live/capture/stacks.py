@@ -134,7 +134,7 @@ def merged(stacks: Mapping[int, list[Thread]]) -> list[Place]:
     """Where the training threads of ranks are. Places with few ranks come last: others often wait for those."""
     found: dict[tuple[str, str], Place] = {}
     for rank in sorted(stacks):
-        frames = [frame for frame in _main(stacks[rank]).frames if not any(part in frame.file for part in _OURS)]
+        frames = _frames(stacks[rank])
         if not frames:
             continue
         user = next((number for number, frame in enumerate(frames) if not frame.is_of_library), None)
@@ -160,7 +160,7 @@ def sentence(places: list[Place], most: int = 6) -> str:
 
 def tree(stacks: Mapping[int, list[Thread]]) -> Iterator[tuple[int, Frame, list[int]]]:
     """The stacks of all ranks as one tree: depth, call and the ranks in it, the outermost call first."""
-    paths = {rank: [*reversed(_main(threads).frames)] for rank, threads in stacks.items()}
+    paths = {rank: [*reversed(_frames(threads))] for rank, threads in stacks.items()}
     yield from _branches(paths, 0)
 
 
@@ -186,8 +186,10 @@ def _called(inner: list[Frame]) -> Frame | None:
     return framework[0] if framework else inner[0] if inner else None
 
 
-def _main(threads: list[Thread]) -> Thread:
-    return next((one for one in threads if one.is_main), threads[0] if threads else Thread("", []))
+def _frames(threads: list[Thread]) -> list[Frame]:
+    """The stack of the training thread without our own hooks, the innermost frame first."""
+    main = next((one for one in threads if one.is_main), threads[0] if threads else Thread("", []))
+    return [frame for frame in main.frames if not any(part in frame.file for part in _OURS)]
 
 
 def _threads(dumped: list[dict[str, Any]], process: int) -> list[Thread]:
