@@ -1,0 +1,177 @@
+"""Reading records as they grow: each look takes what was appended since the last one, in all files of all ranks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stepscope.live.store.files import holds_records, is_record_name
+from stepscope.recording_format.light_ranges import LONGEST_LINE
+
+_BLOCK = 1 << 20
+MOST_BYTES = 64 << 20
+"""Read in one look at the most, of all ranks together; the rest follows in the next ones."""
+
+
+@dataclass(frozen=True)
+class Appended:
+    """Whole lines that were appended to the records of a rank; `directory` is that of the rank, named by its number."""
+
+    directory: Path
+    lines: bytes
+
+    @property
+    def rank(self) -> int:
+        """Number of the rank."""
+        return int(self.directory.name)
+
+
+@dataclass
+class _File:
+    """How far a file was read, and a line of it that has no end yet."""
+
+    inode: int
+    offset: int = 0
+    rest: bytes = b""
+    skipping: bool = False
+    """In a line that is too long."""
+
+
+@dataclass
+class Tail:
+    """Reads what is appended below a directory: that of all jobs, of one job, or of one rank.
+
+    Args:
+        directory: Where to look; it may be empty or missing at first.
+        most_bytes: Read in one look at the most.
+        from_end: Pass over what is there at the first look.
+    """
+
+    directory: Path
+    most_bytes: int = MOST_BYTES
+    from_end: bool = False
+    too_long: int = 0
+    """Lines that were passed over as they are longer than 1 MiB."""
+    unreadable: int = 0
+    """Times that a file could not be read, other than since it has vanished."""
+    _files: dict[Path, _File] = field(default_factory=dict)
+    _first: bool = True
+    _next: int = 0
+
+    def look(self) -> Iterator[Appended]:
+        """What was appended since the last look, rank by rank, each in the order of its files.
+
+        Ranks take turns to be first, so that none has to wait for ever when there is more than `most_bytes`.
+        """
+        ranks = self._ranks()
+        present = {file for files in ranks.values() for file in files}
+        self._files = {file: state for file, state in self._files.items() if file in present}
+        order = list(ranks)
+        self._next = self._next % len(order) if order else 0
+        left = self.most_bytes
+        for directory in order[self._next :] + order[: self._next]:
+            for file in ranks[directory]:
+                for lines in self._appended(file, left):
+                    left -= len(lines)
+                    yield Appended(directory, lines)
+                if left <= 0:
+                    break
+            if left <= 0:
+                self._next += 1
+                break
+        self._first = False
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is more to read at once, than the last look took."""
+        return any(state.offset < _size(file) for file, state in self._files.items())
+
+    def _ranks(self) -> dict[Path, list[Path]]:
+        """The record files of each rank, in the order of their numbers."""
+        found: dict[Path, list[Path]] = {}
+        for directory in sorted(_directories(self.directory)):
+            files = [Path(entry.path) for entry in _scan(directory) if _is_record_file(entry)]
+            if files:
+                found[directory] = sorted(files, key=lambda file: int(file.name))
+        return found
+
+    def _appended(self, file: Path, most: int) -> Iterator[bytes]:
+        try:
+            descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            self.unreadable += not isinstance(error, FileNotFoundError)
+            return
+        try:
+            info = os.fstat(descriptor)
+            state = self._files.get(file)
+            if state is None:
+                if not info.st_size or not holds_records(file):
+                    return
+                state = self._files[file] = _File(info.st_ino)
+                if self.from_end and self._first:
+                    state.offset = info.st_size
+                    state.skipping = os.pread(descriptor, 1, max(info.st_size - 1, 0)) != b"\n"
+            if state.inode != info.st_ino or info.st_size < state.offset:  # replaced or cut: read it anew
+                state = self._files[file] = _File(info.st_ino)
+            while most > 0 and (block := os.pread(descriptor, min(_BLOCK, most), state.offset)):
+                state.offset += len(block)
+                most -= len(block)
+                if lines := self._whole_lines(state, block):
+                    yield lines
+        except OSError:
+            self.unreadable += 1
+        finally:
+            os.close(descriptor)
+
+    def _whole_lines(self, state: _File, block: bytes) -> bytes:
+        """The whole lines at the end of which a block has come; the rest of it waits."""
+        if state.skipping:
+            _, end, block = block.partition(b"\n")
+            state.skipping = not end
+        text = state.rest + block
+        cut = text.rfind(b"\n") + 1
+        state.rest = text[cut:]
+        if len(state.rest) > LONGEST_LINE:
+            state.rest, state.skipping = b"", True
+            self.too_long += 1
+        return text[:cut]
+
+
+def _directories(directory: Path) -> Iterator[Path]:
+    """Directories of ranks: the one given, or up to two levels below it."""
+    if is_record_name(directory.name):
+        yield directory
+    for task in _scan(directory):
+        if _is_directory(task):
+            if is_record_name(task.name):
+                yield Path(task.path)
+            for rank in _scan(Path(task.path)):
+                if is_record_name(rank.name) and _is_directory(rank):
+                    yield Path(rank.path)
+
+
+def _scan(directory: Path) -> list[os.DirEntry[str]]:
+    with suppress(OSError), os.scandir(directory) as entries:
+        return list(entries)
+    return []
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    with suppress(OSError):
+        return entry.is_dir(follow_symlinks=False)
+    return False
+
+
+def _is_record_file(entry: os.DirEntry[str]) -> bool:
+    with suppress(OSError):
+        return is_record_name(entry.name) and entry.is_file(follow_symlinks=False)
+    return False
+
+
+def _size(file: Path) -> int:
+    with suppress(OSError):
+        return file.stat().st_size
+    return 0
