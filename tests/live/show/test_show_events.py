@@ -264,6 +264,22 @@ def test_each_event_is_one_request_with_the_secret(manager: MadeManager, hook: H
     assert hook.got[0][0]["Content-Type"] == "application/json"
 
 
+def test_the_secret_comes_from_a_file(
+    manager: MadeManager, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret").write_text("Bearer abc\n")
+    monkeypatch.setenv(webhook.SECRET_FILE_VARIABLE, str(tmp_path / "secret"))
+
+    end = webhook.follow(manager, hook.url)
+    manager.happen(slow_rank())
+    end()
+    monkeypatch.setenv(webhook.SECRET_FILE_VARIABLE, str(tmp_path / "missing"))
+
+    assert hook.got[0][0]["Authorization"] == "Bearer abc"
+    with pytest.raises(StepscopeError, match="STEPSCOPE_WEBHOOK_SECRET_FILE"):
+        webhook.follow(manager, hook.url)
+
+
 def test_a_failed_request_is_repeated_in_order(manager: MadeManager, hook: Hook) -> None:
     hook.answers = [500, 503, 200, 429]
 

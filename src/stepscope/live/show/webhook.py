@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from stepscope._version import __version__
@@ -17,6 +19,9 @@ from stepscope.live.show.outbox import CannotDeliver, Outbox
 from stepscope.live.show.watched import Watched
 
 SECRET_VARIABLE = "STEPSCOPE_WEBHOOK_SECRET"
+SECRET_FILE_VARIABLE = "STEPSCOPE_WEBHOOK_SECRET_FILE"
+HEADER_VARIABLE = "STEPSCOPE_WEBHOOK_HEADER"
+"""The header that carries the secret, if it is not `Authorization`."""
 TIMEOUT_S = 5.0
 """For connecting, and for each wait for the answer."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -107,22 +112,42 @@ def post(target: Target, body: bytes, context: ssl.SSLContext | None = None) -> 
     raise CannotDeliver(f"the answer is {answer.status} {answer.reason}", again=again)
 
 
-def follow(manager: Watched, url: str, *, header: str = "Authorization", secret: str = "") -> Callable[[], None]:
+def stated_secret() -> str:
+    """The secret from the environment, or from the file that it names; empty if there is none.
+
+    Raises:
+        StepscopeError: If the file cannot be read.
+    """
+    file = os.environ.get(SECRET_FILE_VARIABLE)
+    if os.environ.get(SECRET_VARIABLE) or not file:
+        return os.environ.get(SECRET_VARIABLE, "").strip()
+    try:
+        return Path(file).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StepscopeError(
+            f"{file}: the secret of the webhook cannot be read. Check {SECRET_FILE_VARIABLE}"
+        ) from error
+
+
+def follow(manager: Watched, url: str, *, header: str = "", secret: str = "") -> Callable[[], None]:
     """Send the events of a manager to a URL from now on, in order, one a request. The event loop never waits.
 
     A failed request is repeated with growing pauses; while more than a bounded number waits, the oldest are lost.
 
     Args:
         url: `https://...`, or `http://...` on this host.
-        header: Name of the header with the secret.
-        secret: Its value, e.g. `Bearer ...`; empty for none.
+        header: Name of the header with the secret. Default: `STEPSCOPE_WEBHOOK_HEADER`, else `Authorization`.
+        secret: Its value, e.g. `Bearer ...`. Default: `STEPSCOPE_WEBHOOK_SECRET`, else what is in the file that
+            `STEPSCOPE_WEBHOOK_SECRET_FILE` names, else none.
 
     Returns:
         A function that delivers what is queued, for a short time, and ends.
 
     Raises:
-        StepscopeError: If the URL cannot be used.
+        StepscopeError: If the URL cannot be used, or the file cannot be read.
     """
+    secret = secret or stated_secret()
+    header = header or os.environ.get(HEADER_VARIABLE, "") or "Authorization"
     target = Target(url, {header: secret} if secret else {})
     context = ssl.create_default_context() if url.startswith("https") else None
     box: Outbox[AnyEvent] = Outbox(f"webhook {target.shown}", lambda event: post(target, to_json(event), context))
