@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -19,7 +18,7 @@ from stepscope.cli.command_list import FURTHER, RUNNING, SCOPES, START, CommandL
 from stepscope.cli.flame import flame_command
 from stepscope.cli.info import info
 from stepscope.cli.live import live
-from stepscope.cli.options import Command
+from stepscope.cli.options import Command, summary_of
 from stepscope.cli.pack import pack
 from stepscope.cli.page_commands import command_of
 from stepscope.cli.pair_commands import compare_command
@@ -63,8 +62,7 @@ def _root(
 
 def _add(command: Callable[..., int | None], heading: str, **more: Any) -> None:
     """Add a command; the list of commands shows the whole first paragraph of its help, under a heading."""
-    summary = " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
-    app.command(short_help=summary, rich_help_panel=heading, **{"cls": Command, **more})(command)
+    app.command(short_help=summary_of(command), rich_help_panel=heading, **{"cls": Command, **more})(command)
 
 
 def add_page(page: Page) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -49,6 +50,11 @@ class Command(TyperCommand):
 
     def _arguments(self) -> list[tuple[str, str]]:
         return [(each.metavar or "", each.help or "") for each in self.params if isinstance(each, TyperArgument)]
+
+
+def summary_of(command: Callable[..., Any]) -> str:
+    """The first paragraph of a command's help, which lists of commands show whole."""
+    return " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
 
 
 def argument(metavar: str, text: str, **more: Any) -> Any:

@@ -15,7 +15,7 @@ from stepscope.cli.live.status import status
 from stepscope.cli.live.switch import switch
 from stepscope.cli.live.timeline import timeline
 from stepscope.cli.live.watch import watch
-from stepscope.cli.options import Command
+from stepscope.cli.options import Command, summary_of
 
 COMMANDS: tuple[Callable[..., Any], ...] = (
     manager,
@@ -29,11 +29,14 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
 )
 """In the order of the help."""
 
+HELP = "Watch a running job: switch light tracing on and off, find slow ranks, hosts and links."
+
 live = typer.Typer(
-    help="Watch a running job: switch light tracing on and off, find slow ranks, hosts and links.",
+    help=HELP,
+    short_help=HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 for _command in COMMANDS:
-    live.command(cls=Command)(_command)
+    live.command(cls=Command, short_help=summary_of(_command))(_command)
