@@ -7,6 +7,15 @@ and domain stand on the start marker of the host only.
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from stepscope.json_values import as_text, small_number, whole_number
+from stepscope.recording_format import marks
+from stepscope.recording_format.element_types import element_bytes
+from stepscope.recording_format.marks import MarkKind
 
 FIELDS = ("Kind", "Flag", "SourceKind", "Timestamp", "Id", "MsptiObjectId", "Name", "Domain")
 """Keys of a marker, in the order in which they are written."""
@@ -100,3 +109,73 @@ def operation_of(name: str) -> str:
     for prefix in _PREFIXES:
         bare = bare.removeprefix(prefix)
     return next((operation for part, operation in _OPERATIONS if part in bare), bare[:64] or "unknown")
+
+
+_KINDS: dict[str, MarkKind] = {FORWARD: marks.FORWARD, DATALOADER: marks.DATA, SAVE_CHECKPOINT: marks.CHECKPOINT}
+_BYTES = {"fp8": 1, "fp16": 2, "bfp16": 2, "bf16": 2, "fp32": 4, "fp64": 8}
+"""Types of elements as HCCL spells them, where others spell them otherwise."""
+_LONGEST_STEP, _LONGEST_GROUP = 10, 1024
+
+
+def kind_of(name: str, domain: str) -> tuple[MarkKind, int] | None:
+    """The kind of mark that a range corresponds to, and the number of a step (else 0); None if it is none of ours.
+
+    Examples:
+        >>> kind_of("Step 12", "default"), kind_of("save_checkpoint", "default"), kind_of("my range", "default")
+        (('step', 12), ('checkpoint', 0), None)
+    """
+    if domain.lower() == "communication":
+        return marks.COLLECTIVE, 0
+    lower = name.strip().lower()
+    number = lower.removeprefix(STEP_PREFIX).strip()
+    if lower.startswith(STEP_PREFIX) and number.isascii() and number.isdecimal() and len(number) < _LONGEST_STEP:
+        return marks.STEP, int(number)
+    kind = _KINDS.get(lower)
+    return None if kind is None else (kind, 0)
+
+
+class Call(NamedTuple):
+    """What the name of a call says; None is unknown.
+
+    Args:
+        operation: As in the table `collectives`.
+        size_bytes: Payload of this rank.
+        peer: The other rank of sends and receives.
+    """
+
+    operation: str
+    group: str | None = None
+    size_bytes: int | None = None
+    element_type: str | None = None
+    group_size: int | None = None
+    peer: int | None = None
+    is_async: bool = False
+
+
+@lru_cache(maxsize=16_384)
+def call_in(name: str) -> Call:
+    """The call that a range in the domain of communication is, from its name, which is JSON. Calls repeat, so this is
+    cached. A name that is no JSON is taken for that of the operation."""
+    try:
+        known = msgspec.json.decode(name)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        known = None
+    if not isinstance(known, dict):
+        return Call(operation_of(name[:64]))
+    kind = as_text(known.get("dataType"))
+    count, size = whole_number(known.get("count")), whole_number(known.get("sizeBytes"))
+    each = element_bytes(kind) or _BYTES.get((kind or "").lower())
+    if size is None and count is not None and each is not None:
+        size = whole_number(count * each)
+    operation = operation_of(as_text(known.get("opName")) or "unknown")
+    side = ("srcRank", "destRank") if operation == "recv" else ("destRank", "srcRank")
+    peers = [number for key in side if (number := small_number(known.get(key))) is not None and number >= 0]
+    return Call(
+        operation,
+        (as_text(known.get("groupName")) or "")[:_LONGEST_GROUP] or None,
+        size if size is not None and size >= 0 else None,
+        kind,
+        small_number(known.get("groupSize")),
+        peers[0] if peers and operation in ("send", "recv", "send_recv") else None,
+        known.get("async") == "true",
+    )

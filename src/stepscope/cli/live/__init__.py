@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from stepscope.cli.live.capture import capture
+from stepscope.cli.live.detect import detect
 from stepscope.cli.live.manager import manager
 from stepscope.cli.live.proxy import proxy
 from stepscope.cli.live.stacks import stacks
@@ -24,6 +25,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     switch,
     watch,
     timeline,
+    detect,
     capture,
     stacks,
 )

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stepscope.live.store.contents import rank_directories
 from stepscope.live.store.files import holds_records, is_record_name
 from stepscope.recording_format.light_ranges import LONGEST_LINE
 
@@ -92,7 +93,7 @@ class Tail:
     def _ranks(self) -> dict[Path, list[Path]]:
         """The record files of each rank, in the order of their numbers."""
         found: dict[Path, list[Path]] = {}
-        for directory in sorted(_directories(self.directory)):
+        for directory in rank_directories(self.directory):
             files = [Path(entry.path) for entry in _scan(directory) if _is_record_file(entry)]
             if files:
                 found[directory] = sorted(files, key=lambda file: int(file.name))
@@ -140,29 +141,10 @@ class Tail:
         return text[:cut]
 
 
-def _directories(directory: Path) -> Iterator[Path]:
-    """Directories of ranks: the one given, or up to two levels below it."""
-    if is_record_name(directory.name):
-        yield directory
-    for task in _scan(directory):
-        if _is_directory(task):
-            if is_record_name(task.name):
-                yield Path(task.path)
-            for rank in _scan(Path(task.path)):
-                if is_record_name(rank.name) and _is_directory(rank):
-                    yield Path(rank.path)
-
-
 def _scan(directory: Path) -> list[os.DirEntry[str]]:
     with suppress(OSError), os.scandir(directory) as entries:
         return list(entries)
     return []
-
-
-def _is_directory(entry: os.DirEntry[str]) -> bool:
-    with suppress(OSError):
-        return entry.is_dir(follow_symlinks=False)
-    return False
 
 
 def _is_record_file(entry: os.DirEntry[str]) -> bool:

@@ -1,0 +1,249 @@
+"""Stored records of one rank, ours or TaskD's, as digests of its steps, so that the detector runs over them as well.
+
+Records hold less than a worker sends: no backward passes, optimizers and garbage collections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from stepscope.json_values import as_index, as_text, list_of, object_of
+from stepscope.live.messages import Calls, Digest, Group, Hello
+from stepscope.recording_format.light import DEFAULT_GROUP, GROUP_FILE, WORKER_FILE, call_in, kind_of
+from stepscope.recording_format.light_ranges import Assembler, LightRange
+from stepscope.recording_format.marks import CHECKPOINT, COLLECTIVE, DATA, FORWARD, STEP, MarkKind
+
+MOST_WAITING = 50_000
+"""Ranges that wait for the end of their step; beyond, the oldest are left out, as when steps are not recorded."""
+MOST_CALLS = 256
+"""Different calls in a digest; further ones are only in the sum."""
+_LARGEST_FILE = 1 << 20
+
+
+@dataclass
+class _Step:
+    """A step that has ended, and what lies in it."""
+
+    number: int
+    start_ns: int
+    end_ns: int
+    device_ns: int | None
+    process: int
+    ranges: list[tuple[MarkKind, LightRange]] = field(default_factory=list)
+
+    def of(self, kind: MarkKind) -> list[LightRange]:
+        """Its ranges of a kind, without those inside others of the kind."""
+        found: list[LightRange] = []
+        until = 0
+        for one in sorted(
+            (one for each, one in self.ranges if each == kind), key=lambda one: (one.start_ns, -(one.end_ns or 0))
+        ):
+            if (one.end_ns or 0) > until or kind == COLLECTIVE:
+                found.append(one)
+                until = one.end_ns or 0
+        return found
+
+    @property
+    def calls(self) -> int:
+        """Number of calls in it."""
+        return sum(kind == COLLECTIVE for kind, _ in self.ranges)
+
+
+class RecordedRank:
+    """Turns the records of one rank into what its worker would have sent.
+
+    A step is given when the next one has ended, since the times of its ranges on the device may come late.
+
+    Args:
+        directory: Of the rank, named by its number; `worker.json` and `parallel_group.json` in it are used if present.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.rank = int(directory.name)
+        self.assembler = Assembler()
+        """Its `problems` count what could not be read."""
+        self.left_out = 0
+        """Ranges that belong to no recorded step."""
+        self._directory = directory
+        self._waiting: list[tuple[MarkKind, LightRange]] = []
+        self._ended: _Step | None = None
+        self._before: _Step | None = None
+        self._process: int | None = None
+        self._seen: set[MarkKind] = set()
+
+    def feed(self, lines: bytes) -> Iterator[Hello | Digest]:
+        """What whole lines that were appended tell: a `Hello` whenever another process has begun to write."""
+        yield from self._take(self.assembler.feed(lines))
+
+    def finish(self) -> Iterator[Hello | Digest]:
+        """The last step."""
+        yield from self._take(self.assembler.finish())
+        if self._ended is not None:
+            yield self._digest(self._ended, None)
+            self._before, self._ended = self._ended, None
+
+    def _take(self, ranges: Iterable[LightRange]) -> Iterator[Hello | Digest]:
+        for one in ranges:
+            known = kind_of(one.name, one.domain)
+            if known is None or one.end_ns is None or one.end_ns < one.start_ns:
+                continue
+            kind, number = known
+            if kind != STEP:
+                self._waiting.append((kind, one))
+                if len(self._waiting) > MOST_WAITING:
+                    half = len(self._waiting) // 2
+                    self.left_out += half
+                    del self._waiting[:half]
+                continue
+            last = self._ended or self._before
+            restarted = last is not None and (one.process != last.process or number <= last.number)
+            if restarted and self._ended is not None:
+                yield self._digest(self._ended, None)
+                self._ended = None
+            if restarted or self._process is None:
+                self._before = None
+                self._process = one.process
+                yield _hello(self._directory, self.rank, one.process, one.start_ns)
+            step = self._step(number, one)
+            if self._ended is not None:
+                yield self._digest(self._ended, step)
+                self._before = self._ended
+            self._ended = step
+
+    def _step(self, number: int, one: LightRange) -> _Step:
+        """A step, with the ranges since the one before. Batches that were loaded between the two, and checkpoints that
+        were saved, belong to it: its time begins with them."""
+        assert one.end_ns is not None
+        device_ns = None
+        if one.device_start_ns is not None and one.device_end_ns is not None:
+            device_ns = max(one.device_end_ns - one.device_start_ns, 0)
+        last = self._ended or self._before
+        since_ns = last.end_ns if last is not None else 0
+        step = _Step(number, one.start_ns, one.end_ns, device_ns, one.process)
+        later: list[tuple[MarkKind, LightRange]] = []
+        for kind, inner in self._waiting:
+            if inner.start_ns >= one.end_ns:
+                later.append((kind, inner))
+            elif inner.process != one.process or inner.start_ns < since_ns:
+                if last is not None and inner.process == last.process and inner.start_ns >= last.start_ns:
+                    last.ranges.append((kind, inner))  # its times on the device came late
+                else:
+                    self.left_out += 1
+            elif inner.start_ns >= one.start_ns or kind in (DATA, CHECKPOINT) or last is not None:
+                step.ranges.append((kind, inner))
+            else:
+                self.left_out += 1
+        self._waiting = later
+        between = [inner.start_ns for kind, inner in step.ranges if kind in (DATA, CHECKPOINT)]
+        step.start_ns = min([step.start_ns, *between])
+        return step
+
+    def _digest(self, step: _Step, following: _Step | None) -> Digest:
+        sums = {kind: step.of(kind) for kind in (FORWARD, DATA, CHECKPOINT, COLLECTIVE)}
+        self._seen.update(kind for kind, ranges in sums.items() if ranges)
+        communicates = self._communicates(step, following)
+        device = [
+            one.device_end_ns - one.device_start_ns
+            for one in sums[FORWARD]
+            if one.device_end_ns is not None and one.device_start_ns is not None
+        ]
+        return Digest(
+            rank=self.rank,
+            step=step.number,
+            end_at_ns=step.end_ns,
+            step_ns=step.end_ns - step.start_ns,
+            forward_ns=_total(sums[FORWARD]) if sums[FORWARD] else None,
+            data_ns=_total(sums[DATA]) if DATA in self._seen else None,
+            checkpoint_ns=_total(sums[CHECKPOINT]) if CHECKPOINT in self._seen else None,
+            communication_ns=_total(sums[COLLECTIVE]) if communicates else None,
+            device_step_ns=step.device_ns,
+            device_forward_ns=sum(device) if device and len(device) == len(sums[FORWARD]) else None,
+            calls=_calls(sums[COLLECTIVE]) if communicates else [],
+        )
+
+    def _communicates(self, step: _Step, following: _Step | None) -> bool:
+        """Whether the calls of a step were recorded, and all of them: not if recording them was switched on or off
+        during the step, which shows by fewer calls than in the step beside it."""
+        count = step.calls
+        if not count:
+            return False
+        if self._before is None or not self._before.calls:
+            return following is not None and count >= following.calls
+        return (following is not None and following.calls > 0) or count >= self._before.calls
+
+
+def _total(ranges: Iterable[LightRange]) -> int:
+    return sum((one.end_ns or one.start_ns) - one.start_ns for one in ranges)
+
+
+def _calls(ranges: Iterable[LightRange]) -> list[Calls]:
+    """The calls by operation, group, peer, and whether the host only launches them."""
+    found: dict[tuple[str, str, int | None, bool], list[tuple[int, int | None, int | None]]] = {}
+    for one in ranges:
+        call = call_in(one.name)
+        device_ns = None
+        if one.device_start_ns is not None and one.device_end_ns is not None:
+            device_ns = max(one.device_end_ns - one.device_start_ns, 0)
+        key = (call.operation, call.group or "", call.peer, call.is_async or device_ns is not None)
+        if key in found or len(found) < MOST_CALLS:
+            time_ns = (one.end_ns or one.start_ns) - one.start_ns
+            found.setdefault(key, []).append((time_ns, device_ns, call.size_bytes))
+    return [
+        Calls(
+            operation=operation,
+            group=group,
+            count=len(parts),
+            time_ns=sum(time_ns for time_ns, _, _ in parts),
+            shortest_ns=min(time_ns for time_ns, _, _ in parts),
+            device_ns=_sum_known(device_ns for _, device_ns, _ in parts),
+            size_bytes=_sum_known(size for _, _, size in parts),
+            peer=peer,
+            launched=launched,
+        )
+        for (operation, group, peer, launched), parts in found.items()
+    ]
+
+
+def _sum_known(values: Iterable[int | None]) -> int | None:
+    """The sum; unknown if one of the values is."""
+    listed = list(values)
+    known = [value for value in listed if value is not None]
+    return sum(known) if len(known) == len(listed) else None
+
+
+def _hello(directory: Path, rank: int, process: int, at_ns: int) -> Hello:
+    """What the rank is, as far as it is known."""
+    said = _read(directory / WORKER_FILE)
+    try:
+        known = msgspec.convert(said, Hello)
+    except msgspec.ValidationError:
+        # hosts that are unknown are not one host
+        known = Hello(job=directory.parent.name, rank=rank, pid=process, host=f"of rank {rank}", started_at_ns=at_ns)
+    same = msgspec.structs.replace(known, rank=rank, groups=known.groups or groups_of(directory))
+    return same if same.pid == process else msgspec.structs.replace(same, pid=process, started_at_ns=at_ns)
+
+
+def groups_of(directory: Path) -> list[Group]:
+    """The groups in `parallel_group.json`, ours or TaskD's; none if it is missing or damaged."""
+    found = []
+    content = _read(directory / GROUP_FILE)
+    for key in content:
+        about = object_of(content, key)
+        members = [rank for each in list_of(about, "global_ranks") if (rank := as_index(each)) is not None]
+        if members:
+            name = as_text(about.get("group_name")) or ""
+            found.append(Group(key=key, members=members, name="" if name == DEFAULT_GROUP else name))
+    return found
+
+
+def _read(file: Path) -> dict[str, object]:
+    try:
+        with file.open("rb") as text:
+            value = msgspec.json.decode(text.read(_LARGEST_FILE))
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
