@@ -73,6 +73,8 @@ class LiveTracker(StepTracker):
         self.first_ns: int | None = None
         """When the first activity of training began."""
         self._on: frozenset[MarkKind] = frozenset()
+        self._was_on = True
+        """Whether anything was on when this step began."""
         self._going = joins
         self._units = 0
         self._looks = True
@@ -227,7 +229,8 @@ class LiveTracker(StepTracker):
             self._began_ns = None
         self.number = self.number + 1 if number is None else number
         began_ns, self._began_ns = self._began_ns, now_ns
-        if self._on:
+        was_on, self._was_on = self._was_on, bool(self._on)
+        if self._was_on or was_on:
             waits = self._waits.read()
             timing = None if self.device is None else self.device.step()
             if began_ns is not None:
