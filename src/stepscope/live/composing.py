@@ -115,22 +115,9 @@ async def run_proxy(
 
 def views_of(manager: Manager) -> tuple[Callable[[], bytes], Subscribe]:
     """What clients of a manager get to see: its status, and its events."""
-    from stepscope.live.show.event_source import source_of  # noqa: PLC0415 - loaded by managers only
-    from stepscope.live.show.event_types import AnyEvent  # noqa: PLC0415
-    from stepscope.live.show.event_types import to_json as event_to_json  # noqa: PLC0415
-    from stepscope.live.show.status import to_json  # noqa: PLC0415
-    from stepscope.live.show.view import view_of  # noqa: PLC0415
+    from stepscope.live.show import answers  # noqa: PLC0415 - loaded by managers only
 
-    source = source_of(manager)
-
-    def subscribe(put: Callable[[str, bytes], None]) -> Callable[[], None]:
-        def sink(event: AnyEvent) -> None:
-            put(str(type(event).__struct_config__.tag), event_to_json(event))
-
-        source.add(sink)
-        return lambda: source.remove(sink)
-
-    return lambda: to_json(view_of(manager).status()), subscribe
+    return answers.status(manager), answers.subscribe(manager)
 
 
 def _proxy(manager: str, port: int, job: str = "", security: Security | None = None) -> Proxy:

@@ -15,12 +15,14 @@ from shown_jobs import slow_rank
 from stepscope.cli import main
 from stepscope.errors import StepscopeError
 from stepscope.live.messages import Group, Hello
+from stepscope.live.show import stored_ranges
 from stepscope.live.show.event_types import VerdictOpened, VerdictOver, to_json
-from stepscope.live.show.stored_ranges import Problems, StoredRange, files_for, ranges_in
+from stepscope.live.show.stored_ranges import files_for, ranges_in
 from stepscope.live.show.timeline import Window, export, ranks_below
 from stepscope.live.show.tracks import Lanes
 from stepscope.live.store import RecordStore
 from stepscope.live.store.lines import host_range, timed_range
+from stepscope.recording_format.light_ranges import Assembler
 from stepscope.selection import parse_selection
 
 S, MS = 10**9, 10**6
@@ -208,47 +210,6 @@ def test_damaged_records_cost_only_themselves(tmp_path: Path) -> None:
     assert instants == ["open (no end recorded)"]
 
 
-def test_markers_come_in_any_order_and_ids_are_used_again(tmp_path: Path) -> None:
-    first = timed_range(1, "forward", "default", 100, 200, 9, 10, 110, 210, 0, 7).splitlines(keepends=True)
-    second = timed_range(1, "forward", "default", 300, 400, 9, 10, 310, 410, 0, 7).splitlines(keepends=True)
-    cut_off = host_range(2, "dataloader", "default", 1, 2, 9, 10).splitlines(keepends=True)[0]
-    again = host_range(2, "dataloader", "default", 500, 600, 9, 10)
-    directory = tmp_path / "0"
-    directory.mkdir()
-    (directory / "1").write_text(
-        "".join([first[2], first[0], first[3], first[1], second[3], second[2], second[1], second[0], cut_off, again])
-    )
-
-    problems = Problems()
-    found = list(ranges_in(files_for(directory), problems))
-
-    assert [(one.start_ns, one.end_ns, one.device_start_ns, one.device_end_ns) for one in found] == [
-        (100, 200, 110, 210),
-        (300, 400, 310, 410),
-        (1, None, None, None),
-        (500, 600, None, None),
-    ]
-    assert problems.unended == 1
-
-
-def test_records_of_kernels_and_calls_are_shown_as_well(tmp_path: Path) -> None:
-    directory = tmp_path / "0"
-    directory.mkdir()
-    (directory / "1").write_text(
-        '{"Kind":2,"Start":5,"End":9,"Ds":{"DeviceId":1,"StreamId":4},"CorrelationId":1,"Type":"x","Name":"MatMul"}\n'
-        '{"Kind":3,"Start":1,"End":3,"Pt":{"ProcessId":7,"ThreadId":8},"CorrelationId":1,"Name":"aclnnMm"}\n'
-        '{"Kind":1,"Flag":1,"SourceKind":0,"Timestamp":7,"Id":5,"Name":"mark","Domain":"default"}\n'
-    )
-
-    found = list(ranges_in(files_for(directory), Problems()))
-
-    assert [(one.name, one.start_ns, one.end_ns, one.device, one.thread) for one in found] == [
-        ("MatMul", 5, 9, 1, 0),
-        ("aclnnMm", 1, 3, None, 8),
-        ("mark", 7, 7, None, 0),
-    ]
-
-
 def test_only_files_that_may_hold_the_window_are_read(tmp_path: Path) -> None:
     directory = tmp_path / "0"
     directory.mkdir()
@@ -259,6 +220,19 @@ def test_only_files_that_may_hold_the_window_are_read(tmp_path: Path) -> None:
 
     assert [file.name for file in files_for(directory, 2500 * S, 2600 * S)] == ["2000", "3000"]
     assert [file.name for file in files_for(directory)] == ["1000", "2000", "3000", "9000"]
+
+
+def test_files_are_read_in_blocks_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = record(tmp_path, 0)
+    files = files_for(tmp_path / "job-7" / "0")
+
+    found = []
+    for block in (7, 100, 1 << 20):
+        monkeypatch.setattr(stored_ranges, "BLOCK", block)
+        found.append(list(ranges_in(files, Assembler())))
+
+    assert len(found[0]) == count
+    assert found[0] == found[1] == found[2]
 
 
 def test_ranges_of_any_kind_fit_on_tracks() -> None:
@@ -350,7 +324,3 @@ def test_a_directory_without_records_is_explained(
 
     assert codes == [2, 2, 2]
     assert "It holds these jobs: job-7" in told
-
-
-def test_ranges_are_plain_data() -> None:
-    assert StoredRange("a", "b", 1, 2, 3)._fields[:4] == ("name", "domain", "start_ns", "end_ns")

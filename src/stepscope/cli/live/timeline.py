@@ -71,6 +71,8 @@ def timeline(
         note(f"{plural(problems.unended, 'range')} without a recorded end: shown as instants")
     if problems.startless:
         note(f"{plural(problems.startless, 'range')} without a recorded start: left out")
+    if problems.others:
+        note(f"{plural(problems.others, 'record')} other than markers of ranges: left out")
     told = f"{plural(done.ranges, 'range')} of {plural(len(done.by_rank), 'rank')}"
     if events is not None:
         told += f", {plural(done.verdicts, 'mark')} of verdicts"

@@ -23,6 +23,8 @@ Sink = Callable[[events.AnyEvent], None]
 
 FIGURES_EVERY_NS = 30_000_000_000
 """A verdict of which only figures change is reported again after this time at the earliest."""
+MOST_VERDICTS = 1000
+"""If more are known, those that are over are forgotten."""
 LOOK_EVERY_NS = 50_000_000
 """As long as ranks have not applied the switches, their state is looked at this often at most."""
 
@@ -102,6 +104,8 @@ class EventSource:
         else:
             kind = events.VerdictChanged
         self._verdicts[verdict.key] = (verdict, now_ns)
+        if len(self._verdicts) > MOST_VERDICTS:
+            self._verdicts = {key: one for key, one in self._verdicts.items() if not one[0].is_over}
         framework, device = self._view.platform_of(verdict)
         self._emit(
             kind,

@@ -21,10 +21,11 @@ from stepscope.json_files import value_in
 from stepscope.json_values import as_index, object_of, whole_number
 from stepscope.live.kinds import COMMUNICATION_DOMAIN
 from stepscope.live.show.event_types import AnyEvent, VerdictOpened, VerdictOver
-from stepscope.live.show.stored_ranges import Problems, StoredRange, files_for, ranges_in
+from stepscope.live.show.stored_ranges import files_for, ranges_in
 from stepscope.live.show.tracks import Lanes
 from stepscope.recording_format.element_types import element_bytes
 from stepscope.recording_format.light import GROUP_FILE, STEP_PREFIX, WORKER_FILE, operation_of
+from stepscope.recording_format.light_ranges import Assembler, LightRange, Problems
 from stepscope.selection import Selection
 
 BATCH = 20_000
@@ -46,7 +47,7 @@ class Window:
     to_ns: int | None = None
     steps: Selection | None = None
 
-    def holds(self, one: StoredRange) -> bool:
+    def holds(self, one: LightRange) -> bool:
         """Whether a range overlaps it."""
         end_ns = one.start_ns if one.end_ns is None else one.end_ns
         last_ns = max(end_ns, one.device_end_ns or end_ns)
@@ -118,7 +119,7 @@ def last_ns(ranks: dict[int, Path]) -> int | None:
     ends = [
         one.start_ns if one.end_ns is None else one.end_ns
         for directory in ranks.values()
-        for one in ranges_in(files_for(directory)[-2:], Problems())
+        for one in ranges_in(files_for(directory)[-2:], Assembler())
     ]
     return max(ends, default=None)
 
@@ -151,7 +152,7 @@ def _narrowed(directory: Path, window: Window) -> tuple[Window | None, int | Non
     """The window of one rank by time alone, and when its first range begins; None if it has none."""
     first: int | None = None
     steps: list[tuple[int, int]] = []
-    for one in ranges_in(files_for(directory, window.from_ns, window.to_ns), Problems()):
+    for one in ranges_in(files_for(directory, window.from_ns, window.to_ns), Assembler()):
         if not window.holds(one):
             continue
         if window.steps is None:
@@ -167,7 +168,7 @@ def _narrowed(directory: Path, window: Window) -> tuple[Window | None, int | Non
     return within, _narrowed(directory, within)[1]
 
 
-def _step_of(one: StoredRange) -> int:
+def _step_of(one: LightRange) -> int:
     """Number of the step that a range is; -1 if it is none."""
     number = one.name.removeprefix(STEP_PREFIX)
     is_step = one.domain != COMMUNICATION_DOMAIN and number != one.name and number.isdecimal() and len(number) < 16
@@ -195,16 +196,16 @@ class _Rank:
             self._done.by_rank[self._rank] = self._done.by_rank.get(self._rank, 0) + 1
             yield from self._range(one)
 
-    def _ranges(self) -> Iterator[StoredRange]:
+    def _ranges(self) -> Iterator[LightRange]:
         """Those of the window, sorted by their ends within each batch."""
         files = files_for(self._directory, self._window.from_ns, self._window.to_ns)
-        found = (one for one in ranges_in(files, self._done.problems) if self._window.holds(one))
+        found = (one for one in ranges_in(files, Assembler(problems=self._done.problems)) if self._window.holds(one))
         while batch := list(islice(found, BATCH)):
             yield from sorted(
                 batch, key=lambda one: (one.start_ns if one.end_ns is None else one.end_ns, -one.start_ns)
             )
 
-    def _range(self, one: StoredRange) -> Iterator[dict[str, Any]]:
+    def _range(self, one: LightRange) -> Iterator[dict[str, Any]]:
         args: dict[str, Any] = {}
         name, order, track = one.name, 1, self._host_track(one.thread)
         group = ""
