@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import threading
 import time
@@ -13,13 +14,18 @@ from typing import Any
 
 from stepscope.live.capture.room import NoRoom, files_in, make_room, new_capture
 from stepscope.live.messages import Captured, Dump
-from stepscope.record.files import new_private
+from stepscope.record.files import FILE_MODE, new_private
 
 STACKS = "stacks.json"
 """Stacks of all threads, in the form of `py-spy dump --json`."""
 CALLS = "nccl_trace_rank_"
 """Name of a dump of the flight recorder, with the rank behind it; `stepscope hangs` finds the rank there."""
 _MOST_FRAMES = 200
+_DUMP_FILES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
+_NCCL_WITHIN_S = 20.0
+_LOOK_S = 0.2
+_QUIET_NS = 1_000_000_000
+"""A dump that has not grown for this long is whole."""
 
 
 def dump(request: Dump, rank: int, rank_directory: Path) -> Captured:
@@ -33,7 +39,7 @@ def dump(request: Dump, rank: int, rank_directory: Path) -> Captured:
         if request.stacks:
             _write(directory / STACKS, json.dumps(own_stacks()).encode())
         if request.calls:
-            notes += [problem] if (problem := _dump_calls(directory / f"{CALLS}{rank}")) else []
+            notes += [problem] if (problem := _dump_calls(directory / f"{CALLS}{rank}", rank)) else []
     except OSError as error:
         return Captured(rank, request.capture, error=f"{directory}: cannot be written ({error.strerror or error})")
     make_room(directory)
@@ -63,10 +69,12 @@ def own_stacks() -> list[dict[str, Any]]:
     return found
 
 
-def _dump_calls(path: Path) -> str:
+def _dump_calls(path: Path, rank: int) -> str:
     """Write the last calls of torch's flight recorder; return why not, or an empty text."""
     if "torch" not in sys.modules:
         return "only torch.distributed keeps its last calls"
+    if _dumped_by_nccl(path, rank):
+        return ""
     try:
         from torch._C import _distributed_c10d as c10d
     except ImportError:
@@ -80,6 +88,34 @@ def _dump_calls(path: Path) -> str:
     _write(path, dumps())
     os.utime(path, ns=(now, now))
     return ""
+
+
+def _dumped_by_nccl(path: Path, rank: int) -> bool:
+    """Have NCCL's own thread dump, if the job was started so that it listens; it needs nothing of Python."""
+    prefix = os.environ.get("TORCH_NCCL_DEBUG_INFO_PIPE_FILE")
+    if not prefix:
+        return False
+    stem = next(filter(None, map(os.environ.get, _DUMP_FILES)), "/tmp/nccl_trace_rank_")
+    file = Path(f"{stem}{rank}")
+    before_ns = time.time_ns()
+    try:
+        pipe = os.open(f"{prefix}{rank}.pipe", os.O_WRONLY | os.O_NONBLOCK)  # fails if nobody listens
+        try:
+            os.write(pipe, b"1\n")
+        finally:
+            os.close(pipe)
+        end = time.monotonic() + _NCCL_WITHIN_S
+        while time.monotonic() < end:
+            time.sleep(_LOOK_S)
+            found = file.stat() if file.exists() else None
+            if found is not None and found.st_mtime_ns >= before_ns and time.time_ns() - found.st_mtime_ns > _QUIET_NS:
+                shutil.copyfile(file, path)
+                path.chmod(FILE_MODE)
+                os.utime(path, ns=(before_ns, before_ns))
+                return True
+    except OSError:
+        return False
+    return False
 
 
 def _write(path: Path, content: bytes) -> None:

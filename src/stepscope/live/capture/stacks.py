@@ -26,6 +26,8 @@ MOST_THREADS, MOST_FRAMES = 64, 100
 _LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python3", "<frozen", "<string>")
 _OURS = ("/stepscope/record/", "/stepscope/live/")
 """Our hooks around functions of a framework are left out of stacks."""
+_WRAPPERS = ("wrapper", "inner", "decorate_context")
+"""What functions of decorators are called in torch."""
 
 
 class NoStacks(StepscopeError):
@@ -181,9 +183,11 @@ def lines_of_tree(stacks: Mapping[int, list[Thread]]) -> Iterator[str]:
 
 
 def _called(inner: list[Frame]) -> Frame | None:
-    """The call of a library that matters, of frames inside the user's code: the last one that is no plain Python."""
+    """The call that the user's code is in, of the frames inside it: the innermost public one of an installed package,
+    e.g. `all_reduce` and not the wrapper around it."""
     framework = [frame for frame in inner if "-packages/" in frame.file]
-    return framework[0] if framework else inner[0] if inner else None
+    named = [frame for frame in framework if not frame.function.startswith("_") and frame.function not in _WRAPPERS]
+    return next(iter([*named, *framework, *inner]), None)
 
 
 def _frames(threads: list[Thread]) -> list[Frame]:
