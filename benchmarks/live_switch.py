@@ -144,7 +144,7 @@ async def begun(room: Path, manager: Manager, ranks: int) -> None:
     """Wait until all ranks train and are registered."""
     await until(
         lambda: (
-            all((room / f"trains-{rank}").exists() for rank in range(ranks))
+            all((room / f"trains-ran-{rank}.json").exists() for rank in range(ranks))
             and sum(one.alive for one in manager.ranks.values()) == ranks
         )
     )
@@ -218,8 +218,10 @@ async def simulated(workers: int, toggles: int, processes: int = 4) -> None:
         share = max(1, nodes // processes)
         groups = [
             subprocess.Popen(
-                [sys.executable, str(HERE / "simulated_workers.py"), str(room)]
-                + list(map(str, (port, first, min(share, nodes - first), RANKS_PER_NODE)))
+                [
+                    *(sys.executable, str(HERE / "simulated_workers.py"), str(room)),
+                    *map(str, (port, first, min(share, nodes - first), RANKS_PER_NODE)),
+                ]
             )
             for first in range(0, nodes, share)
         ]

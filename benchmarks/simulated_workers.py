@@ -168,4 +168,7 @@ async def nodes(room: Path, port: int, first: int, count: int, each: int) -> Non
 
 
 if __name__ == "__main__":
-    asyncio.run(nodes(Path(sys.argv[1]), *(int(word) for word in sys.argv[2:6])))
+    if sys.argv[1] == "worker":
+        asyncio.run(SimulatedWorker(int(sys.argv[3]), Path(sys.argv[2])).run())
+    else:
+        asyncio.run(nodes(Path(sys.argv[1]), *(int(word) for word in sys.argv[2:6])))

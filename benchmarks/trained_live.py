@@ -3,7 +3,8 @@
     python trained_live.py torch|mindspore RANK WORLD_SIZE ROOM
 
 It trains until a file `stop` appears in ROOM, and leaves `ran-RANK.json` there: for each kind, when each range began
-and ended (ns since the epoch, measured around the calls), and the times that steps took.
+and ended (ns since the epoch, measured around the calls), how long steps took and were blocked, how long the hooks
+took, and which switches it has applied last.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ CHECKPOINT_EVERY = 5
 """Steps between two checkpoints."""
 WIDTH = 256
 """Of the layers: a step takes some milliseconds."""
-MOST_EVENTS = 400_000
+MOST_STEPS = 400_000
 
 
 class Notes:
@@ -39,29 +40,112 @@ class Notes:
         self.ran[kind].append((start_ns, time.time_ns()))
         return result
 
-    def write(self, file: Path, **more: Any) -> None:
-        """Leave all that was noted."""
-        file.write_text(json.dumps({"ran": self.ran, **more}))
+
+class Waits:
+    """How long each step took, and for how much of it the training thread neither ran nor waited for a processor: what
+    is left is time in which it was blocked by a lock (Python's own included), a pipe or a disk.
+
+    With other programs on all processors, the live worker's thread may lose its processor while it holds Python's own
+    lock. How long it waited for a processor is therefore noted as well.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[int, int, int]] = []
+        """Of each: time, time blocked, and time for which the worker's thread waited for a processor, in ns."""
+        self._own = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+        self._other: int | None = None
+
+    def watch(self, thread: int) -> None:
+        """The worker's thread."""
+        self._other = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY)
+
+    def around(self, call: Callable[[], Any]) -> Any:
+        """Call a function that is one step."""
+        before, start_ns = self._now(), time.perf_counter_ns()
+        result = call()
+        took_ns = time.perf_counter_ns() - start_ns
+        after = self._now()
+        self.steps.append((took_ns, max(0, took_ns - (after[0] - before[0])), after[1] - before[1]))
+        return result
+
+    def _now(self) -> tuple[int, int]:
+        """Time for which this thread ran or waited to run, and time for which the other one waited to run."""
+        return time.thread_time_ns() + _delay_ns(self._own), 0 if self._other is None else _delay_ns(self._other)
+
+
+def _delay_ns(schedstat: int) -> int:
+    return int(os.pread(schedstat, 100, 0).split()[1])
+
+
+class HookTimes:
+    """How long the hooks of the live worker take on the training thread: all methods of its tracker that they call."""
+
+    NAMES = ("activity", "enters", "mark", "passes", "backward_begins", "collected", "ended", "user_step")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.longest_cpu_ns = 0
+        self.longest_ns = 0
+
+    def install(self) -> None:
+        """Measure from now on."""
+        from stepscope.live.worker.tracker import LiveTracker  # noqa: PLC0415 - not in the process without a worker
+
+        for name in self.NAMES:
+            setattr(LiveTracker, name, self._timed(getattr(LiveTracker, name)))
+
+    def _timed(self, hook: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*words: Any, **more: Any) -> Any:
+            start_ns, cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
+            try:
+                return hook(*words, **more)
+            finally:
+                self.longest_cpu_ns = max(self.longest_cpu_ns, time.thread_time_ns() - cpu_ns)
+                self.longest_ns = max(self.longest_ns, time.perf_counter_ns() - start_ns)
+                self.calls += 1
+
+        return timed
 
 
 def main() -> None:
     """Train."""
     framework, rank, world_size, room = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
-    notes = Notes()
+    with_worker, name = os.environ.get("WITH_WORKER", "1") == "1", os.environ.get("NOTES", f"ran-{rank}.json")
+    notes, waits, hooks = Notes(), Waits(), HookTimes()
     step = {"torch": torch_step, "mindspore": mindspore_step}[framework](rank, world_size, room, notes)
-    if os.environ.get("WITH_WORKER", "1") == "1":
+    if with_worker:
         from stepscope import live  # noqa: PLC0415 - not in the process without a worker
 
+        if os.environ.get("MEASURES_HOOKS"):
+            hooks.install()
         assert live.start_worker(rank)
-    (room / f"trains-{rank}").touch()
+        waits.watch(_thread_of_worker())
+    (room / f"trains-{name}").touch()
     number = 0
-    while step(number) and len(notes.ran["step"]) < MOST_EVENTS:
+    while waits.around(partial(step, number)) and number < MOST_STEPS:
         number += 1
-    notes.write(room / f"ran-{rank}.json", steps=number, pid=os.getpid())
+    content = {"ran": notes.ran, "steps": waits.steps, "hooks": vars(hooks), "pid": os.getpid()}
+    if with_worker:
+        from stepscope.live.worker.api import running  # noqa: PLC0415
+
+        worker = running()
+        assert worker is not None and worker.thread is not None
+        content |= {"revision": worker.thread.revision, "switches": worker.thread.switches.as_names()}
+    (room / name).write_text(json.dumps(content))
+
+
+def _thread_of_worker() -> int:
+    from stepscope.live.worker.api import running  # noqa: PLC0415 - not in the process without a worker
+
+    worker = running()
+    assert worker is not None and worker.thread is not None
+    number = worker.thread._thread.native_id
+    assert number is not None
+    return number
 
 
 def torch_step(rank: int, world_size: int, room: Path, notes: Notes) -> Callable[[int], bool]:
-    """One step of a data-parallel job over gloo; returns whether to go on."""
+    """One step of a data-parallel job over gloo, alone without communication and checkpoints; False ends it."""
     import torch
     from torch import distributed, nn
     from torch.utils.data import DataLoader, Dataset
@@ -74,8 +158,9 @@ def torch_step(rank: int, world_size: int, room: Path, notes: Notes) -> Callable
             return torch.full((WIDTH,), index % 7 / 7)
 
     torch.set_num_threads(1)
-    store = distributed.FileStore(str(room / "store"), world_size)
-    distributed.init_process_group("gloo", store=store, rank=rank, world_size=world_size)
+    if world_size > 1:
+        store = distributed.FileStore(str(room / "store"), world_size)
+        distributed.init_process_group("gloo", store=store, rank=rank, world_size=world_size)
     model = nn.Sequential(*(nn.Linear(WIDTH, WIDTH) for _ in range(3)))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
     batches = iter(DataLoader(Samples(), batch_size=16))
@@ -86,6 +171,9 @@ def torch_step(rank: int, world_size: int, room: Path, notes: Notes) -> Callable
         loss = notes.around("fp", lambda: model(batch)).square().mean()
         optimizer.zero_grad()
         loss.backward()
+        if world_size == 1:  # no other process holds it up
+            notes.around("step", optimizer.step)
+            return not (room / "stop").exists()
         for gradient in (model[0].weight.grad, model[0].bias.grad):
             notes.around("communication", partial(distributed.all_reduce, gradient))
         if number % CHECKPOINT_EVERY == 0:
