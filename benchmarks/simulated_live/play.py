@@ -1,4 +1,4 @@
-"""Plays a simulated job to a detector as a manager would: batches of digests within a second, and a look each second."""
+"""Plays a simulated job to a detector as a manager would: batches of digests within a second, and looks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from simulated_live.jobs import Job
 from simulated_live.simulate import S, Simulation
 from stepscope.live.messages import Digest, Hello
 from stepscope.live.verdicts import Verdict
+
+LOOK_S = 0.25
+"""How often the manager looks."""
 
 
 class Watches(Protocol):
@@ -50,8 +53,8 @@ class Played:
     """Of the detector alone."""
 
 
-def play(job: Job, detector: Watches, stream: Callable[[Simulation], None] | None = None) -> Played:
-    """Run a job to its end."""
+def play(job: Job, detector: Watches, beside: Callable[[int, list[Digest]], None] | None = None) -> Played:
+    """Run a job to its end; `beside` gets the digests of each step as well."""
     simulation = Simulation(job)
     played = Played(job)
     draw = random.Random(job.seed + 1)
@@ -61,9 +64,11 @@ def play(job: Job, detector: Watches, stream: Callable[[Simulation], None] | Non
     hosts = len(set(simulation.hosts))
     queue: list[tuple[float, int, list[Digest]]] = []
     lags = [draw.uniform(0.0, 1.0) for _ in range(hosts)]
-    next_look = 1.0
+    next_look = LOOK_S
     for number, (end_s, digests) in enumerate(simulation.steps(), 1):
         played.ends_s.append(end_s)
+        if beside is not None:
+            beside(number, digests)
         by_host: dict[int, list[Digest]] = {}
         for digest in digests:
             by_host.setdefault(digest.rank // 8, []).append(digest)
@@ -85,5 +90,5 @@ def play(job: Job, detector: Watches, stream: Callable[[Simulation], None] | Non
             played.told += [Told(verdict, next_look, number - 1) for verdict in news]
             if job.follow and detector.wants_communication:
                 simulation.communication = True
-            next_look += 1.0
+            next_look += LOOK_S
     return played

@@ -226,8 +226,11 @@ class Simulation:
                 members = tuple(layout.rank(t, d, stage) for d in range(layout.data))
                 reduce[t, stage] = 0.3 * share * self._link(("dp", t, stage), members, step) if layout.data > 1 else 0.0
         done = last + max(reduce.values())
+        began = list(self._starts)
         return [
-            self._of_rank(step, rank, works[rank], own, group_time, tensor_transfer, sends, replica_end, reduce, done)
+            self._of_rank(
+                step, rank, works[rank], own, group_time, tensor_transfer, sends, replica_end, reduce, done, began
+            )
             for rank in range(layout.world)
         ]
 
@@ -243,15 +246,18 @@ class Simulation:
         replica_end: dict[int, float],
         reduce: dict[tuple[int, int], float],
         done: float,
+        began: list[float],
     ) -> Digest:
         layout = self.job.layout
         forward, backward, optimizer, data, checkpoint, garbage, length = work
         t, replica, stage = layout.place(rank)
-        start = self._starts[rank]
+        start = began[rank]
         end = done + optimizer + checkpoint
-        in_tensor = max(tensor_transfer[replica, stage], group_time[replica, stage] - own[rank] - data)
-        if layout.tensor == 1:
-            in_tensor = 0.0
+        in_tensor = 0.0
+        if layout.tensor > 1:
+            group_began = min(began[layout.rank(other, replica, stage)] for other in range(layout.tensor))
+            late = began[rank] - group_began + data + own[rank]
+            in_tensor = max(tensor_transfer[replica, stage], group_time[replica, stage] - late)
         mine = {pair: s for pair, s in sends.items() if rank in pair}
         rest = max(0.0, end - start - forward - backward - optimizer - data - checkpoint - in_tensor)
         in_reduce = min(rest, max(reduce[t, stage], done - replica_end[replica])) if layout.data > 1 else 0.0
@@ -266,7 +272,7 @@ class Simulation:
             waits = bubble - sum(mine.values())
             for pair, seconds in mine.items():
                 peer = pair[1] if pair[0] == rank else pair[0]
-                # one end of each transfer waits for the other: who is downstream receives late
+                # filling and draining the pipeline is spent in transfers, as is waiting for the other end
                 extra = max(0.0, waits) / len(mine)
                 key = self._group_key(2, rank)
                 name = "send" if pair[0] == rank else "recv"
@@ -296,7 +302,7 @@ class Simulation:
         ns = max(1, round(seconds * S))
         least = round((seconds / count if shortest is None else shortest) * S * self._random.uniform(0.9, 1.0))
         if self.job.device:
-            return Calls(name, group, count, count * 20_000, 15_000, ns, size, peer, launched=True)
+            return Calls(name, group, count, count * 20_000, 15_000, ns, size, peer, True, max(1, least))
         return Calls(name, group, count, ns, max(1, least), None, size, peer)
 
     def _digest(

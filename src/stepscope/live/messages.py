@@ -72,6 +72,7 @@ class Calls(msgspec.Struct, omit_defaults=True, frozen=True):
         size_bytes: Sum of the payloads.
         peer: The other rank of sends and receives.
         launched: Whether they only launch the operation, so that `time_ns` holds neither wait nor transfer.
+        shortest_device_ns: The shortest of them on the device.
     """
 
     operation: str
@@ -83,6 +84,7 @@ class Calls(msgspec.Struct, omit_defaults=True, frozen=True):
     size_bytes: int | None = None
     peer: int | None = None
     launched: bool = False
+    shortest_device_ns: int | None = None
 
 
 class Digest(msgspec.Struct, omit_defaults=True, frozen=True):

@@ -209,7 +209,8 @@ class Accuser:
         saved = {rank: self._saved(rank, spent) for rank in still}
         gain = _gain(spent.busy_ns, saved)
         record.rounds += 1
-        record.cost_ns += (gain - record.cost_ns) / min(record.rounds, AVERAGED)
+        averaged = 8 * AVERAGED if record.verdict.intermittent else AVERAGED
+        record.cost_ns += (gain - record.cost_ns) / min(record.rounds, averaged)
         if record.is_published and number - record.published_at < AGAIN_ROUNDS:
             return
         if not record.is_published and record.rounds > 1 and (number - record.opened) % 4:

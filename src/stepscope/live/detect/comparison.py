@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 from stepscope.live.detect.limits import TESTS, Limits, Tuning
 from stepscope.live.detect.series import RECENT, Series
-from stepscope.live.detect.statistics import lower_median, lowest_group, median
+from stepscope.live.detect.statistics import MAD_TO_SIGMA, lower_median, lowest_group, median
 from stepscope.live.detect.tails import Tails
 
 M = TypeVar("M", bound=Hashable)
@@ -33,6 +33,8 @@ NORMAL_EACH = 4
 LEVEL_ERROR = 1.2533
 """Standard error of a median over that of a mean, of normal values."""
 FORGET = 1024
+MANY = 8
+"""Members from which on it shows how far healthy ones differ for good."""
 SETTLED = 16
 """Rounds from which on a member's own past is known."""
 
@@ -87,6 +89,9 @@ class Comparison(Generic[M]):
         self._normal: dict[Hashable, set[M]] = {}
         self._late_total = self._rounds_total = 0.0
         self._program_of: Mapping[M, Hashable] = {}
+        self._single: Mapping[M, float] = {}
+        self.indifference = tuning.shift / 2
+        """Excess that is no fault."""
         self._pooled_at = -NORMAL_EACH
         self._round_ns = 5e8
         self.threshold = float("inf")
@@ -98,7 +103,14 @@ class Comparison(Generic[M]):
         self.suspects.pop(member, None)
 
     def update(
-        self, number: int, values: Mapping[M, float], program_of: Mapping[M, Hashable], round_ns: float, *, sure: bool
+        self,
+        number: int,
+        values: Mapping[M, float],
+        program_of: Mapping[M, Hashable],
+        round_ns: float,
+        *,
+        sure: bool,
+        single: Mapping[M, float] | None = None,
     ) -> list[Suspect[M]]:
         """Judge a round.
 
@@ -108,6 +120,8 @@ class Comparison(Generic[M]):
             program_of: Of each of these members.
             round_ns: How long a round usually is.
             sure: Whether programs are known, not guessed.
+            single: What else the round takes longer for single members, by something that happens now and then. It
+                counts for late rounds only.
 
         Returns:
             Suspects that are new or have recovered.
@@ -115,6 +129,7 @@ class Comparison(Generic[M]):
         self.rounds += 1
         self._round_ns = round_ns
         self._program_of = program_of
+        self._single = single or {}
         programs: dict[Hashable, list[M]] = {}
         for member in values:
             if member not in self.members:
@@ -242,7 +257,7 @@ class Comparison(Generic[M]):
         return set(found)
 
     def _least_gap(self) -> float:
-        return min(self.limits.gap_ratio, self.tuning.shift / 2)
+        return self.limits.gap_ratio * self.tuning.shift
 
     @staticmethod
     def _level(series: Series, *, recent: bool) -> float:
@@ -265,7 +280,7 @@ class Comparison(Generic[M]):
         if shown is None:
             return due
         self.excesses[member] = shown
-        half, most = self.tuning.shift / 2, self.limits.most_increment
+        half, most = self.indifference, self.limits.most_increment
         ceiling = 3 * self.threshold if self.threshold < 1e9 else 1e9
         if excess is not None:
             gain = series.scale * (excess - half)
@@ -281,6 +296,7 @@ class Comparison(Generic[M]):
                 series.change_score, series.change_since = 0.0, number + 1
             else:
                 series.change_score = min(score, ceiling)
+        shown += self._single.get(member, 0.0)
         is_late = shown > max(self.tuning.late, 4 * series.sigma)
         self._count_late(number, series, shown, is_late=is_late)
         suspect = self.suspects.get(member)
@@ -331,7 +347,7 @@ class Comparison(Generic[M]):
             off = series.base if how == PAST else self._usual(member, series, rounds)
             values = [value - off for value in series.last(rounds)]
             excess = median(values)
-            if excess < 0.5 * self.tuning.shift or not self._is_clear(values, series):
+            if excess < self.limits.least_ratio * self.tuning.shift or not self._is_clear(values, series):
                 continue
             sureness = self._sureness(score * self.theta)
             self._open(Suspect(member, how, since, number, excess, 1.0, sureness, number), changed)
@@ -421,7 +437,7 @@ class Comparison(Generic[M]):
 
     def _refresh(self, due: list[M]) -> None:
         """Measure levels and noise anew, of members that are not suspected."""
-        half, most = self.tuning.shift / 2, self.limits.most_increment
+        half, most = self.indifference, self.limits.most_increment
         for member in due:
             series = self.members[member]
             series.level = median(series.last(RECENT))
@@ -441,6 +457,12 @@ class Comparison(Generic[M]):
             self._pooled_at = self.rounds
             self._pool()
 
+    def _is_normal(self, member: M) -> bool:
+        """Whether a member is one of those that define what is normal in its program."""
+        if member in self.suspects or self.members[member].based:
+            return False
+        return member in self._normal.get(self._program_of.get(member), ())
+
     def _pool(self) -> None:
         """The noise of an ordinary member, and with it how much an excess adds to each score."""
         known = [s for m, s in self.members.items() if s.noise > 0 and m not in self.suspects]
@@ -452,6 +474,9 @@ class Comparison(Generic[M]):
         weight = PRIOR_ROUNDS
         variance = (weight * tuning.noise**2 + seen * (pooled * linked) ** 2) / (weight + seen)
         self.noise = max(tuning.least_noise, sqrt(variance))
+        levels = [abs(s.long_level) for m, s in self.members.items() if s.seen >= SETTLED and self._is_normal(m)]
+        apart = median(levels) * MAD_TO_SIGMA if len(levels) >= MANY else 0.0
+        self.indifference = max(tuning.shift / 2, self.limits.apart_score * apart)
         for member, series in self.members.items():
             own = series.noise * max(1.0, min(linked, 3.0)) if series.seen >= RECENT else 0.0
             if member in self.suspects:

@@ -222,7 +222,10 @@ class Detector:
         self._measured_at[name] = self._number
         accuser = self._compute[name]
         sure = self.layout.is_sure
-        changed = accuser.comparison.update(self._number, values, programs, round_ns, sure=sure)
+        single = {
+            rank: log(1 + own.garbage / times[rank]) for rank, own in owns.items() if own.garbage and rank in times
+        }
+        changed = accuser.comparison.update(self._number, values, programs, round_ns, sure=sure, single=single)
         if name != CALLS and len(times) < 4:
             changed = [one for one in changed if one.until is not None or not self._is_wait(one.member, accuser)]
         spent = Spent(times, busy, step_ns, at_ns, _Notes(owns))

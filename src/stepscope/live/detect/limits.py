@@ -63,7 +63,13 @@ class Limits:
         0.4, "of the ranks, in the group that is normal", "hidden waits make most ranks late: half may be, not more"
     )
     gap_score: float = limit(6.0, "standard errors of a rank's level, between groups", "as in offline `references`")
-    gap_ratio: float = limit(0.04, "of the typical own time, between groups", "as in offline `references`")
+    gap_ratio: float = limit(
+        0.42, "of the smallest excess that matters, between groups", "for compute 4 %, as in offline `references`"
+    )
+    least_ratio: float = limit(
+        0.65, "of the smallest excess that matters, in the median round", "chosen by us: healthy ranks stay below"
+    )
+    apart_score: float = limit(3.0, "of how far healthy ranks differ for good", "our simulation of healthy jobs")
     members_ratio: float = limit(0.8, "of the members of a host or group, slow alike", "as in offline `units`")
     alike_ratio: float = limit(0.5, "of the median excess of a host, to be slow alike", "chosen by us")
     often_rate: float = limit(0.15, "of the rounds, late, to be found soon", "rarer ones take longer")

@@ -97,12 +97,12 @@ def _link(rank: int, call: Calls) -> Link | None:
 
 def _ns(call: Calls) -> float | None:
     """The time of one call: of transfers the shortest, as their ends wait for each other in turn."""
+    time_ns, shortest_ns = call.time_ns, call.shortest_ns
     if call.device_ns is not None:
-        found = call.device_ns / call.count
+        time_ns, shortest_ns = call.device_ns, call.shortest_device_ns or 0
     elif call.launched:
         return None
-    else:
-        found = call.time_ns / call.count
-        if call.peer is not None and 0 < call.shortest_ns < found:
-            found = call.shortest_ns
+    found = time_ns / call.count
+    if call.peer is not None and 0 < shortest_ns < found:
+        found = shortest_ns
     return found if 0 < found < MOST_NS else None

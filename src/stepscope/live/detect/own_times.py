@@ -38,6 +38,7 @@ class Own(NamedTuple):
     data: float | None
     checkpoint: float | None
     garbage: float | None
+    """Part of the own time as recorded, but not of `own`: collections strike any rank now and then."""
     units: float | None
     parts: tuple[float | None, float | None, float | None]
     """Forward, own part of backward, optimizer: which part is longer."""
@@ -167,4 +168,9 @@ def _both(one: Calls, other: Calls) -> Calls:
         _sum(one.size_bytes, other.size_bytes),
         one.peer,
         one.launched,
+        _least(one.shortest_device_ns, other.shortest_device_ns),
     )
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else min(one, other)

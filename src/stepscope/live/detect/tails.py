@@ -10,7 +10,7 @@ FEW = 200
 ASSUMED = 0.6
 MOST, LEAST = 1.0, 0.12
 KEPT = 40_000
-TAIL_SHARE = 0.004
+TAIL_SHARE = 0.002
 """Of the increments, added as largest ones: what few samples cannot show."""
 TAIL_SAMPLES = 2.0
 STEPS_OF_SEARCH = 12
