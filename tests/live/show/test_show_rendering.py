@@ -10,6 +10,7 @@ from rich.console import Console
 from shown_jobs import MadeManager, made_job, slow_rank, status_of
 
 from stepscope.live.control.board import Acknowledgement, Requested
+from stepscope.live.messages import Inside, Pulse
 from stepscope.live.show.screen import MEASURES, Screen
 from stepscope.live.show.status import Status
 from stepscope.live.show.status_lines import lines_of
@@ -62,6 +63,20 @@ def test_switches_are_told_with_who_asked() -> None:
 
     assert "Recording step, forward, data loading, checkpoints and communication (requested by cli, 2001-09-" in text
     assert "Not applied yet by 3 of 4 ranks: 1-3" in text
+
+
+def test_ranks_in_which_nothing_happens_are_told_with_where_they_are() -> None:
+    manager = made_job()
+    for rank in (0, 1, 3):
+        inside = [Inside("collective", 35 * 10**9, "all_reduce", "dp")]
+        manager.happen(Pulse(rank=rank, step=12, idle_ns=(30 + rank) * 10**9, inside=inside))
+    manager.happen(Pulse(rank=2, step=12, idle_ns=33 * 10**9))
+
+    lines = lines_of(status_of(manager))
+
+    assert "Nothing has happened for 33.00 s in ranks 0-1,3: in all_reduce in dp" in lines
+    assert "Nothing has happened for 33.00 s in rank 2: outside of all that is traced" in lines
+    assert "idle" in drawn(Screen(status_of(manager)), terminal=False)
 
 
 def test_the_table_of_ranks_fits_80_columns_and_summarises_the_rest() -> None:

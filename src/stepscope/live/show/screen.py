@@ -125,7 +125,7 @@ class Screen:
         return {recent[0]: recent[1 + self.measure] for recent in one.recent}
 
     def _row(self, one: RankStatus, steps: Sequence[int], median: int | None, blamed: bool) -> Text:
-        state, colour = _STATES.get(one.state, (one.state, ""))
+        state, colour = ("idle", "yellow") if one.is_idle else _STATES.get(one.state, (one.state, ""))
         row = Text(f"{'!' if blamed else ' '}{one.rank:>6} ", "bold red" if blamed else "")
         host = one.host if len(one.host) <= 14 else f"{one.host[:13]}~"
         row.append(f"{host:<14} ").append(f"{state:<5} ", colour)

@@ -10,6 +10,8 @@ import msgspec
 from stepscope.errors import StepscopeError
 from stepscope.live.verdicts import Verdict
 
+IDLE_NS = 10_000_000_000
+"""A rank in whose training nothing has happened for longer is shown as idle."""
 VERSION = 1
 """Of this structure. A new field does not change it; a field with another meaning does."""
 
@@ -83,6 +85,11 @@ class RankStatus(msgspec.Struct, frozen=True):
     dropped: int = 0
     problem: str = ""
     recent: list[tuple[int, int, int | None, int | None]] = []
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is alive, but nothing has happened in its training for some time."""
+        return self.state == "alive" and self.idle_ns > IDLE_NS
 
 
 class NodeStatus(msgspec.Struct, frozen=True):

@@ -30,6 +30,7 @@ def lines_of(status: Status, width: int = 80, language: Language = "en") -> list
         *_verdicts(status, language),
         "",
         *_job(status),
+        *_idle(status),
         *_switches(status),
         "",
         *_ranks(status, max(width, NARROWEST)),
@@ -95,6 +96,18 @@ def _job(status: Status) -> Iterator[str]:
         numbers = [rank.rank for rank in status.ranks if rank.state == state]
         if numbers:
             yield f"{state.capitalize()} ({told}): {describe_numbers(numbers)}"
+
+
+def _idle(status: Status) -> Iterator[str]:
+    """Where training does not go on, ranks that are in the same call together."""
+    places: dict[str, list[RankStatus]] = {}
+    for rank in status.ranks:
+        if rank.is_idle:
+            places.setdefault(rank.inside.rpartition(" for ")[0], []).append(rank)
+    for inside, ranks in list(places.items())[:SHOWN_RANKS]:
+        longest = duration(max(rank.idle_ns for rank in ranks))
+        where = f"in {inside}" if inside else "outside of all that is traced"
+        yield f"Nothing has happened for {longest} in {_named([rank.rank for rank in ranks])}: {where}"
 
 
 def _switches(status: Status) -> Iterator[str]:
