@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from stepscope.live.messages import MOST_TEXT, Group, Hello
 from stepscope.live.places import task_id
-from stepscope.record.backend import Backend
+from stepscope.record.backend import Backend, Surroundings
 from stepscope.record.environment import stated_identity
 from stepscope.recording_format.light import DEFAULT_GROUP
 
@@ -56,7 +56,7 @@ class Facts:
             local_rank=stated.local_rank if found.local_rank is None else found.local_rank,
             framework=around.framework,
             device=around.device_kind,
-            launches=around.device_kind != "cpu" and any(name in (around.backend or "") for name in _BY_DEVICE),
+            launches=_launches(around),
             groups=groups or self.groups,
         )
 
@@ -77,6 +77,12 @@ class Facts:
             groups=list(self.groups),
             directory=directory,
         )
+
+
+def _launches(around: Surroundings) -> bool:
+    if around.framework == "mindspore":  # runs operators on a thread of its own, also on a CPU
+        return True
+    return around.device_kind != "cpu" and any(name in (around.backend or "") for name in _BY_DEVICE)
 
 
 def _group(known: dict[str, object]) -> Group:

@@ -129,13 +129,23 @@ class LiveThread:
         self._ending = True
         self._wake()
         self._thread.join(self._pace.end_s)
+        if not self._thread.is_alive():
+            self._close()
 
     def forget(self) -> None:
         """In a forked child: close the copies of what the thread of the parent uses."""
         self._link.close()
-        for descriptor in (self._wake_reads, self._wake_writes):
+        self._close()
+
+    def _close(self) -> None:
+        """Close what is open; messages sent later wake nobody."""
+        descriptors = self._wake_writes, self._wake_reads
+        self._wake_writes = self._wake_reads = -1
+        for descriptor in descriptors:
             with suppress(OSError):
                 os.close(descriptor)
+        if self.store is not None:
+            self.store.close()
 
     def send(self, message: Message) -> None:
         """Send a message soon. May be called from any thread."""

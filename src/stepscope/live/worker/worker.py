@@ -89,6 +89,7 @@ class Worker:
             log.warning("live: the hooks could not be removed", exc_info=error)
         if thread is not None:
             thread.stop()
+            self.tracker.forget()  # closes what it reads
             ended(thread.facts.rank, self.tracker.number, thread.ranges, thread.store)
 
     def in_child(self) -> None:
