@@ -93,11 +93,12 @@ def test_a_manager_serves_until_it_is_told_to_end_and_keeps_the_switches(room: P
 def test_a_proxy_starts_before_its_manager_and_ends_cleanly(room: Path) -> None:
     port = free_port()
     process = start("proxy", "--manager", f"127.0.0.1:{port}", "--port", str(free_port()))
-    time.sleep(2)
+    assert process.stderr is not None
+    ready = next(line for line in process.stderr if "serves workers" in line)
     code, said = end(process, signal.SIGTERM)
 
     assert code == 0
-    assert f"manager: 127.0.0.1:{port}" in said and "Traceback" not in said
+    assert f"manager: 127.0.0.1:{port}" in ready and "Traceback" not in said
 
 
 def test_a_manager_beyond_loopback_without_secrets_does_not_start(room: Path) -> None:
