@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.live.kinds import Kind
-from stepscope.live.switches import ALL, NONE
+from stepscope.live.switches import ALL, MOST_BYTES, NONE
 from stepscope.live.switching.mounted import MOST_PROBLEMS, QUIET_S, MountedSwitches
 
 GUIDE = '{"CommunicationOperator":"off","Step":"on","SaveCheckpoint":"on","FP":"on","DataLoader":"on"}'
@@ -156,6 +156,33 @@ def test_a_half_written_file_is_read_again_before_it_is_reported(
     assert switches.look() == {**FIVE, Kind.COMMUNICATION: True}
     assert not caplog.records
     assert not switches.problem
+
+
+def test_each_writer_gets_time_to_finish(
+    file: Path, switches: MountedSwitches, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    file.write_text(GUIDE[:-1])
+    switches.look()
+    file.write_text(GUIDE)
+    assert looks(switches, clock) == [FIVE, None]
+
+    file.write_text(GUIDE[:-1])
+    looks(switches, clock, times=1)
+    assert not caplog.records
+    looks(switches, clock, times=1)
+    assert len(caplog.records) == 1
+
+    caplog.clear()
+    caplog.set_level(logging.INFO)
+    file.write_text(GUIDE)
+    looks(switches, clock)
+    assert [record.getMessage() for record in caplog.records] == [f"{file}: the switches can be read again"]
+
+
+def test_a_file_may_be_as_long_as_what_is_read_at_most(file: Path, switches: MountedSwitches) -> None:
+    file.write_text(GUIDE.ljust(MOST_BYTES))
+
+    assert switches.look() == FIVE
 
 
 @pytest.mark.parametrize(
