@@ -123,7 +123,7 @@ def _start(rank: int | None, limit_mb: int, framework: str | None, *, waits: boo
 
     backend = backend_for(framework)
     if backend.in_data_worker():
-        return "this is a helper process (data loader, scheduler)"
+        return "" if waits else "this is a helper process (data loader, scheduler)"
     _Running.worker = Worker(backend, _initial(), limit_mb, rank, waits=waits, joins=joins, begins=at_end)
     return ""
 

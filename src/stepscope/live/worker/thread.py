@@ -124,13 +124,19 @@ class LiveThread:
         """Start the thread."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Write and send everything, and end the thread; waits for it at most for `Pace.end_s`."""
+    def stop(self) -> bool:
+        """Write and send everything, and end the thread; waits for it at most for `Pace.end_s`.
+
+        Returns:
+            Whether the thread has ended.
+        """
         self._ending = True
         self._wake()
         self._thread.join(self._pace.end_s)
-        if not self._thread.is_alive():
+        over = not self._thread.is_alive()
+        if over:
             self._close()
+        return over
 
     def forget(self) -> None:
         """In a forked child: close the copies of what the thread of the parent uses."""

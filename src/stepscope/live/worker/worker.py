@@ -88,8 +88,8 @@ class Worker:
         except Exception as error:
             log.warning("live: the hooks could not be removed", exc_info=error)
         if thread is not None:
-            thread.stop()
-            self.tracker.forget()  # closes what it reads
+            if thread.stop():
+                self.tracker.forget()  # closes what it reads
             ended(thread.facts.rank, self.tracker.number, thread.ranges, thread.store)
 
     def in_child(self) -> None:

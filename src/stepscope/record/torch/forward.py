@@ -40,6 +40,8 @@ class ForwardHooks(Hook):
 
     def __init__(self, steps: StepTracker, patches: Patches) -> None:
         super().__init__(steps, patches, self._marked)
+        if steps.light:
+            self.around = lambda args, kwargs: steps.passes(args[0], args[1:], kwargs)
         self._roots: set[type] = set()
         self._placed: set[type] = set()
         self._left = 0

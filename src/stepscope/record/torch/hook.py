@@ -31,7 +31,7 @@ class Hook(Switch):
 
     kind: MarkKind | None = None
     """Of its marks."""
-    around: Callable[[tuple[Any, ...]], Callable[[], None] | None] | None = None
+    around: Callable[[tuple[Any, ...], dict[str, Any]], Callable[[], None] | None] | None = None
     """Called with the arguments of a call that will be marked; what it returns is called at the end of the call."""
     alone = False
     """Of concurrent calls in two threads, mark only the first, since it caused the other."""
@@ -100,7 +100,7 @@ def marked(original: Callable[..., Any], hook: Hook, kind: MarkKind, describe: D
             return original(*args, **kwargs)
         inside[thread] = perf_counter_ns(), describe, args, kwargs
         start_ns = hook.begins(kind)
-        over = None if around is None else around(args)
+        over = None if around is None else around(args, kwargs)
         try:
             result = original(*args, **kwargs)
         finally:

@@ -43,7 +43,7 @@ class BackwardHooks(Hook):
         wrapper = marked(autograd.backward, self, BACKWARD, lambda args, kwargs: ("", ""))  # noqa: ARG005
         self.patches.put_everywhere(autograd.backward, wrapper)
 
-    def _around(self, args: tuple[Any, ...]) -> Callable[[], None] | None:
+    def _around(self, args: tuple[Any, ...], _: dict[str, Any]) -> Callable[[], None] | None:
         try:
             return self.steps.backward_begins(args[0] if args else None)
         except Exception as error:
