@@ -7,8 +7,8 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,7 @@ async def run_manager(settings: ManagerSettings, ready: Callable[[ManagerServer,
         services=[lambda grpc_server: _add_data_trace(grpc_server, manager, settings.kubernetes)],
     )
     async with AsyncExitStack() as stack:
+        told = stack.enter_context(_told_to_end())
         _listen(manager, settings, stack)
         await server.start()
         stack.push_async_callback(server.stop)
@@ -93,7 +94,7 @@ async def run_manager(settings: ManagerSettings, ready: Callable[[ManagerServer,
             stack.push_async_callback(node.stop)
             await _serve_kineto(stack)
         ready(server, manager)
-        await _until_told_to_end()
+        await told.wait()
 
 
 async def run_proxy(
@@ -106,11 +107,12 @@ async def run_proxy(
     """
     server = ProxyServer(_proxy(manager, port, job, security), host=host, port=port, security=security)
     async with AsyncExitStack() as stack:
+        told = stack.enter_context(_told_to_end())
         await server.start()
         stack.push_async_callback(server.stop)
         await _serve_kineto(stack)
         ready(server)
-        await _until_told_to_end()
+        await told.wait()
 
 
 def views_of(manager: Manager) -> tuple[Callable[[], bytes], Subscribe]:
@@ -212,13 +214,15 @@ def _background(work: Callable[[], Awaitable[None]], stack: AsyncExitStack) -> N
     stack.callback(task.cancel)
 
 
-async def _until_told_to_end() -> None:
+@contextmanager
+def _told_to_end() -> Iterator[asyncio.Event]:
+    """An event that SIGTERM and SIGINT set."""
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
     try:
-        await told.wait()
+        yield told
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
