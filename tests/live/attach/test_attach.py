@@ -18,9 +18,9 @@ pytestmark = pytest.mark.skipif(bool(why_not_gdb()), reason=why_not_gdb() or "gd
 
 
 @pytest.fixture(scope="module")
-def training() -> Iterator[Script]:
+def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Script]:
     pytest.importorskip("torch")
-    with script("training.py") as running:
+    with script("training.py", STEPSCOPE_LIVE_DIR=str(tmp_path_factory.mktemp("live"))) as running:
         yield running
 
 
