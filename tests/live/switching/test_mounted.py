@@ -245,6 +245,19 @@ def test_a_mended_file_that_says_the_same_as_before_is_no_change(
     assert not switches.problem
 
 
+def test_a_file_that_was_never_there_is_no_fault(
+    file: Path, switches: MountedSwitches, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    assert looks(switches, clock, times=5) == [None] * 5
+
+    assert [record.levelname for record in caplog.records] == ["INFO"]
+    assert switches.problem == "there is no such file"
+    file.write_text(GUIDE)
+    assert switches.look() == FIVE
+
+
 @pytest.mark.parametrize("again", [GUIDE, GUIDE.replace("off", "on")])
 def test_the_state_stays_while_the_file_is_away(
     again: str, file: Path, switches: MountedSwitches, clock: Clock, caplog: pytest.LogCaptureFixture

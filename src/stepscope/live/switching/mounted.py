@@ -30,6 +30,7 @@ QUIET_S = 30.0
 """The same problem is reported again after this time at the earliest; MindCluster's worker does the same."""
 MOST_PROBLEMS = 20
 """How many problems are remembered, so as not to report them too often."""
+_MISSING = "there is no such file"
 
 
 class MountedSwitches:
@@ -82,7 +83,9 @@ class MountedSwitches:
         self.problem = problem
         last_s = self._reported_s.pop(problem, None)
         if last_s is None or now_s - last_s >= QUIET_S:
-            log.warning("%s: %s. The switches stay as they are", self.path, problem)
+            # nobody may ever have made the file, which is no fault, least of all in each of a thousand ranks
+            level = logging.INFO if problem == _MISSING and self._content is None else logging.WARNING
+            log.log(level, "%s: %s. The switches stay as they are", self.path, problem)
             last_s = now_s
         self._reported_s[problem] = last_s
         while len(self._reported_s) > MOST_PROBLEMS:
@@ -91,7 +94,7 @@ class MountedSwitches:
 
 def _words(error: InvalidSwitch | OSError) -> str:
     if isinstance(error, FileNotFoundError):
-        return "there is no such file"
+        return _MISSING
     return str(error) if isinstance(error, InvalidSwitch) else error.strerror or str(error)
 
 
