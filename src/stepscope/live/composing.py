@@ -30,6 +30,7 @@ class ManagerSettings:
 
     Args:
         job: Task id; empty for that of the first worker.
+        forgets: Whether to forget the switches that an earlier manager of the job has kept.
         proxy_port: Port of the proxy of its own node; None for none.
         switch_file: Follow this mounted file.
         kubernetes: Follow the ConfigMap of this job, `NAMESPACE/JOB` or `JOB`.
@@ -43,6 +44,7 @@ class ManagerSettings:
     """
 
     job: str = ""
+    forgets: bool = False
     host: str = places.LOOPBACK
     port: int = places.MANAGER_PORT
     proxy_port: int | None = places.PROXY_PORT
@@ -69,7 +71,9 @@ async def run_manager(settings: ManagerSettings, ready: Callable[[ManagerServer,
     """
     from stepscope.live.detect import Detector  # noqa: PLC0415 - loaded by managers only
 
-    manager = Manager(places.safe_name(settings.job) if settings.job else "", detector=Detector())
+    manager = Manager(
+        places.safe_name(settings.job) if settings.job else "", forgets=settings.forgets, detector=Detector()
+    )
     server = ManagerServer(
         manager,
         *views_of(manager),

@@ -211,3 +211,21 @@ def test_addresses_are_hosts_with_or_without_port(tmp_path: Path, monkeypatch: p
     for wrong in ("host:x", ":1", "host:99999"):
         with pytest.raises(StepscopeError, match="is not HOST or HOST:PORT"):
             target_of(wrong)
+
+
+def test_garbage_on_the_port_and_messages_that_are_too_long_cost_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.start_manager("job")
+        for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01" + bytes(1000), bytes(100_000)):
+            _, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+            writer.write(garbage)
+            await asyncio.sleep(0.05)
+            writer.close()
+        async with rig.client() as client:
+            with pytest.raises(StepscopeError, match=r"larger than max"):
+                await client.switch({"x" * 10_000_000: "on"})
+            with pytest.raises(StepscopeError, match="is not a switch"):
+                await client.switch({"x" * 1_000_000: "on"})
+            assert (await client.switch(ON)).revision == 1
+
+    run_rig(scenario, monkeypatch)

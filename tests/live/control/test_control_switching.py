@@ -284,3 +284,61 @@ def test_a_switch_that_cannot_be_kept_is_an_error_and_changes_nothing(monkeypatc
         assert worker.revision == 0
 
     run_rig(scenario, monkeypatch)
+
+
+def test_a_proxy_does_not_carry_the_switches_of_one_job_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.start_manager()
+        proxy = await rig.start_node()
+        rig.start_worker(0, job="first", retry_s=60)
+        await rig.ranks(0)
+        async with rig.client() as client:
+            await client.switch({"all": "off"}, wait_s=10)
+        rig.stop_worker(0)
+        await rig.stop_manager()
+
+        await rig.start_manager("second")
+        await until(lambda: proxy.job == "second")
+        worker = rig.start_worker(0, job="second")
+        await rig.ranks(0)
+
+        assert rig.manager.board.requested.revision == 0 == proxy.known.revision
+        assert worker.switches == ALL[:-1]
+
+    run_rig(scenario, monkeypatch)
+
+
+def test_a_manager_without_disk_learns_from_a_proxy_what_no_worker_has_applied(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.start_manager()
+        proxy = await rig.start_node()
+        worker = rig.start_worker(0)
+        await rig.ranks(0)
+        worker.ignores = 1000
+        async with rig.client() as client:
+            await client.switch(COMMUNICATION)
+        await until(lambda: proxy.known.revision == 1)
+        await rig.stop_manager()
+        shutil.rmtree(rig.room / "state")
+
+        await rig.start_manager()
+        await rig.ranks(0)
+
+        assert rig.manager.board.requested.revision == 1
+        worker.ignores = 0
+        await until(lambda: worker.switches == ALL)
+
+    run_rig(scenario, monkeypatch)
+
+
+def test_a_manager_can_forget_what_an_earlier_one_has_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.start_manager("job")
+        async with rig.client() as client:
+            await client.switch(COMMUNICATION)
+        await rig.stop_manager()
+        await rig.start_manager("job", forgets=True)
+
+        assert rig.manager.board.requested.revision == 0
+
+    run_rig(scenario, monkeypatch)

@@ -30,6 +30,10 @@ def manager(
             show_envvar=False,
         ),
     ] = "",
+    forget: Annotated[
+        bool,
+        typer.Option("--forget", help="Forget the switches that an earlier manager of a job of this name has kept."),
+    ] = False,
     host: Annotated[
         str,
         typer.Option(
@@ -117,6 +121,7 @@ def manager(
         )
     settings = ManagerSettings(
         job=job,
+        forgets=forget,
         host=host,
         port=port,
         proxy_port=proxy_port if proxy else None,

@@ -55,6 +55,7 @@ class Manager(Commands):
     Args:
         job: Task id; empty for that of the first worker that registers.
         persistent: Whether the state of the switches is kept on disk, in `places.state_directory`.
+        forgets: Whether to begin anew instead of going on from the state that an earlier manager has kept.
         detector: Finds slow ranks; None if nobody asks.
     """
 
@@ -63,6 +64,7 @@ class Manager(Commands):
         job: str = "",
         *,
         persistent: bool = True,
+        forgets: bool = False,
         detector: Detector | None = None,
         bounds: Bounds = BOUNDS,
     ) -> None:
@@ -78,7 +80,7 @@ class Manager(Commands):
         self.job_known = asyncio.Event()
         self.started_at_ns = time.time_ns()
         self._watching = Watching(detector, self._found) if detector is not None else None
-        self._bounds, self._persistent = bounds, persistent
+        self._bounds, self._persistent, self._forgets = bounds, persistent, forgets
         self._callbacks: list[Callback] = []
         self._sent_s: dict[int, float] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -130,9 +132,16 @@ class Manager(Commands):
             CannotKeep: If the state cannot be written.
         """
         if self._persistent:
-            await self.board.keep_in(places.state_directory() / places.safe_name(job) / "switches.json")
+            file = places.state_directory() / places.safe_name(job) / "switches.json"
+            if self._forgets:
+                file.unlink(missing_ok=True)
+            await self.board.keep_in(file)
         self.job = job
-        log.info("this manager serves job %s", job)
+        kept = self.board.requested
+        since = f"; its switches are as {kept.by} requested (revision {kept.revision})" if kept.revision else ""
+        log.info("this manager serves job %s%s", job, since)
+        for node in self.nodes.values():
+            await self._learn(node)
         self.job_known.set()
         self._send_state()
 
@@ -153,8 +162,15 @@ class Manager(Commands):
             before.close()
         self.nodes[node.name] = node
         log.info("node %s has connected", node.name)
-        await self.board.learn(hello.revision, list(hello.switches), f"node {node.name}")
+        node.state = hello.state_job, hello.revision, list(hello.switches)
+        await self._learn(node)
         node.send(self._state())
+
+    async def _learn(self, node: Node) -> None:
+        """A node may know a newer state of this job."""
+        job, revision, switches = node.state
+        if job and job == self.job:
+            await self.board.learn(revision, switches, f"node {node.name}")
 
     def disconnected(self, node: Node) -> None:
         """A proxy has gone. Its ranks are lost unless they are heard of through another one in time."""

@@ -23,6 +23,8 @@ class Node:
 
     def __init__(self, name: str, host: str, bounds: Bounds) -> None:
         self.name, self.host = name, host
+        self.state: tuple[str, int, list[str]] = "", 0, []
+        """Job, revision and switches that it knew when it registered."""
         self._queue: asyncio.Queue[Any] = asyncio.Queue()
         self._lines = Bucket(bounds.lines_a_second * LINES_FACTOR, bounds.lines_a_second * LINES_FACTOR * bounds.burst)
         self._bytes = Bucket(bounds.bytes_a_second * LINES_FACTOR, bounds.bytes_a_second * LINES_FACTOR * bounds.burst)

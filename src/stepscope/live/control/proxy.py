@@ -140,6 +140,8 @@ class Proxy:
             raise wrong_job(hello, self.job)
         self._make_room(connection, hello)
         before = connection.hello
+        if not self.job:
+            self.job = hello.job  # until the manager says otherwise
         if before is not None and before.rank != hello.rank:
             self._remove(before.rank, connection)
             self._outbox.left(before.rank, before.started_at_ns)
@@ -233,14 +235,15 @@ class Proxy:
                 job=self._own_job,
                 revision=self.known.revision,
                 switches=self.known.switches,
+                state_job=self.job,
             )
         )
 
     def _receive(self, message: Any) -> None:
         kind = message.WhichOneof("body")
         if kind == "state":
-            self._follow(message.state.job)
-            self._learn(message.state.revision, list(message.state.switches))
+            if self._follow(message.state.job):
+                self._learn(message.state.revision, list(message.state.switches))
         elif kind == "command":
             for rank in message.command.ranks or list(self.workers):
                 if rank in self.workers:
@@ -250,19 +253,22 @@ class Proxy:
         elif kind == "stacks":
             self._begin(self._stacks(message.stacks.id, list(message.stacks.ranks)))
 
-    def _follow(self, job: str) -> None:
-        """Serve the job of the manager."""
+    def _follow(self, job: str) -> bool:
+        """Serve the job of the manager; returns whether that is possible."""
         if not job or job == self.job:
-            return
+            return True
         if self._own_job:
             log.error(
                 "the manager serves job %s, this proxy job %s. Start one of them for the other's job", job, self.job
             )
-            return
+            return False
+        if self.job:
+            self.known = Apply(0, [])  # it was that of another job
         self.job = job
         for rank, worker in list(self.workers.items()):
             if worker.hello.job != job:
                 self._refuse(rank, worker.hello.started_at_ns, str(wrong_job(worker.hello, job)))
+        return True
 
     def _refuse(self, rank: int, started_at_ns: int, reason: str) -> None:
         worker = self.workers.get(rank)

@@ -144,7 +144,12 @@ class Security:
 
     def server(self, bounds: Bounds = BOUNDS) -> Any:
         """A gRPC server that serves only friends, and each address at a bounded rate."""
-        options = [*_options(bounds), ("grpc.so_reuseport", 0), ("grpc.max_concurrent_streams", bounds.streams)]
+        options = [
+            *_options(bounds),
+            ("grpc.so_reuseport", 0),
+            ("grpc.max_concurrent_streams", bounds.streams),
+            ("grpc.server_handshake_timeout_ms", int(bounds.hello_within_s * 1000)),
+        ]
         return grpc.aio.server(interceptors=[_Guard(self.token, bounds)], options=options)
 
 
