@@ -93,12 +93,12 @@ class Escalation:
         self._captured_s: deque[float] = deque(maxlen=limits.most_an_hour)
         self._busy: dict[bool, asyncio.Lock] = {False: asyncio.Lock(), True: asyncio.Lock()}
         self._waiting: set[str] = set()
-        self._communication = _Communication(actions, limits, now_s)
+        self.communication = _Communication(actions, limits, now_s)
 
     async def run(self) -> None:
         """Look after the communication switch until this is cancelled."""
         while True:
-            await self._communication.look()
+            await self.communication.look()
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def on_verdict(self, verdict: Verdict) -> None:

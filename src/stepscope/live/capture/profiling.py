@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import get_ident
 from time import perf_counter_ns
+from typing import Any
 
 from stepscope.live.capture.room import MOST_BYTES, NoRoom, files_in, make_room, new_capture
 from stepscope.live.capture.window_backend import (
@@ -31,13 +32,14 @@ from stepscope.record.process_facts import own_thread
 from stepscope.record.session import Session
 from stepscope.record.steps import StepTracker
 from stepscope.recording_format.layout import WINDOWS
-from stepscope.recording_format.marks import STEP
+from stepscope.recording_format.marks import BACKWARD, CHECKPOINT, DATA, FORWARD, OPTIMIZER, STEP
 
 log = logging.getLogger("stepscope")
 
 MOST_STEPS = 50
 """More steps are refused: a profile grows without a bound."""
 MOST_SECONDS = 600.0
+_PHASES = frozenset((DATA, FORWARD, BACKWARD, OPTIMIZER, CHECKPOINT))
 _WAITING, _WARMING, _RUNNING, _OVER = range(4)
 
 AfterStep = Callable[[int, int], None]
@@ -65,6 +67,7 @@ class StepProfile:
         self._first = self._last = 0
         self._step_began_ns = 0
         self._notes: list[str] = []
+        self._put: Callable[[Any], None] | None = None
         self._backend = WindowBackend(base)
         self._options = replace(
             Options(),
@@ -180,6 +183,7 @@ class StepProfile:
         self._state, self._first, self._last = _RUNNING, step, step - 1
         self._session.span_began()
         self._step_began_ns = perf_counter_ns()
+        self._overhear()
 
     def _open_window(self, step: int, *, discard: bool = False) -> None:
         """Begin to record operators, or end with the reason. The time that this takes belongs to no step."""
@@ -198,6 +202,20 @@ class StepProfile:
         self._marks.add((STEP, str(step), self._step_began_ns, now_ns, step, get_ident(), ""))
         self._step_began_ns, self._last = now_ns, step
 
+    def _overhear(self) -> None:
+        """Also keep the phases that the live worker's hooks report, of the kinds that are switched on."""
+        put = self._put = getattr(self._tracker, "_put", None)
+        if put is None:
+            return
+        add = self._marks.add
+
+        def both(item: Any) -> None:
+            put(item)
+            if item[0] in _PHASES:
+                add((*item[:6], ""))
+
+        self._tracker._put = both  # type: ignore[attr-defined]
+
     def _end(self, step: int) -> None:
         self._tracker.interrupted()
         with by_us():
@@ -208,6 +226,8 @@ class StepProfile:
 
     def _finish(self) -> None:
         self._state = _OVER
+        if self._put is not None:
+            self._tracker._put, self._put = self._put, None  # type: ignore[attr-defined]
         self._ended.set()
 
     def _out_of_time(self) -> None:
