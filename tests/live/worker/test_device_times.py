@@ -139,6 +139,14 @@ def test_times_on_the_device_are_mapped_to_the_clock_of_the_host(training: Train
     assert read == (item[3] - 100_000, item[3])
 
 
+def test_a_call_that_only_launches_has_no_times_on_the_device(training: Training) -> None:
+    training.step()
+    training.run(COLLECTIVE, 1_000, "all_reduce", '{"group": "0", "async": true}')
+    training.cuda.now_ns += 1_000_000
+
+    assert [line.count("\n") for line in training.drained()][-1] == 2
+
+
 def test_events_are_used_again(training: Training) -> None:
     for _ in range(200):
         training.step()

@@ -201,6 +201,42 @@ def test_calls_in_groups_of_a_device_only_launch() -> None:
     assert digest.calls[0].launched
 
 
+class Reducer:
+    """One that exchanges gradients in some passes only, as with `no_sync`."""
+
+    detail = CALL
+
+    def __init__(self) -> None:
+        self.exchanging = False
+
+    def exchanges(self) -> bool:
+        return self.exchanging
+
+
+def test_the_own_part_of_backward_passes_leaves_out_waits_for_gradients_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tracker, reducer, clock = made(), Reducer(), iter([13, 19])
+    tracker._reducer = reducer  # type: ignore[assignment]
+    monkeypatch.setattr(tracker_module, "perf_counter_ns", lambda: next(clock))
+    computed: list[Any] = []
+    monkeypatch.setattr(tracker_module.reducers, "watch", lambda loss, call: computed.append(call) or (lambda: None))
+    tracker.activity(0, FORWARD)
+
+    assert tracker.backward_begins(None) is None  # accumulates gradients only
+    ran(tracker, BACKWARD, 2, 6)
+    reducer.exchanging = True
+    over = tracker.backward_begins(None)
+    computed[0]()
+    assert over is not None
+    over()
+    ran(tracker, BACKWARD, 10, 20)
+    tracker.ended(30)
+
+    (digest,) = digests(Digester(0), tracker)
+    assert (digest.backward_ns, digest.backward_own_ns, digest.communication_ns) == (14, 4 + 3, 6)
+
+
 def test_times_of_kinds() -> None:
     on = frozenset([FORWARD])
     times = switched(switched(switched({}, on, 10), frozenset(), 20), on, 30)[FORWARD]

@@ -150,11 +150,7 @@ class DeviceTimes:
 
 
 def device_times(module: Any) -> DeviceTimes | None:
-    """For a device that training has begun to use; None before. It is never initialised here.
-
-    Raises:
-        RuntimeError: If the device cannot be timed safely; the message says why.
-    """
+    """For a device that training has begun to use; None before. It is never initialised here."""
     if not module.is_initialized():
         return None
     return DeviceTimes(module, int(module.current_device()))

@@ -293,7 +293,8 @@ class LiveThread:
             found = device_times(module)
             if found is not None:
                 self._looks_for_device = False
-                allow_queries_during_captures()
+                if module.__name__ == "torch.cuda":
+                    allow_queries_during_captures()
                 self._tracker.device = found
         except Exception as error:
             self._looks_for_device = False

@@ -84,6 +84,7 @@ class LiveTracker(StepTracker):
         self._reducers: weakref.WeakKeyDictionary[Any, reducers.Reducer | None] = weakref.WeakKeyDictionary()
         self._reducer: reducers.Reducer | None = None
         self._computed_ns = 0
+        """When the gradients of the present backward pass were computed; 0 if unknown."""
         if not joins:
             self.wanted = _SIGNS
 
@@ -123,7 +124,7 @@ class LiveTracker(StepTracker):
         if not self._looks:
             return
         try:
-            self._units += elements(args, kwargs)
+            self._units += int(elements(args, kwargs))  # a size may be symbolic
             if self._root() is not root:
                 self._root_changed(root)
         except Exception as error:  # e.g. a module of the user that cannot be hashed
@@ -133,7 +134,10 @@ class LiveTracker(StepTracker):
     def backward_begins(self, tensors: Any) -> Callable[[], None] | None:
         """A backward pass begins: if it exchanges gradients, find out when its own are ready."""
         reducer = self._reducer
-        if reducer is None or not reducer.exchanges():
+        if reducer is None:
+            return None
+        if not reducer.exchanges():
+            self._computed_ns = on_times.ALWAYS
             return None
         start: list[Any] = [0, None]
 
@@ -160,7 +164,7 @@ class LiveTracker(StepTracker):
         """A range is over. Ignored unless its kind was on when it began."""
         timing = None if self.device is None else self.device.ends(kind)
         if kind == BACKWARD:
-            detail, self._computed_ns = self._computed_ns, 0
+            detail, self._computed_ns = min(self._computed_ns, end_ns), 0
         self._queue(kind, name, start_ns, end_ns, detail, timing)
 
     def collected(self, generation: int, start_ns: int, end_ns: int) -> None:

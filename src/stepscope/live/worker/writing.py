@@ -13,7 +13,7 @@ from stepscope.live.messages import Digest
 from stepscope.live.store import RecordStore
 from stepscope.live.store.lines import call_name, host_range, timed_range
 from stepscope.live.worker import on_times
-from stepscope.live.worker.digesting import Digester
+from stepscope.live.worker.digesting import Digester, described
 from stepscope.live.worker.tracker import Item, LiveTracker
 from stepscope.record.marks import NativeThreads, epoch_shift_ns
 from stepscope.recording_format import light
@@ -107,7 +107,8 @@ class Writing:
         times = None
         if has_passed and device is not None and timing is not None:
             read = device.read(timing, end_ns, is_step=kind == STEP)
-            times = None if read is None else _OnDevice(*read, timing.device, timing.stream)
+            if read is not None and not (kind == COLLECTIVE and described(detail).is_async):
+                times = _OnDevice(*read, timing.device, timing.stream)
         device_ns = None if times is None else times.end_ns - times.start_ns
         domain = DEFAULT_DOMAIN
         if kind == STEP:
