@@ -15,7 +15,7 @@ import pytest
 from live_rig import BOOTSTRAP, FakeProxy, counts, ranges, until, variables
 
 from stepscope import live
-from stepscope.live.messages import Pulse
+from stepscope.live.messages import Digests, Hello, Pulse
 from stepscope.live.worker import api
 from stepscope.live.worker.thread import LiveThread
 from stepscope.record import autostart
@@ -121,14 +121,22 @@ def test_the_rank_may_be_given_or_become_known_later(backend: NoFramework, proxy
     (worker,) = proxy.wait(1)
     assert worker.hello.rank == 0
 
+    backend.step()
     backend.rank = 5
     backend.steps.identity_changed()
     until(lambda: worker.hello.rank == 5)
+    until(lambda: worker.digests)
     assert live.start_worker(7, 100, "pt") is True  # the script knows better; still one worker
     until(lambda: worker.hello.rank == 7)
     live.stop_worker()
 
     written = tmp_path / "records" / "default_task_id"
+    registered = -1
+    for message in worker.said:
+        if isinstance(message, Hello):
+            registered = message.rank
+        ranks = [one.rank for one in message.digests] if isinstance(message, Digests) else [message.rank]
+        assert set(ranks) == {registered}  # a message about another rank is refused
     assert [(written / rank / "worker.json").exists() for rank in ("0", "5", "7")] == [True] * 3
     assert len(proxy.workers) == 1
 

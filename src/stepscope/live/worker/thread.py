@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter_ns
 
+import msgspec
+
 from stepscope.live import places
 from stepscope.live.messages import (
     MOST_TEXT,
@@ -87,6 +89,7 @@ class LiveThread:
         self.facts = Facts()
         """Replaced as a whole; `news` is then set."""
         self.news = False
+        self._known = self.facts
         self.switches = switches
         self.revision = 0
         self.store: RecordStore | None = None
@@ -228,9 +231,13 @@ class LiveThread:
             self._follow(message)
 
     def _identify(self) -> None:
-        """The rank or the groups are known now, or others."""
-        facts = self.facts
-        self._digester.rank = facts.rank
+        """The rank or the groups are known now, or others. Messages hold the rank as it was registered last."""
+        facts = self._known = self.facts
+        if facts.rank != self._digester.rank:
+            self._digester.rank = facts.rank
+            unsent = [*self._waiting, *self._writing.digests]
+            self._waiting = deque(msgspec.structs.replace(digest, rank=facts.rank) for digest in unsent)
+            self._writing.digests.clear()
         self._digester.device_groups = frozenset(group.key for group in facts.groups) if facts.launches else frozenset()
         if self.store is None or self.store.directory != self.directory:
             if self.store is not None:
@@ -241,7 +248,7 @@ class LiveThread:
             self.store.write_groups(facts.groups, facts.rank)
 
     def _hello(self) -> Hello:
-        return self.facts.hello(self.revision, self.switches.as_names(), str(self.directory))
+        return self._known.hello(self.revision, self.switches.as_names(), str(self.directory))
 
     def _register(self) -> None:
         self._link.send(self._hello())
@@ -279,7 +286,7 @@ class LiveThread:
             except InvalidSwitch as problem:
                 error = str(problem)[:MOST_TEXT]
         revision = message.revision if error else self.revision
-        self._link.send(Applied(self.facts.rank, revision, self.switches.as_names(), time.time_ns(), error))
+        self._link.send(Applied(self._digester.rank, revision, self.switches.as_names(), time.time_ns(), error))
 
     def _find_device(self) -> None:
         """Time ranges on the device as soon as training uses it."""
@@ -309,7 +316,9 @@ class LiveThread:
         problem = self.store.problem if self.store is not None else ""
         dropped = self._tracker.dropped + (self.store.dropped if self.store is not None else 0)
         self._link.send(
-            Pulse(self.facts.rank, self._tracker.number, idle_ns, inside, self.revision, dropped, problem[:MOST_TEXT])
+            Pulse(
+                self._digester.rank, self._tracker.number, idle_ns, inside, self.revision, dropped, problem[:MOST_TEXT]
+            )
         )
 
     def _last_ns(self) -> int:
