@@ -17,6 +17,7 @@ from stepscope.sources.ascend import AscendText
 from stepscope.sources.runtime_profiler import RuntimeProfilerSource
 from stepscope.sources.operation_trace import OperationTraceSource
 from stepscope.sources.classic import ClassicSource
+from stepscope.sources.light import LightSource
 from stepscope.sources.packed import PackedSource
 
 SOURCES: list[Source] = [one() for one in list(vars().values()) if hasattr(one, "sniff") and one is not Source]

@@ -52,7 +52,8 @@ def call_savings(
     rows = []
     for item, calls in shorter.items():
         nodes, cut = CallCuts(graph.nodes, arrival, calls.with_columns(suspect=0)).of([0])
-        rows.append(job.row(item, job.now_ns.scatter(nodes, job.now_ns.gather(nodes) - cut)))
+        less = (job.now_ns.gather(nodes) - cut).clip(lower_bound=0)  # an item before may have taken more than the rest
+        rows.append(job.row(item, job.now_ns.scatter(nodes, less)))
     return pl.DataFrame(rows, schema=schema_of(COLUMNS)).select(names(COLUMNS))
 
 

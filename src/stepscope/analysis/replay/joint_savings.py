@@ -12,6 +12,7 @@ from stepscope.analysis.methods.job_graph import job_graph
 from stepscope.analysis.registry import analysis
 from stepscope.analysis.replay.replay import NO_STEPS
 from stepscope.analysis.replay.savings import LIMITS, TIMES, Limits, Without, without_slow_ranks
+from stepscope.analysis.replay.work import HOST
 from stepscope.errors import Unavailable
 from stepscope.tables.base import Column
 
@@ -52,7 +53,7 @@ def joint_savings(
     recorded = graph.recorded_step_times()
     if recorded.is_empty():
         raise Unavailable(NO_STEPS)
-    kinds, counted = list(TIMES), without_start_ups(graph.steps, time_by_rank)
+    kinds, counted = _kinds(work, arrival), without_start_ups(graph.steps, time_by_rank)
     places = [place for place, step in enumerate(graph.steps) if step in counted]
 
     def mean(values: Sequence[float] | pl.Series) -> float:
@@ -74,3 +75,10 @@ def joint_savings(
         for number, kind in enumerate(kinds)
     ]
     return pl.DataFrame(rows).select(names(COLUMNS))
+
+
+def _kinds(work: pl.DataFrame, arrival: pl.DataFrame | None) -> list[str]:
+    """The kinds of time that could be done away with. What hosts do unmarked may be waits for other ranks if no calls
+    between them were recorded, nor what a device does."""
+    waits = arrival is None and (work["lane"] == HOST).all() and work["rank"].n_unique() > 1
+    return [kind for kind in TIMES if not (waits and kind == "dispatch")]

@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.extra_work import EXTRA, apart
 from stepscope.analysis.registry import analysis, ranks_of
+from stepscope.analysis.replay.forward_only import forward_only
 from stepscope.analysis.replay.work import HOST, MARKED, ON_HOST
 from stepscope.analysis.replay.work import KINDS as OF_WORK
 from stepscope.tables import OPERATORS
@@ -33,12 +34,14 @@ def own_times(
     operators: pl.LazyFrame | None,
     marks: pl.DataFrame | None,
     steps: pl.LazyFrame,
+    slices: pl.LazyFrame | None,
 ) -> pl.DataFrame:
     """Sum each rank's own work by step and kind: one row per rank, step and kind; 0 for kinds that only others have.
 
     Calls are left out: their time depends on other ranks. If a step's operators were not recorded, what is not marked
     is unknown: its rows are missing. Of a CPU without any, only phases show when it computes, and it may wait for other
-    ranks in them, so how long it computes is unknown. What its host did is left out of a rank of whose host less was
+    ranks in them, so how long it computes is unknown, unless only forward passes are marked (`forward_only`): the waits
+    in these are recorded calls. What its host did is left out of a rank of whose host less was
     recorded than of others. What a rank computes by design and typical ranks of its program do not (`extra_pieces`) is
     of a kind of its own.
     """
@@ -56,16 +59,26 @@ def own_times(
     )
     seen = [*ranks_of(OPERATORS.or_empty(operators)), *([] if marks is None else marks["rank"].unique().to_list())]
     unseen = ~pl.col("rank").is_in(seen)
-    in_phases = (pl.col("kind") == "computing") & pl.col("rank").is_in(_by_phases(rows, operators))
+    by_phases = _by_phases(rows, operators)
+    known = forward_only(by_phases, slices, found, work)
+    in_phases = (pl.col("kind") == "computing") & pl.col("rank").is_in(by_phases)
     uneven = pl.col("kind").is_in(ON_HOST) & unseen & ~unseen.all().over("program")
     return (
         found.join(alike_ranks.select("rank", "program", "launching"), on="rank", how="left")
         # What a host does does not depend on shapes.
         .with_columns(program=pl.when(pl.col("kind").is_in(ON_HOST)).then("launching").otherwise("program"))
-        .filter(~uneven & ~in_phases)
+        .join(known, on=["rank", "step"], how="left")
+        .filter(~uneven & pl.when("is_light").then(_is_known()).otherwise(~in_phases))
         .select(names(COLUMNS))
         .sort("rank", "step", "kind")
     )
+
+
+def _is_known() -> pl.Expr:
+    """Whether the time of a kind is known of a rank of which only forward passes are marked: without recorded calls,
+    the rest of the step may be waiting."""
+    kind = pl.col("kind")
+    return pl.when(kind == "computing").then("forward_known").when(kind == "dispatch").then("has_calls").otherwise(True)
 
 
 def _by_phases(rows: pl.DataFrame, operators: pl.LazyFrame | None) -> list[int]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from stepscope.json_values import as_text, small_number, whole_number
 from stepscope.present import data_type
-from stepscope.selection import describe_numbers
 from stepscope.recording_format.element_types import element_bytes
+from stepscope.selection import describe_numbers
 
 DEFAULT_GROUP = "default_pg"
 """Description of the group of all ranks."""

@@ -10,9 +10,9 @@ import polars as pl
 
 from stepscope.json_files import value_in
 from stepscope.json_values import whole_number
+from stepscope.recording_format.element_types import element_bytes
 from stepscope.sources.communication_names import is_library_kernel
 from stepscope.sources.distinct import Distinct
-from stepscope.recording_format.element_types import element_bytes
 
 HOST_CALL = r"^(gloo|mpi|ucc):"
 DEVICE_CALL = r"^(nccl|rccl|xccl|hccl|ucc|mpi):"

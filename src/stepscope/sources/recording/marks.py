@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import polars as pl
 
@@ -104,10 +105,21 @@ class Marks:
 
 def read_marks(about: About, events: Events, sink: Sink) -> Marks:
     """Add the marks of a recording to its events, except garbage collections, which windows may have too."""
-    path = about.directory / MARKS.name
+    parts = whole_steps(read_rows(about.directory, MARKS, sink.issue))
+    return add_marks(parts, about, about.directory / MARKS.name, events, sink)
+
+
+def add_marks(parts: Iterable[pl.DataFrame], about: About, path: Path, events: Events, sink: Sink) -> Marks:
+    """Add marks, as the columns of `MARKS`, to events.
+
+    Args:
+        parts: The marks, in parts of whole steps.
+        about: The recording.
+        path: Where they are from, for issues.
+    """
     marks, steps = Marks(), _Steps()
     lost = 0
-    for part in whole_steps(read_rows(about.directory, MARKS, sink.issue)):
+    for part in parts:
         rows = part.filter((pl.col("end_ns") >= pl.col("start_ns")) & (pl.col("end_ns") - pl.col("start_ns") < WEEK_NS))
         lost += part.height - rows.height
         rows = with_purposes(rows)

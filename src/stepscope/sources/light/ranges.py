@@ -1,0 +1,184 @@
+"""The ranges of one process, as marks of the recorder: read in blocks, whatever the size of the files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from stepscope.present import plural
+from stepscope.recording_format.light import Call, call_in, kind_of
+from stepscope.recording_format.light_ranges import LONGEST_LINE, Assembler, LightRange
+from stepscope.recording_format.marks import CHECKPOINT, COLLECTIVE, DATA, STEP
+from stepscope.sources.base import Sink
+
+_BLOCK = 4 << 20
+_HELD = 2_000
+"""The last ranges of a part wait for the next one, since those that were timed on the device are complete later."""
+_COLUMNS = {
+    "kind": pl.String,
+    "name": pl.String,
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "step": pl.Int64,
+    "thread": pl.String,
+    "detail": pl.String,
+}
+DEVICE = {
+    "kind": pl.String,
+    "name": pl.String,
+    "start_ns": pl.Int64,
+    "duration_ns": pl.Int64,
+    "device": pl.Int32,
+    "stream": pl.Int32,
+    "host_start_ns": pl.Int64,
+    "host_end_ns": pl.Int64,
+}
+LOADER = "DataLoader"
+"""What a loader of unknown name is called, as by PyTorch's profiler."""
+LOADS = {"time_ns": pl.Int64, "duration_ns": pl.Int64}
+_LARGEST = 2**31
+
+
+@dataclass
+class Ranges:
+    """Reads the ranges of one process.
+
+    Args:
+        files: In the order in which they were written.
+        process: Only what this process has written; None if there is only one.
+    """
+
+    files: Sequence[Path]
+    process: int | None
+    sink: Sink
+    others: int = 0
+    """Ranges of other names than the five kinds."""
+    too_long: int = 0
+    on_device: list[pl.DataFrame] = field(default_factory=list)
+    """Ranges that were timed on the device, as `DEVICE`; the name of a call is its JSON."""
+    loads: list[pl.DataFrame] = field(default_factory=list)
+    """When the training loop got a batch, and how long it had waited for it, as `LOADS`."""
+    _assembler: Assembler = field(default_factory=Assembler)
+    _step_end_ns: int | None = None
+    _between_ns: int | None = None
+
+    def marks(self) -> Iterator[pl.DataFrame]:
+        """The ranges as marks, in parts, in the order in which they began to be written."""
+        held: list[LightRange] = []
+        for lines in self._blocks():
+            held += self._wanted(self._assembler.feed(lines))
+            held.sort(key=lambda one: one.place)
+            if len(held) > _HELD:
+                yield self._frame(held[:-_HELD])
+                del held[:-_HELD]
+        held += self._wanted(self._assembler.finish())
+        held.sort(key=lambda one: one.place)
+        yield self._frame(held)
+
+    def report(self) -> None:
+        """Report what could not be read, and what is no light tracing."""
+        path, problems = self.files[0], self._assembler.problems
+        bad = problems.bad_lines + self.too_long
+        if bad:
+            problem = f"{plural(bad, 'line')} damaged, cut off or longer than 1 MiB, and left out"
+            self.sink.issue("warning", path, problem, "The rest is complete", lost=bad)
+        if problems.unended:
+            problem = f"{plural(problems.unended, 'range')} without a recorded end left out"
+            remedy = "Nothing to do: the process ended, or the job still runs"
+            self.sink.issue("note", path, problem, remedy, lost=problems.unended)
+        if problems.startless:
+            problem = f"{plural(problems.startless, 'range')} without a recorded start left out"
+            remedy = "Nothing to do if older files were deleted by ageing"
+            self.sink.issue("note", path, problem, remedy, lost=problems.startless)
+        rest = problems.others + self.others
+        if rest:
+            problem = f"{plural(rest, 'record')} of other kinds or names left out"
+            remedy = "Nothing to do: they are a user's own marks, or of a newer version"
+            self.sink.issue("note", path, problem, remedy, lost=rest)
+
+    def _wanted(self, ranges: Iterator[LightRange]) -> Iterator[LightRange]:
+        for one in ranges:
+            if self.process in (None, one.process) and one.end_ns is not None:
+                yield one
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Whole lines, block by block; the last line of each file also where it has no end."""
+        for file in self.files:
+            rest, skipping = b"", False
+            try:
+                with file.open("rb") as text:
+                    while block := text.read(_BLOCK):
+                        self.sink.advance(len(block))
+                        if skipping:
+                            _, end, block = block.partition(b"\n")
+                            skipping = not end
+                        data = rest + block
+                        cut = data.rfind(b"\n") + 1
+                        rest = data[cut:]
+                        if len(rest) > LONGEST_LINE:
+                            rest, skipping = b"", True
+                            self.too_long += 1
+                        if cut:
+                            yield data[:cut]
+            except OSError as error:
+                problem = f"cannot be read: {error.strerror or error}"
+                self.sink.issue("error", file, problem, "Check the file and its disk")
+            if rest.strip():
+                yield rest + b"\n"
+
+    def _frame(self, ranges: Sequence[LightRange]) -> pl.DataFrame:
+        rows, timed, loads = [], [], []
+        for one in ranges:
+            known = kind_of(one.name, one.domain)
+            if known is None:
+                self.others += 1
+                continue
+            kind, number = known
+            start_ns, end_ns = one.start_ns, one.end_ns or one.start_ns
+            name, detail = None, None
+            if kind == COLLECTIVE:
+                call = call_in(one.name)
+                name, detail = call.operation, detail_of(call)
+            elif kind == STEP:
+                name = str(number)
+                start_ns = self._begun_ns(start_ns, end_ns)
+            elif kind in (DATA, CHECKPOINT) and (self._step_end_ns is None or start_ns >= self._step_end_ns):
+                self._between_ns = min(start_ns, self._between_ns or start_ns)
+            if kind == DATA:
+                name = LOADER
+                loads.append((end_ns, end_ns - start_ns))
+            step = number if kind == STEP else None
+            rows.append((kind, name, start_ns, end_ns, step, str(one.thread), detail))
+            if one.device_start_ns is not None and one.device_end_ns is not None:
+                duration = one.device_end_ns - one.device_start_ns
+                place = (one.device or 0) % _LARGEST, (one.stream or 0) % _LARGEST
+                timed.append((kind, one.name, one.device_start_ns, duration, *place, one.start_ns, one.end_ns))
+        if loads:
+            self.loads.append(pl.DataFrame(loads, schema=LOADS, orient="row"))
+        if timed:
+            self.on_device.append(pl.DataFrame(timed, schema=DEVICE, orient="row"))
+        return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
+
+    def _begun_ns(self, start_ns: int, end_ns: int) -> int:
+        """When a step began. TaskD marks the body of the loop; a step of ours also holds what comes before it: loading
+        its batch, and saving a checkpoint."""
+        before, self._between_ns = self._between_ns, None
+        last, self._step_end_ns = self._step_end_ns, end_ns
+        return before if before is not None and (last or 0) <= before < start_ns else start_ns
+
+
+def detail_of(call: Call) -> str:
+    """The `detail` that the recorder's mark of a call would have."""
+    known = {
+        "group": call.group,
+        "group_size": call.group_size,
+        "size_bytes": call.size_bytes,
+        "element_type": call.element_type,
+        "peer": call.peer,
+        "async": call.is_async,
+    }
+    return json.dumps({key: value for key, value in known.items() if value is not None})

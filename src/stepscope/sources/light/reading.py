@@ -1,0 +1,77 @@
+"""Reading the light records of one process into tables."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.errors import UnreadableInput
+from stepscope.json_values import whole_number
+from stepscope.present import plural
+from stepscope.recording_format.light import GROUP_FILE, WORKER_FILE
+from stepscope.recording_format.marks import COLLECTIVE
+from stepscope.sources.base import Input, Sink
+from stepscope.sources.kineto.events import Events
+from stepscope.sources.kineto.layout import event_frame
+from stepscope.sources.kineto.steps import Steps
+from stepscope.sources.kineto.tables import write_events
+from stepscope.sources.light.about import about_of
+from stepscope.sources.light.ranges import LOADER, LOADS, Ranges
+from stepscope.sources.light.supplement import LightSupplement
+from stepscope.sources.recording.marks import add_marks
+from stepscope.sources.recording.ranks import rank_row
+from stepscope.tables import INPUT_PIPELINE, RANKS, STEPS
+
+
+def read_light(item: Input, sink: Sink) -> None:
+    """Read the records of one process.
+
+    Raises:
+        UnreadableInput: If there is no range in them.
+    """
+    files = [file for file in item.files if file.name not in (GROUP_FILE, WORKER_FILE)]
+    process = whole_number(item.label.removeprefix("process "))
+    ranges = Ranges(files, process, sink)
+    about = about_of(item, process, sink)
+    events = Events(sink.scratch)
+    marks = add_marks(ranges.marks(), about, item.path, events, sink)
+    ranges.report()
+    if not marks.rows:
+        remedy = "Switch some kinds on (stepscope live switch step=on), or let the job run for longer"
+        raise UnreadableInput(item.path, "no range of light tracing was recorded", remedy)
+    _add_device_ranges(ranges, events)
+    supplement = LightSupplement(about, marks, ranges.on_device)
+    written = write_events(item.path, events, sink, supplement)
+    steps = written.facts.steps
+    if not steps.ranges.height:
+        problem = "no step was recorded, so ranges are not divided into steps"
+        sink.issue("note", item.path, problem, "Switch steps on: stepscope live switch step=on", place=STEPS.name)
+    if supplement.left_out:
+        problem = f"{plural(supplement.left_out, 'call')} left out: recording began in the middle of their step"
+        sink.issue("note", item.path, problem, "Nothing to do: they cannot be matched with those of other ranks")
+    _write_loads(ranges, steps, sink)
+    sink.write(RANKS, rank_row(about, written.span).with_columns(format=pl.lit("light")))
+
+
+def _add_device_ranges(ranges: Ranges, events: Events) -> None:
+    """Add what was timed on the device, as annotations of its streams."""
+    for timed in ranges.on_device:
+        marked = timed.filter((pl.col("kind") != COLLECTIVE) & (pl.col("duration_ns") >= 0))
+        placed = marked.select(
+            "name",
+            "start_ns",
+            "duration_ns",
+            "device",
+            "stream",
+            process=pl.col("device").cast(pl.String),
+            thread=pl.col("stream").cast(pl.String),
+        )
+        if placed.height:
+            events.add("device_annotation", event_frame("device_annotation", placed))
+
+
+def _write_loads(ranges: Ranges, steps: Steps, sink: Sink) -> None:
+    """Write the rows of `input_pipeline`: what the training loop waited for batches."""
+    loads = pl.concat([pl.DataFrame(schema=LOADS), *ranges.loads]).filter(pl.col("duration_ns") >= 0)
+    if loads.height:
+        middle = loads["time_ns"] - loads["duration_ns"] // 2
+        sink.write(INPUT_PIPELINE, loads.with_columns(operator=pl.lit(LOADER), step=steps.of(middle)))
