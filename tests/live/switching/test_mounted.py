@@ -9,6 +9,8 @@ import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from stepscope.live.kinds import Kind
 from stepscope.live.switches import ALL, MOST_BYTES, NONE
@@ -321,3 +323,20 @@ def test_a_byte_order_mark_is_accepted(file: Path, switches: MountedSwitches) ->
     file.write_text(GUIDE, encoding="utf-8-sig")
 
     assert switches.look() == FIVE
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["on", "off", "On"]),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(["Step", "FP", "all"]), inner),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(content=st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
+def test_whatever_the_file_holds_a_look_returns_switches_or_nothing(content: bytes, file: Path) -> None:
+    file.write_bytes(content)
+    switches = MountedSwitches(file)
+
+    found = switches.look()
+
+    assert found is None or all(isinstance(kind, Kind) and isinstance(state, bool) for kind, state in found.items())
