@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,7 @@ pytest.importorskip("grpc")
 pytest.importorskip("grpc_tools")
 
 from published_client import Client, generate
-from running_job import workers_of
+from running_job import free_port, workers_of
 
 from stepscope.cli import main
 from stepscope.live.kinds import Kind
@@ -29,12 +28,6 @@ from stepscope.live.switches import ALL, DEFAULT, NONE, Switches
 
 def text(state: Switches) -> str:
     return json.dumps(state.as_guide())
-
-
-def free_port() -> int:
-    with socket.socket() as tried:
-        tried.bind(("127.0.0.1", 0))
-        return int(tried.getsockname()[1])
 
 
 class Job:
