@@ -69,6 +69,8 @@ class SimulatedWorker:
     received: list[ToWorker] = field(default_factory=list)
     connections: int = 0
     step: int = 0
+    directory: str = ""
+    """Where it says that its records are."""
 
     def hello(self) -> Hello:
         """Its registration at the moment."""
@@ -83,6 +85,7 @@ class SimulatedWorker:
             device="cpu",
             revision=self.revision,
             switches=self.switches,
+            directory=self.directory,
         )
 
     async def run(self) -> None:

@@ -71,7 +71,7 @@ class Fakes:
     def publish(self, verdict: Verdict) -> None:
         self.published.append(verdict)
 
-    def reads(self, host: str, directory: str) -> str:
+    async def read(self, rank: int, directory: str) -> str:
         return self.directory or directory
 
 
@@ -196,7 +196,7 @@ def test_profiles_that_fail_or_lie_elsewhere_are_said(tmp_path: Path) -> None:
     assert lone.published[0].explanation.startswith("summed up [1] for [1]")
 
     class Elsewhere(Fakes):
-        def reads(self, host: str, directory: str) -> str:
+        async def read(self, rank: int, directory: str) -> str:
             return ""
 
     async def work() -> str:
@@ -204,7 +204,7 @@ def test_profiles_that_fail_or_lie_elsewhere_are_said(tmp_path: Path) -> None:
         await Escalation(fakes).on_verdict(verdict())
         return fakes.published[0].explanation
 
-    assert "not readable on the manager's host" in asyncio.run(work())
+    assert "could not be copied to the manager's host" in asyncio.run(work())
 
 
 def test_a_hang_says_where_all_ranks_are() -> None:

@@ -67,8 +67,10 @@ class ActiveCheck:
             raise CannotMeasure(f"{unknown[0]!r} is no check; there are {', '.join(KINDS)}")
         if not type(self._base).__module__.startswith("stepscope.record.torch"):
             raise CannotMeasure("active checks are only made in PyTorch")
-        if self._tracker.number >= request.at_step:
+        if request.at_step and self._tracker.number >= request.at_step:
             raise CannotMeasure(f"step {request.at_step} was over when the request came")
+        if not request.at_step and "link" in request.kinds:
+            raise CannotMeasure("links need a step at which all ranks measure; the ranks count steps differently")
         if "link" in request.kinds:
             self._links = Links(request.check, self._rank, request.peers)
         after_step: list[Any] = self._tracker.after_step  # type: ignore[attr-defined]
@@ -87,7 +89,7 @@ class ActiveCheck:
             return
         self._tracker.interrupted()
         try:
-            if step > self._request.at_step:
+            if self._request.at_step and step > self._request.at_step:
                 raise CannotMeasure(f"step {self._request.at_step} was over before all was ready")
             if "gemm" in self._request.kinds:
                 self._results |= time_gemm(self._base.target)

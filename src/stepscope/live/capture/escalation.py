@@ -34,6 +34,7 @@ MOST_KEPT = 200
 """Explanations that are kept."""
 LOOK_EVERY_S = 2.0
 _HOUR_S = 3600.0
+_COPIES_AT_ONCE = 4
 _COMPARED = (Cause.COMPUTE, Cause.HOST, Cause.DATA, Cause.CHECKPOINT)
 _SUMMED_UP = (Cause.LINK, Cause.SEND)
 
@@ -68,8 +69,8 @@ class Actions(Protocol):
     def publish(self, verdict: Verdict) -> None:
         """Report a verdict again, of which more is known."""
 
-    def reads(self, host: str, directory: str) -> str:
-        """The directory of a capture as this host reads it; empty if it cannot."""
+    async def read(self, rank: int, directory: str) -> str:
+        """Where the capture of a rank can be read on this host, perhaps as a copy; empty if it cannot."""
 
 
 class Escalation:
@@ -193,8 +194,7 @@ class Escalation:
     ) -> Finding:
         """What profiles show, and where they are."""
         where = f"Profiles: {findings.places(there, hosts)}"
-        read = {rank: self._actions.reads(hosts.get(rank, ""), directory) for rank, directory in there.items()}
-        read = {rank: directory for rank, directory in read.items() if directory}
+        read = await self._read(there)
         found: list[Finding] = []
         try:
             if verdict.cause in _SUMMED_UP:
@@ -208,9 +208,20 @@ class Escalation:
         except NotAnalysed as error:
             log.warning("%s: its profiles could not be analysed: %s", verdict.key, error)
         if not found and len(read) < len(there):
-            where += " (not readable on the manager's host: analyse them there, or copy them with stepscope collect)"
+            where += " (they could not be copied to the manager's host: analyse them there)"
         figures = {name: figure for one in reversed(found) for name, figure in one.figures.items()}
         return Finding(". ".join([*(one.text for one in found), where]), figures)
+
+    async def _read(self, there: Mapping[int, str]) -> dict[int, str]:
+        """Where captures can be read on this host; a few are copied at a time."""
+        turns = asyncio.Semaphore(_COPIES_AT_ONCE)
+
+        async def one(rank: int) -> str:
+            async with turns:
+                return await self._actions.read(rank, there[rank])
+
+        found = await asyncio.gather(*map(one, there))
+        return {rank: place for rank, place in zip(there, found, strict=True) if place}
 
     async def _checked(self, verdict: Verdict, suspects: Sequence[int], healthy: int | None) -> Finding | None:
         """Results of an active check of suspects and the healthy rank."""
@@ -233,8 +244,7 @@ class Escalation:
             self._actions.stacks(ranks, self._limits.stacks_s), self._actions.dump(ranks, self._limits.stacks_s)
         )
         there = {one.rank: one.directory for one in dumped if one.directory and not one.error}
-        read = {rank: self._actions.reads(facts[rank].host, place) for rank, place in there.items() if rank in facts}
-        read = {rank: place for rank, place in read.items() if place}
+        read = await self._read(there)
         stacks, errors = _stacks(taken, read)
         texts = []
         if stacks:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from stepscope.live import places
 from stepscope.live.capture.choosing import RankFacts
 from stepscope.live.capture.escalation import Escalation
 from stepscope.live.capture.limits import LIMITS, EscalationLimits
+from stepscope.live.capture.room import MARKER
+from stepscope.live.capture.transfer import NotSent
 from stepscope.live.control.manager import Manager
 from stepscope.live.kinds import Kind
 from stepscope.live.messages import Captured, Checked
 from stepscope.live.verdicts import Verdict
 
 log = logging.getLogger("stepscope")
+
+MOST_COPIES = 5
+"""Captures of a rank on another host that are kept here."""
 
 
 class ManagerActions:
@@ -72,13 +78,27 @@ class ManagerActions:
         """See `Actions`."""
         self._manager.explain(verdict)
 
-    def reads(self, host: str, directory: str) -> str:
-        """See `Actions`. A directory of another host is only taken if it is shared, so that it exists here as well."""
-        del host
+    async def read(self, rank: int, directory: str) -> str:
+        """See `Actions`. What is on another host is copied here first; its id makes the directory unique."""
+        if (Path(directory) / MARKER).is_file():
+            return directory
+        target = places.state_directory() / places.safe_name(self._manager.job) / "captures" / f"rank-{rank}"
+        target = target / Path(directory).name
         try:
-            return directory if Path(directory).is_dir() and any(Path(directory).iterdir()) else ""
-        except OSError:
+            await self._manager.fetch(rank, Path(directory).name, target)
+        except NotSent as error:
+            log.warning("the capture of rank %d stays on its host: %s", rank, error)
             return ""
+        _keep_last(target)
+        return str(target)
+
+
+def _keep_last(kept: Path) -> None:
+    """Delete the oldest copies of captures of a rank."""
+    there = sorted(kept.parent.iterdir(), key=lambda one: one.stat().st_mtime_ns)
+    for old in there[:-MOST_COPIES]:
+        if old != kept:
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def escalate(manager: Manager, limits: EscalationLimits = LIMITS) -> Callable[[], None]:
@@ -103,5 +123,5 @@ def escalate(manager: Manager, limits: EscalationLimits = LIMITS) -> Callable[[]
     manager.amend = escalation.amended
     manager.listen(heard)
     begin(asyncio.create_task(escalation.run()))
-    log.info("verdicts lead to captures, on host %s", socket.gethostname())
+    log.info("verdicts lead to captures")
     return end

@@ -7,9 +7,12 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from stepscope.live.capture.transfer import NotSent
 from stepscope.live.control.bounds import Bounds
+from stepscope.live.control.fetching import Fetches
 from stepscope.live.control.nodes import Node
 from stepscope.live.control.registry import RankState, Registry
 from stepscope.live.control.requests import Request, Requests
@@ -21,6 +24,7 @@ AHEAD_S = 2.0
 SAME_STEP = 100
 """Ranks whose step numbers differ by more count them from different starts."""
 STACKS_WITHIN_S = 60.0
+FETCHED_WITHIN_S = 120.0
 
 
 @dataclass
@@ -39,6 +43,7 @@ class Commands:
         self.nodes: dict[str, Node] = {}
         """Those that are connected, by name."""
         self.requests = Requests()
+        self.fetches = Fetches()
         self.capture_begun: list[Callable[[str, list[int]], None]] = []
         """Called with the id and the ranks of each capture that begins."""
         self._registry = Registry(bounds)
@@ -91,6 +96,18 @@ class Commands:
     async def results(self, name: str, timeout_s: float) -> Request:
         """Wait for the answers to a capture, dump or check."""
         return await self.requests.answers(name, timeout_s)
+
+    async def fetch(self, rank: int, capture: str, directory: Path, timeout_s: float = FETCHED_WITHIN_S) -> None:
+        """Copy the files of a capture from the host of its rank into a directory of this one.
+
+        Raises:
+            NotSent: If that is not possible.
+        """
+        state = self.ranks.get(rank)
+        node = self.nodes.get(state.node) if state is not None else None
+        if node is None:
+            raise NotSent(f"the node of rank {rank} is not connected")
+        await self.fetches.fetch(node, rank, capture, directory, timeout_s)
 
     async def stacks(self, ranks: list[int], timeout_s: float = STACKS_WITHIN_S) -> dict[int, tuple[str, str]]:
         """Python stacks of some ranks, taken from outside by their proxies: text and error of each.

@@ -193,6 +193,8 @@ class Manager(Commands):
             self._tell_change(self._registry.left(message.left.rank, message.left.started_at_ns))
         elif kind == "stacks":
             self._take_stacks(message.stacks)
+        elif kind == "part":
+            self.fetches.take(message.part)
 
     async def _line(self, node: Node, rank: int, line: bytes) -> None:
         self.counts["lines"] += 1

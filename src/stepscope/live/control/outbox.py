@@ -84,6 +84,11 @@ class Outbox:
         self._answers.append(message)
         self._some.set()
 
+    @property
+    def waiting_answers(self) -> int:
+        """Answers of the proxy itself that are not sent yet."""
+        return len(self._answers)
+
     def digests(self, rank: int, line: bytes) -> None:
         """Steps that have ended."""
         self._digests.append((rank, line))

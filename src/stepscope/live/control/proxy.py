@@ -15,6 +15,7 @@ import psutil
 
 from stepscope.live import places
 from stepscope.live.control.bounds import BOUNDS, Bounds
+from stepscope.live.control.fetching import send_capture
 from stepscope.live.control.link import Connection, LinkServer, NotAccepted, refuse, wrong_job
 from stepscope.live.control.outbox import Outbox
 from stepscope.live.control.rates import Once
@@ -252,6 +253,10 @@ class Proxy:
             self._refuse(message.refuse.rank, message.refuse.started_at_ns, message.refuse.reason)
         elif kind == "stacks":
             self._begin(self._stacks(message.stacks.id, list(message.stacks.ranks)))
+        elif kind == "fetch":
+            worker = self.workers.get(message.fetch.rank)
+            directory = worker.hello.directory if worker is not None and worker.connection.is_local else ""
+            self._begin(send_capture(message.fetch, directory, self._outbox))
 
     def _follow(self, job: str) -> bool:
         """Serve the job of the manager; returns whether that is possible."""
