@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import exp
@@ -21,6 +22,8 @@ NEWS_RATIO = 0.3
 FLAPS_ROUNDS = 400
 """What returns within so many rounds comes and goes."""
 AVERAGED = 32
+PAST_ROUNDS = 16
+"""Rounds before a verdict in which it is measured what it has cost."""
 
 
 @dataclass
@@ -78,6 +81,8 @@ class Accuser:
         self._starts: Mapping[int, tuple[int, int]] = {}
         self._until: dict[int, int] = {}
         self._usual_ns: float | None = None
+        self._past: deque[tuple[int, Mapping[int, float], Mapping[int, float]]] = deque(maxlen=PAST_ROUNDS)
+        """Busy times and times of this kind in the last rounds."""
 
     def judge(
         self,
@@ -101,6 +106,7 @@ class Accuser:
         if self.is_share:
             middle = median(list(spent.time_ns.values()))
             self._usual_ns = middle if self._usual_ns is None else self._usual_ns + 0.05 * (middle - self._usual_ns)
+        self._past.append((number, spent.busy_ns, spent.time_ns))
         for suspect in changed:
             if suspect.until is None:
                 self._open(number, suspect, spent, layout, news)
@@ -151,10 +157,14 @@ class Accuser:
             intermittent=suspect.how == OFTEN or flaps,
         )
         record = Record(verdict, sorted(members), number, group_hides=bool(group) and self.hides_waits)
+        for then, busy, times in self._past if suspect.how != OFTEN else ():
+            if suspect.since <= then < number:
+                saved = {m: self._lost(suspect.excess, times.get(m, 0.0), spent) for m in members}
+                record.rounds += 1
+                record.cost_ns += (_gain(busy, saved) - record.cost_ns) / record.rounds
         if suspect.how == OFTEN:
             # the round at hand is a late one; the mean one costs less
-            time = spent.time_ns.get(suspect.member, 0.0)
-            record.cost_ns = self._lost(suspect.excess, time, spent) * suspect.share
+            record.cost_ns = self._lost_at_times(suspect.excess, spent) * suspect.share
             record.rounds = AVERAGED // 2
         self.records[key] = record
 
@@ -213,7 +223,7 @@ class Accuser:
         record.cost_ns += (gain - record.cost_ns) / min(record.rounds, averaged)
         if record.is_published and number - record.published_at < AGAIN_ROUNDS:
             return
-        if not record.is_published and record.rounds > 1 and (number - record.opened) % 4:
+        if not record.is_published and (number - record.opened) % 4:
             return
         self._report(number, record, still, spent, news)
 
@@ -225,7 +235,8 @@ class Accuser:
         share = sorted(shares)[len(shares) // 2]
         times = sorted(spent.time_ns.get(rank, 0.0) for rank in still)
         time = times[len(times) // 2]
-        lost = self._lost(excess, time, spent)
+        is_single = any(self.comparison.suspects[rank].how == OFTEN for rank in still)
+        lost = self._lost_at_times(excess, spent) if is_single else self._lost(excess, time, spent)
         if not record.is_published and lost * share < self.comparison.tuning.cost_ratio * spent.step_ns:
             return
         ratio = self._ratio(excess, spent)
@@ -256,6 +267,12 @@ class Accuser:
             return max(0.0, excess) * spent.step_ns
         return time_ns * (1 - exp(-max(0.0, min(excess, 20.0))))
 
+    def _lost_at_times(self, excess: float, spent: Spent) -> float:
+        """An excess of single rounds in ns, over what the others take."""
+        if self.is_share:
+            return max(0.0, excess) * spent.step_ns
+        return median(list(spent.time_ns.values())) * (exp(max(0.0, min(excess, 20.0))) - 1)
+
     def _ratio(self, excess: float, spent: Spent) -> float:
         """An excess as a ratio of times, at most a thousand."""
         if not self.is_share:
@@ -276,8 +293,7 @@ class Accuser:
         excess = suspect.excess
         if suspect.how == OFTEN:
             excess = self.comparison.excesses.get(rank, 0.0)
-            if excess < self.comparison.tuning.late:
-                return 0.0
+            return 0.0 if excess < self.comparison.tuning.late else self._lost_at_times(excess, spent)
         time = spent.time_ns.get(rank, 0.0)
         return min(time, self._lost(excess, time, spent))
 

@@ -1,4 +1,4 @@
-"""Ranks (or groups) compared at one kind of work, round by round: who takes longer than comparable ones, or than before.
+"""Ranks (or groups) compared at one kind of work, round by round: who takes longer than others, or than before.
 
 In each round a member's excess is its value less what is normal: the median of the normal members of its program. Those
 are its lowest group that is large enough (offline: `references`), so that slow ranks do not define what is normal, also
@@ -16,7 +16,7 @@ from math import exp, log, sqrt
 from typing import Generic, TypeVar
 
 from stepscope.live.detect.limits import TESTS, Limits, Tuning
-from stepscope.live.detect.series import RECENT, Series
+from stepscope.live.detect.series import KEPT, RECENT, Series
 from stepscope.live.detect.statistics import MAD_TO_SIGMA, lower_median, lowest_group, median
 from stepscope.live.detect.tails import Tails
 
@@ -170,6 +170,16 @@ class Comparison(Generic[M]):
         usual = series.base if how == PAST else self._usual(member, series, rounds)
         return median(series.last(rounds)) - usual
 
+    def suspected(self) -> set[M]:
+        """The members that are slow, or may soon be found to be."""
+        least = self.threshold / 4
+        return {m for m, s in self.members.items() if m in self.suspects or max(s.score, s.change_score) > least}
+
+    def rising(self) -> bool:
+        """Whether some member is not slow yet, but may soon be found to be."""
+        least = self.threshold / 2
+        return any(max(s.score, s.change_score) > least for m, s in self.members.items() if m not in self.suspects)
+
     def open_with(self, suspect: Suspect[M], member: M) -> None:
         """Another member is slow for the same reason, e.g. as it is on the same host."""
         if member == suspect.member:
@@ -210,10 +220,10 @@ class Comparison(Generic[M]):
                 offset = middle
             beyond.append(values[member] - offset)
         normal_members = self._normal.get(name) or set(found)
-        offsets = self._offsets(dict(zip(found, beyond, strict=True)), found, normal_members)
+        offsets = self._offsets(values, found, normal_members)
         for member, value, offset in zip(found, beyond, offsets, strict=True):
             series = self.members[member]
-            excess = None if len(found) < 2 else value - offset
+            excess = None if len(found) < 2 else values[member] - offset
             change = value - series.base if series.seen >= SETTLED and len(changes) > 1 else None
             if self._step(number, member, series, value, excess, change, late, changed):
                 due.append(member)
@@ -283,7 +293,7 @@ class Comparison(Generic[M]):
         half, most = self.indifference, self.limits.most_increment
         ceiling = 3 * self.threshold if self.threshold < 1e9 else 1e9
         if excess is not None:
-            gain = series.scale * (excess - half)
+            gain = series.scale * (excess - half - series.usual)
             score = series.score + (most if gain > most else -most if gain < -most else gain)
             if score <= 0:
                 series.score, series.since = 0.0, number + 1
@@ -448,8 +458,11 @@ class Comparison(Generic[M]):
             if series.based:
                 usual = series.long_level
                 series.base += (usual - series.base) * (1.0 if series.seen <= 64 else 0.25)
+            elif series.seen >= KEPT:
+                usual = max(0.0, min(series.long_level, self.limits.usual_ratio * self.tuning.shift))
+                series.usual += 0.5 * (usual - series.usual)
             if series.seen % RECENT == 0 and series.scale > 0:
-                middle = series.base if series.based else 0.0
+                middle = series.base if series.based else series.usual
                 for value in series.last(RECENT):
                     gain = series.scale * (value - middle - half)
                     self._tails.add(most if gain > most else -most if gain < -most else gain)

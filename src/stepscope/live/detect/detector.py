@@ -241,7 +241,7 @@ class Detector:
     def _is_wait(self, rank: int, accuser: Accuser) -> bool:
         """Whether what looks like slow compute may be a wait for a rank that is late for another reason: of few ranks,
         the majority does not show what is normal."""
-        late = self._data.suspects() | self._checkpoint.suspects()
+        late = self._data.comparison.suspected() | self._checkpoint.comparison.suspected()
         if not late or rank in late:
             return False
         accuser.comparison.suspects.pop(rank, None)
@@ -256,22 +256,19 @@ class Detector:
 
     def _judge_job(self, owns: Mapping[int, Own], round_ns: float, at_ns: int) -> None:
         explained = sum(one.cost_ns or 0 for one in self._open.values() if one.cause is not Cause.JOB)
-        suspected = (
-            any(
-                max(series.score, series.change_score) > accuser.comparison.threshold / 2
-                for name, accuser in self._compute.items()
-                if self._number - self._measured_at[name] < 2
-                for series in accuser.comparison.members.values()
-            )
-            if self._job.is_suspicious
-            else False
-        )
+        suspected = self._job.is_suspicious and self._blames_soon()
         lengths = next((self._lengths[own.measure] for own in owns.values() if own.measure), None)
         units = {rank: own.units for rank, own in owns.items() if own.units}
         longest = max(lengths.corrections(units).values(), default=0.0) if lengths and units else 0.0
         self._tell(
             self._job.judge(self._number, owns, longest, explained, round_ns, self._starts, at_ns, wait=suspected)
         )
+
+    def _blames_soon(self) -> bool:
+        """Whether some rank or link may soon be blamed."""
+        current = [one.comparison for name, one in self._compute.items() if self._number - self._measured_at[name] < 2]
+        comparisons = [*current, self._data.comparison]
+        return any(one.rising() for one in comparisons) or self._links.rising()
 
     def _tell(self, verdicts: list[Verdict]) -> None:
         for verdict in verdicts:

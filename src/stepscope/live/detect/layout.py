@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from itertools import pairwise
 
 from stepscope.live.messages import Hello
 
 _PIPELINE = re.compile(r"(^|[^a-z])(pp|pipe(line)?|pipeline_model_parallel)([^a-z]|$)", re.IGNORECASE)
 _DATA = re.compile(r"(^|[^a-z])(dp|ddp|fsdp|hsdp|data(_parallel)?|replicate|shard)([^a-z]|$)", re.IGNORECASE)
-PART_SPAN = 1
-"""Ranks of a unit are at least this many apart from all ranks: a unit of everyone explains nothing."""
-
 Members = tuple[int, ...]
 
 
@@ -54,7 +51,7 @@ class Layout:
     def sends_in(self, group: str) -> None:
         """Ranks of a group send to each other."""
         known = self._groups.get(group)
-        if known is not None and known[0] not in self._sending and len(known[0]) < self.world:
+        if known is not None and known[0] not in self._sending:
             self._sending.add(known[0])
             self._stale = True
 
@@ -82,7 +79,7 @@ class Layout:
         self._stale = False
         ranks = set(self.hosts)
         partial = {m: name for m, name in self._groups.values() if len(m) < max(len(ranks), 2)}
-        pipelines = [m for m, name in partial.items() if _PIPELINE.search(name)] or sorted(self._sending)
+        pipelines = [m for m, name in self._groups.values() if _PIPELINE.search(name)] or sorted(self._sending)
         self.is_sure = True
         if not pipelines:
             pipelines = self._farthest(partial)
@@ -100,7 +97,7 @@ class Layout:
 
     @staticmethod
     def _farthest(partial: dict[Members, str]) -> list[Members]:
-        """The groups that may be pipelines: those whose members are farthest apart, if there are others and no names."""
+        """The groups that may be pipelines: those whose members are farthest apart, without names."""
         if any(_DATA.search(name) for name in partial.values()):
             return []
         strides: dict[int, list[Members]] = {}
@@ -110,9 +107,4 @@ class Layout:
 
 
 def _stride(members: Members) -> int:
-    return min((b - a for a, b in zip(members, members[1:], strict=False)), default=0)
-
-
-def share_host(layout: Layout, ranks: Iterable[int]) -> bool:
-    """Whether ranks are on one host, as far as known."""
-    return len({layout.hosts.get(rank, "") for rank in ranks}) == 1
+    return min((b - a for a, b in pairwise(members)), default=0)

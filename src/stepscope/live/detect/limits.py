@@ -69,6 +69,9 @@ class Limits:
     least_ratio: float = limit(
         0.65, "of the smallest excess that matters, in the median round", "chosen by us: healthy ranks stay below"
     )
+    usual_ratio: float = limit(
+        0.35, "of the smallest excess that matters, that a rank has long had", "our simulation: devices differ for good"
+    )
     apart_score: float = limit(3.0, "of how far healthy ranks differ for good", "our simulation of healthy jobs")
     members_ratio: float = limit(0.8, "of the members of a host or group, slow alike", "as in offline `units`")
     alike_ratio: float = limit(0.5, "of the median excess of a host, to be slow alike", "chosen by us")

@@ -5,8 +5,8 @@ waits show who is late. What is known decides how the own time is measured:
 
 - `calls`: the step less all waits. The waits are the calls between ranks (on the device, or blocking on the host) and
   what a backward pass waits for gradients of others; batches and checkpoints are apart.
+- `device`: forward passes on the device; those on its host are only launches.
 - `parts`: forward pass, backward pass until the own gradients were ready, and optimizer.
-- `device`: forward passes on the device.
 - `forward`: forward passes and optimizer on the host. These may contain waits within a tensor-parallel group.
 
 Times of different measures are never compared.
@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from stepscope.live.messages import Calls, Digest
 
-CALLS, PARTS, DEVICE, FORWARD = "calls", "parts", "device", "forward"
-MEASURES = (CALLS, PARTS, DEVICE, FORWARD)
+CALLS, DEVICE, PARTS, FORWARD = "calls", "device", "parts", "forward"
+MEASURES = (CALLS, DEVICE, PARTS, FORWARD)
 MOST_NS = 10**15
 """Eleven days: longer times are not believed."""
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
@@ -71,16 +71,18 @@ def own_of(digest: Digest, steps: int = 1) -> Own:
         parts = forward + back + (digest.optimizer_ns or 0)
     if waits is not None and data is not None and (waits or hidden):
         base = digest.device_step_ns if _on_device(digest) and digest.device_step_ns else step
-        own, measure = max(base - waits - hidden - apart, parts or 0), CALLS
-    elif parts is not None:
-        own, measure = parts, PARTS
+        # waits for gradients may be among the calls, too
+        own, measure = max(base - max(waits, hidden) - apart, parts or 0), CALLS
     elif digest.device_forward_ns is not None:
         own, measure = digest.device_forward_ns, DEVICE
+    elif parts is not None:
+        own, measure = parts, PARTS
     elif forward is not None:
         own, measure = forward + (digest.optimizer_ns or 0), FORWARD
+    busy = None
     if own is not None:
+        busy = (max(own, garbage or 0) + apart) / steps
         own -= min(garbage or 0, own // 2)
-    busy = None if own is None else (own + apart) / steps
     return Own(
         steps,
         step / steps,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from math import exp, log, sqrt
 
+from stepscope.live.detect.comparison import LEVEL_ERROR
 from stepscope.live.detect.limits import TESTS, Limits, Tuning
 from stepscope.live.detect.series import Series
 from stepscope.live.detect.statistics import median
@@ -31,6 +32,7 @@ class Pace:
         self._blocks: deque[float] = deque(maxlen=BLOCKS)
         self._recovery = 0.0
         self._recovered_from = 0
+        self._indifference = tuning.shift / 2
         self.is_slow = False
         self.since = self.until = 0
         self.sureness = 0.0
@@ -60,7 +62,7 @@ class Pace:
         if series.seen == self._limits.pace_rounds or (series.seen % BLOCK == 0 and not self.suspected):
             self._measure()
         excess = value - self.base
-        gain = max(-most, min(most, series.scale * (excess - tuning.shift / 2)))
+        gain = max(-most, min(most, series.scale * (excess - self._indifference)))
         if not self.is_slow:
             score = series.score + gain
             series.score = max(0.0, score)
@@ -73,7 +75,8 @@ class Pace:
             if theta <= 0 or series.score * theta < tests or rounds * round_ns < 2 * self._limits.least_ns:
                 return False
             shown = self.excess(rounds)
-            if rounds < 2 * self._limits.least_rounds or shown < 0.5 * tuning.shift:
+            doubt = 2 * LEVEL_ERROR * series.sigma / sqrt(min(rounds, 64))
+            if rounds < 2 * self._limits.least_rounds or shown < self._limits.least_ratio * tuning.shift + doubt:
                 return False
             self.is_slow, self.since, self._recovery = True, series.since, 0.0
             false = self._limits.budget * exp(min(0.0, tests - series.score * theta))
@@ -107,7 +110,9 @@ class Pace:
         linked = max(1.0, series.linked)
         series.sigma = max(tuning.least_noise, sqrt((series.noise * linked) ** 2 + moves**2))
         series.scale = tuning.shift / series.sigma**2
+        # what is usual is not known exactly
+        self._indifference = tuning.shift / 2 + 2 * LEVEL_ERROR * series.sigma / sqrt(BLOCK * len(self._blocks))
         most = self._limits.most_increment
         for value in series.last(BLOCK if series.seen > self._limits.pace_rounds else 64):
-            gain = series.scale * (value - self.base - tuning.shift / 2)
+            gain = series.scale * (value - self.base - self._indifference)
             self._tails.add(max(-most, min(most, gain)))

@@ -23,6 +23,8 @@ NEAR = 64
 """Steps within which the numbers of ranks belong together."""
 TYPICAL = 8
 """Complete rounds from which the usual length of a step is taken."""
+GONE_WAITS = 20
+"""So many times as long as for a late digest, it is waited for ranks of which nothing arrives."""
 MISSED = 8
 """Rounds in a row without a rank, after which nobody waits for it."""
 
@@ -62,7 +64,10 @@ class _Track:
 
     cohort: _Cohort
     last: int
-    seen: int = 0
+    begin: int = 0
+    """Its first step."""
+    at_ns: int = 0
+    """When its last digest arrived."""
     missed: int = 0
 
 
@@ -155,8 +160,8 @@ class Rounds:
         if track.missed:
             track.missed = 0
             self._count()
-        track.seen += 1
-        if track.seen <= self._limits.warm_steps:
+        track.at_ns = self.now_ns
+        if digest.step < track.begin + self._limits.warm_steps:
             found.warm.add(rank)
         if count + 1 < found.steps:
             return False
@@ -176,8 +181,15 @@ class Rounds:
         enough = self._expected - _lost(self._expected)
         if any(n >= ahead and one.full >= enough for n, one in self._pending.items()):
             return True
-        waited = self.now_ns - found.seen_at_ns >= self._limits.late_digest_ns
-        return waited and found.seen_at_ns > 0 and self._latest >= found.first_step + found.steps
+        waited_ns = self.now_ns - found.seen_at_ns if found.seen_at_ns > 0 else 0
+        if waited_ns < self._limits.late_digest_ns or self._latest < found.first_step + found.steps:
+            return False
+        # one rank that is far ahead closes no rounds for the others, unless these are gone
+        if 2 * len(found.digests) >= self._expected:
+            return True
+        gone_ns = GONE_WAITS * self._limits.late_digest_ns
+        here = sum(self.now_ns - track.at_ns < gone_ns for track in self._tracks.values() if track.missed < MISSED)
+        return waited_ns >= gone_ns and 2 * here < self._expected
 
     def _miss(self, found: Round) -> None:
         """Some ranks have not sent theirs; after some rounds nobody waits for them any more."""
@@ -210,7 +222,8 @@ class Rounds:
             if not self._cohorts:
                 self._next = max(0, digest.step - NEAR)
             self._cohorts = [*self._cohorts[-7:], cohort]
-        track = self._tracks[digest.rank] = _Track(cohort, digest.step)
+        begin = 1 if digest.step <= self._limits.reorder_steps + 1 else digest.step
+        track = self._tracks[digest.rank] = _Track(cohort, digest.step, begin)
         self._announced.discard(digest.rank)
         self._count()
         return track

@@ -22,6 +22,7 @@ class Series:
         seen: Rounds so far.
         base: Its usual value, beyond what the round has in common for all.
         level, long_level: Median of its values in the last `RECENT` rounds, and in all that are remembered.
+        usual: How much longer than others it has taken for long, at least 0; as far as that is no fault.
         noise: Its standard deviation from round to round; 0 while unknown.
         linked: How much larger the spread of means over several rounds is than that of independent rounds, at least 1.
         scale: What an excess adds to the score.
@@ -59,6 +60,7 @@ class Series:
         "seen",
         "sigma",
         "since",
+        "usual",
     )
 
     def __init__(self) -> None:
@@ -66,7 +68,7 @@ class Series:
         self.place = self.seen = self.based = self.last_late = 0
         self.base = self.level = self.long_level = self.noise = 0.0
         self.linked = 1.0
-        self.scale = self.sigma = 0.0
+        self.scale = self.sigma = self.usual = 0.0
         self.late_all = self.rounds_all = 0.0
         self.late_gain, self.late_loss = 2.0, -0.15
         self.restart(0)

@@ -45,6 +45,10 @@ class SlowLinks:
             self._comparison.forget(link)
             del self._members[link]
 
+    def rising(self) -> bool:
+        """Whether some link may soon be blamed."""
+        return self._comparison.rising()
+
     def judge(
         self,
         number: int,
