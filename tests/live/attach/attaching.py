@@ -103,6 +103,11 @@ def wait_for(condition: Any, patience_s: float = 10.0) -> None:
         time.sleep(0.05)
 
 
+def lasting(look: dict[str, Any]) -> dict[str, Any]:
+    """What a script says about itself, without what changes as it runs. Python keeps empty places of exit handlers."""
+    return {name: value for name, value in look.items() if name not in ("steps", "exits", "rss_kb", "objects")}
+
+
 def rows(file: Path) -> Sequence[list[str]]:
     """The rows of a CSV file of a recording, without its header."""
     return [line.split(",") for line in file.read_text().splitlines()[1:]]

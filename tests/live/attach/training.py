@@ -1,4 +1,7 @@
-"""A small training loop that reports what a recorder could have left in it. Run as a script."""
+"""A small training loop that reports what a recorder could have left in it. Run as a script, also by a benchmark.
+
+With `TIMES` it writes there, for each step, when it ended, how long it took and its processor time, seconds.
+"""
 
 from __future__ import annotations
 
@@ -68,6 +71,8 @@ def look() -> dict[str, Any]:
         "exits": atexit._ncallbacks(),
         "names": len(vars(sys.modules["__main__"])),
         "steps": done,
+        "rss_kb": int(Path("/proc/self/statm").read_text().split()[1]) * 4,
+        "objects": len(gc.get_objects()),
     }
 
 
@@ -79,12 +84,17 @@ def run_line(*_: object) -> None:
 def train() -> None:
     """Train for ever."""
     global done  # noqa: PLW0603 - counted for tests
+    times = Path(os.environ["TIMES"]).open("w", buffering=1) if "TIMES" in os.environ else None  # noqa: SIM115
     while True:
         for inputs, targets in DataLoader(data, batch_size=16):
+            began_s, used_s = time.perf_counter(), time.thread_time()
             optimizer.zero_grad()
             nn.functional.mse_loss(model(inputs), targets).backward()
             optimizer.step()
             done += 1
+            if times is not None:
+                ended_s = time.perf_counter()
+                times.write(f"{ended_s:.6f} {ended_s - began_s:.6f} {time.thread_time() - used_s:.6f}\n")
             time.sleep(float(os.environ.get("PAUSE_S", "0.005")))
             while stalled:
                 time.sleep(0.05)
