@@ -97,7 +97,7 @@ def test_reasons_are_those_that_a_user_can_act_on(tmp_path: Path, monkeypatch: p
         fake.chmod(0o700)
         with pytest.raises(NoStacks, match=expected):
             asyncio.run(take_stacks(5))
-    fake.write_text("#!/bin/sh\nsleep 60\n")
+    fake.write_text("#!/bin/sh\nexec sleep 60\n")
     monkeypatch.setattr(stacks, "PATIENCE_S", 0.2)
     with pytest.raises(NoStacks, match="took more than"):
         asyncio.run(take_stacks(5))
