@@ -44,12 +44,24 @@ def test_operators_with_most_of_the_difference_are_named_and_waits_are_not() -> 
     )
 
 
-def test_time_without_operators_is_named_as_such() -> None:
-    parts = [{"part": "idle", "difference_ns": 38_000_000}, {"part": "exposed communication", "difference_ns": 10**9}]
+@pytest.mark.parametrize(
+    ("causes", "expected"),
+    [
+        ({}, "38.00 ms of it in which no operator runs"),
+        ({"data_loading": 30_000_000, "python": 8_000_000}, "38.00 ms of it waiting for data"),
+        ({"data_loading": 10_000_000, "other": 28_000_000}, "38.00 ms of it in which no operator runs"),
+    ],
+)
+def test_time_without_operators_is_named_by_its_cause(causes: dict[str, int], expected: str) -> None:
+    parts = [
+        {"part": "idle", "of": "step", "difference_ns": 38_000_000},
+        {"part": "exposed communication", "of": "step", "difference_ns": 10**9},
+        *({"part": cause, "of": "idle", "level": 2, "difference_ns": value} for cause, value in causes.items()),
+    ]
 
     finding = difference(answer(OWN, [], parts), 3, 0)
 
-    assert "in which no operator runs" in finding.text
+    assert expected in finding.text
 
 
 @pytest.mark.parametrize(

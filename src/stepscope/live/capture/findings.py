@@ -30,6 +30,18 @@ LEAST_SHARE = 0.1
 """Operators with less of the difference in a rank's own work are not named (chosen by us)."""
 _MORE = ("more", "added", "too few", "untested")
 """Verdicts of rows that may be named: the last two are more in all steps, or in sum, but not proven."""
+_IDLE = {
+    "compile": "compiling",
+    "garbage_collection": "in Python's garbage collection",
+    "data_loading": "waiting for data",
+    "checkpoint": "saving checkpoints",
+    "synchronisation": "in which the host waits for the device",
+    "dispatch": "in which the device waits for kernels, which the host launches too late",
+    "dependency": "in which the device waits for another stream or the hardware",
+    "python": "in Python code outside operators",
+    "other": "in which no operator runs (Python code, input, waiting)",
+}
+"""Causes of idle time, in words."""
 _WAITS = ("c10d::", "gloo:", "nccl:", "record_param_comms", "hccl")
 _THREADS = 2
 
@@ -109,16 +121,14 @@ def difference(answer: Mapping[str, Any], rank: int, like: int) -> Finding:
         return Finding(f"In its profile, rank {rank} shows no clear difference to rank {like}", figures)
     share = f" ({more_ns / base_ns:.0%})" if base_ns else ""
     text = f"In its profile, rank {rank} works {duration(more_ns)}{share} longer per step than rank {like}"
-    named = sorted(rows, key=lambda row: -row["difference_ns"])[:MOST_NAMED]
+    named = sorted(rows, key=_difference, reverse=True)[:MOST_NAMED]
     parts = [row for row in tables.get("time_differences") or [] if row["level"] == 1 and row["difference_ns"] > 0]
     parts = [row for row in parts if row["part"] != "exposed communication"]
     if named and sum(row["difference_ns"] for row in named) >= more_ns / 2:
         text += ", most of it in " + ", ".join(map(_operator, named))
         figures["profiled_operators_ns"] = float(sum(row["difference_ns"] for row in named))
     elif parts:
-        part = max(parts, key=lambda row: row["difference_ns"])
-        words = {"idle": "in which no operator runs (Python code, input, waiting)"}.get(part["part"], part["part"])
-        text += f", {duration(part['difference_ns'])} of it {words}"
+        text += f", {_part(max(parts, key=_difference), tables['time_differences'])}"
         if named:
             text += "; also " + ", ".join(map(_operator, named))
     return Finding(text, figures)
@@ -158,6 +168,21 @@ async def hanging(directories: Mapping[int, str]) -> Finding:
     if not texts:
         raise NotAnalysed("the last calls of torch.distributed show no call that hangs")
     return Finding("; ".join(texts[:2]))
+
+
+def _part(part: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """What takes longer, of a step: the cause of most of its idle time, if that is known."""
+    words = part["part"]
+    if words == "idle":
+        causes = [row for row in rows if row["of"] == "idle" and row["part"] in _IDLE]
+        cause = max(causes, key=_difference, default=None)
+        known = cause is not None and _difference(cause) >= part["difference_ns"] / 2
+        words = _IDLE[cause["part"]] if cause is not None and known else _IDLE["other"]
+    return f"{duration(part['difference_ns'])} of it {words}"
+
+
+def _difference(row: Mapping[str, Any]) -> int:
+    return int(row["difference_ns"])
 
 
 def own_stacks(directory: str) -> str:
