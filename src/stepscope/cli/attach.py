@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -67,7 +68,9 @@ def attach(
     if live or detach:
         _switch_worker(job, live, disk_limit)
         return
-    outcomes = job.record(steps, _options(output, operators, memory, stacks, framework))
+    options = _options(output, operators, memory, stacks, framework)
+    _give(output, pids[0])
+    outcomes = job.record(steps, options)
     _summarise(outcomes, steps, output)
 
 
@@ -111,6 +114,18 @@ def _options(output: Path, operators: bool, memory: bool, stacks: bool, framewor
     options |= {"framework": framework} if framework else {}
     _check(options)
     return options
+
+
+def _give(output: Path, pid: int) -> None:
+    """Let the process write there: if root records a process of another user, new directories are that user's."""
+    from stepscope.live.attach.processes import look
+
+    users = look(pid).users
+    if os.geteuid() == 0 and users and users[-1]:
+        root = output.absolute() / "profiler"
+        for directory in (root, root.parent):
+            if directory.stat().st_uid == 0 and not any(entry != root for entry in directory.iterdir()):
+                os.chown(directory, users[-1], -1)
 
 
 def _switch_worker(job: Job, live: bool, disk_limit: int) -> None:

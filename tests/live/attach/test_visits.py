@@ -91,17 +91,16 @@ def test_the_recording_ends_when_the_other_side_is_gone(training: Script, tmp_pa
     assert "stopped" in next(tmp_path.glob("profiler/recording/*/recording.json")).read_text()
 
 
-def test_a_process_without_a_step_is_left_with_what_was_seen(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    line = str(tmp_path / "line.py")
-    with script("training.py", STEPSCOPE_TEST_LINE=line) as running:
-        job = Job([running.pid], lambda _: None, patience=Patience(wait_s=2.0))
-        running.process.send_signal(signal.SIGHUP)
+def test_a_process_without_a_step_is_left_with_what_was_seen(training: Script, tmp_path: Path) -> None:
+    training.process.send_signal(signal.SIGHUP)
+    job = Job([training.pid], lambda _: None, patience=Patience(wait_s=1.0))
 
-        (outcome,) = job.record(5, {"output_path": str(tmp_path / "out"), "op_time": False})
+    (outcome,) = job.record(5, {"output_path": str(tmp_path / "out"), "op_time": False})
 
-        assert not outcome.steps
-        assert "no step was seen" in outcome.problem and "training.py" in outcome.problem
+    training.process.send_signal(signal.SIGHUP)
+    assert not outcome.steps
+    assert "no step was seen" in outcome.problem and "training.py" in outcome.problem
+    assert not training.look()["modules"]
 
 
 def test_a_process_that_does_not_train_is_told_so_and_left_as_it_was(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def train() -> None:
 kept = dict(patched())
 signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
 signal.signal(signal.SIGUSR2, run_line)
-signal.signal(signal.SIGHUP, lambda *_: stalled.append(1))
+signal.signal(signal.SIGHUP, lambda *_: stalled.clear() if stalled else stalled.append(1))
 if "threaded" in sys.argv:
     thread = threading.Thread(target=train, daemon=True)
     thread.start()

@@ -323,6 +323,8 @@ def _slow(member: _Member) -> str:
 def _explained(told: Told) -> str:
     """The error of a process, with what to install there."""
     text, module = str(told["text"]), str(told.get("module", "")).partition(".")[0]
+    if module == "stepscope":
+        return f"its user cannot read the files of stepscope ({text}). Make them readable, or install stepscope there"
     if text.startswith("ModuleNotFoundError") and module:
         return f"its Python lacks {module}. Install it there: pip install {module}"
     kind, _, rest = text.partition(": ")
