@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from simulated_live.jobs import HOST_RANKS, Fault, Job
+from simulated_live.jobs import HOST_RANKS, Job
 from stepscope.live.messages import Calls, Digest, Group, Hello
 
 S = 1_000_000_000
@@ -171,7 +171,7 @@ class Simulation:
             return self._data_parallel(step, works)
         return self._three_dimensional(step, works)
 
-    def _data_parallel(self, step: int, works: list[tuple[float, ...]]) -> list[Digest]:
+    def _data_parallel(self, step: int, works: Sequence[tuple[float, ...]]) -> list[Digest]:
         """All gradients are reduced while the backward passes go on, so all wait for the last."""
         ready = [start + w[3] + w[0] + w[1] for start, w in zip(self._starts, works, strict=True)]
         everyone = tuple(range(len(works)))
@@ -192,7 +192,7 @@ class Simulation:
             self._starts[rank] = end
         return digests
 
-    def _three_dimensional(self, step: int, works: list[tuple[float, ...]]) -> list[Digest]:
+    def _three_dimensional(self, step: int, works: Sequence[tuple[float, ...]]) -> list[Digest]:
         """Tensor-parallel ranks wait for each other all the time, stages for the slowest, replicas at the end."""
         job, layout = self.job, self.job.layout
         share = TRANSFER_SHARE * job.step_s
@@ -330,8 +330,3 @@ class Simulation:
             units=round(4096 * length) if job.units_known else None,
             calls=calls or [],
         )
-
-
-def strikes_any(fault: Fault, step: int) -> bool:
-    """Whether a fault is there in a step."""
-    return fault.first <= step and (fault.last is None or step <= fault.last)

@@ -186,7 +186,7 @@ def test_without_calls_the_tensor_parallel_group_is_blamed_and_communication_wan
 def test_calls_switched_on_replace_the_group_by_the_rank() -> None:
     groups, off = three_dimensional(120, slow(5, factor=1.3, first=60), communication=False)
     _, on = three_dimensional(220, slow(5, factor=1.3, first=60))
-    rounds = [rows for rows in off] + [rows for rows in on if rows[0].step > 120]
+    rounds = list(off) + [rows for rows in on if rows[0].step > 120]
 
     detector, told = watched(rounds, groups=groups)
 

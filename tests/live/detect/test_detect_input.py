@@ -122,8 +122,8 @@ def test_a_restarted_job_counts_from_one_again() -> None:
 
 
 def test_numbers_that_go_back_without_a_new_process_are_a_restart() -> None:
-    rounds = [rows for rows in Stream(steps=150).digests()]
-    rounds += [rows for rows in Stream(steps=150, compute=slow(2, factor=1.4, first=80), seed=9).digests()]
+    rounds = list(Stream(steps=150).digests())
+    rounds += list(Stream(steps=150, compute=slow(2, factor=1.4, first=80), seed=9).digests())
 
     _, told = watched(rounds)
 
@@ -164,7 +164,7 @@ def test_impossible_digests_change_nothing() -> None:
                 bad.append(msgspec.structs.replace(digest, **{name: draw.choice(HOSTILE[name])}))
             yield bad + rows
 
-    detector, told = watched(rounds(), ranks=8)
+    _, told = watched(rounds(), ranks=8)
 
     assert ("slow_compute", (3,)) in blamed(told)
     assert not {ranks for cause, ranks in blamed(told) if ranks} - {(3,), (0,), (1,)}
@@ -172,7 +172,7 @@ def test_impossible_digests_change_nothing() -> None:
 
 def test_a_flood_of_one_rank_does_not_hide_the_others() -> None:
     stream = Stream(steps=200, compute=slow(3, factor=1.4, first=120))
-    last = list(Stream(ranks=1, steps=1, seed=4).digests())[0][0]
+    last = next(iter(Stream(ranks=1, steps=1, seed=4).digests()))[0]
     detector, told = Detector(), []
     for rank in range(9):
         detector.hello(hello(rank, 9))

@@ -255,13 +255,14 @@ class Detector:
         return found
 
     def _judge_job(self, owns: Mapping[int, Own], round_ns: float, at_ns: int) -> None:
-        explained = sum(one.cost_ns or 0 for one in self._open.values() if one.cause is not Cause.JOB)
         suspected = self._job.is_suspicious and self._blames_soon()
         lengths = next((self._lengths[own.measure] for own in owns.values() if own.measure), None)
         units = {rank: own.units for rank, own in owns.items() if own.units}
         longest = max(lengths.corrections(units).values(), default=0.0) if lengths and units else 0.0
         self._tell(
-            self._job.judge(self._number, owns, longest, explained, round_ns, self._starts, at_ns, wait=suspected)
+            self._job.judge(
+                self._number, owns, longest, self._open.values(), round_ns, self._starts, at_ns, wait=suspected
+            )
         )
 
     def _blames_soon(self) -> bool:

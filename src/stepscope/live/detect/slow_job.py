@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import exp, log
 
 import msgspec
@@ -42,7 +42,7 @@ class SlowJob:
         number: int,
         owns: Mapping[int, Own],
         longest: float,
-        explained_ns: float,
+        others: Collection[Verdict],
         round_ns: float,
         starts: Mapping[int, tuple[int, int]],
         at_ns: int,
@@ -55,7 +55,7 @@ class SlowJob:
             number: Of the round.
             owns: What the ranks spent their time on.
             longest: How much longer (logarithm) the rank with the longest batches takes because of these.
-            explained_ns: What a step takes longer because of what is known.
+            others: Verdicts that are open. What began with the slowdown explains it: its cost is not always known.
             round_ns: How long a round usually is.
             starts: First step and time of rounds.
             at_ns: When the round ended.
@@ -69,7 +69,7 @@ class SlowJob:
             self._waiting = True
         excess = self._step.excess(UNEXPLAINED_ROUNDS)
         lost_ns = exp(self._step.base) * (exp(max(0.0, min(excess, 20.0))) - 1)
-        is_explained = explained_ns >= EXPLAINED_RATIO * lost_ns
+        is_explained = self._is_explained(others, lost_ns, starts)
         self._unexplained = 0 if is_explained or wait else self._unexplained + 1
         self._was_explained = self._step.is_slow and (self._was_explained or is_explained)
         key = next((key for key in self.open if not key.startswith(Cause.CHECKPOINT.value)), None)
@@ -86,6 +86,13 @@ class SlowJob:
             if key is not None:
                 news.append(self._over(key, self._step.until, starts, at_ns, ""))
         return news + self._judge_checkpoints(number, owns, round_ns, starts, at_ns)
+
+    def _is_explained(self, others: Collection[Verdict], lost_ns: float, starts: Mapping[int, tuple[int, int]]) -> bool:
+        known = [one for one in others if one.cause not in (Cause.JOB, Cause.HANG) and one.key not in self.open]
+        if sum(one.cost_ns or 0 for one in known) >= EXPLAINED_RATIO * lost_ns:
+            return True
+        first = starts.get(self._step.since - UNEXPLAINED_ROUNDS, (0, 0))[0]
+        return self._step.is_slow and any(one.since_step >= first for one in known)
 
     def _judge_checkpoints(
         self,
