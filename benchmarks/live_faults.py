@@ -218,6 +218,9 @@ async def settled(job: Job, outcome: Outcome, when: str) -> None:
 
     end_s, problem = time.monotonic() + SETTLES_S, "the manager does not answer"
     while time.monotonic() < end_s:
+        ended = [name for name, process in job.processes.items() if process.poll() is not None]
+        if ended:
+            sys.exit(f"{when}: {', '.join(ended)} ended without being told to: see {job.room}/log")
         try:
             async with connected(f"127.0.0.1:{job.port}") as client:
                 status = from_json(await client.status())
