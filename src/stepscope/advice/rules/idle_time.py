@@ -31,6 +31,7 @@ from stepscope.advice.rules.idle_gaps import Limits as GapLimits
 from stepscope.advice.rules.idle_time_words import MESSAGES
 from stepscope.analysis.input.loader import HOST_CPU
 from stepscope.analysis.methods.statistics import median
+from stepscope.analysis.replay.forward_only import is_mostly_unmarked
 from stepscope.analysis.step.lost_time import UNSEEN
 from stepscope.analysis.step.processor_waits import waits_ratio
 from stepscope.limits import limit
@@ -152,6 +153,7 @@ def idle_time(
     unknown, so the saving may be nothing. Late launches of GPUs may save less by what recording takes. Waits for GPUs
     whose callers are known are left to `host-synchronisation`. On a host without free processors, stalls of single
     steps are remarks.
+    What light tracing leaves unmarked is not idle time.
     For data loading, the action depends on the workers of the loader with the longest wait.
     """
     slowest = None if loader is None else loader.sort("wait_ns", descending=True).row(0, named=True)
@@ -172,6 +174,8 @@ def idle_time(
             continue
         row = _typical(lost_time, cause, known_ranks)
         if row is None or not _is_worth_it(row, cause, limits):
+            continue
+        if cause == "other" and is_mostly_unmarked(row["rank"], slices):
             continue
         loading = cause == "data_loading"
         in_loop = cause in UNEXPLAINED or (loading and slowest is not None and not slowest["workers"])

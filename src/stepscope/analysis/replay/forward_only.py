@@ -45,17 +45,17 @@ def forward_only(
     ranks that enter it later; so it is only known if no rank waits longer for its batch.
 
     Args:
-        ranks: Of which no operators were recorded, and phases are marked.
+        ranks: Of which neither operators nor kernels were recorded.
         slices: All ranges.
         own: `rank`, `step`, `kind`, `own_ns`.
         work: As the analysis of that name.
         limits: What counts as together.
 
     Returns:
-        `rank`, `step`, `is_light` (always true), `has_calls` and `forward_known`, of ranks of which only forward passes
-        are marked.
+        `rank`, `step`, `is_light` (always true), `has_calls` and `forward_known`, of ranks of which no other phases are
+        marked.
     """
-    light = _light(ranks, slices)
+    light = marking_no_others(ranks, slices)
     if not light:
         return pl.DataFrame(schema=KNOWN)
     mine = own.filter(pl.col("rank").is_in(light))
@@ -76,11 +76,18 @@ def forward_only(
     )
 
 
-def _light(ranks: Sequence[int], slices: pl.LazyFrame | None) -> list[int]:
-    """The ranks of which no other phases are marked."""
+def marking_no_others(ranks: Sequence[int], slices: pl.LazyFrame | None) -> list[int]:
+    """The ranks of which no phases other than forward passes are marked, sorted."""
     if not ranks or slices is None:
         return []
-    name = pl.col("name")
     of_ranks = slices.filter(pl.col("rank").is_in(list(ranks)), pl.col("category") == "annotation")
-    others = of_ranks.filter(name.str.contains(_OTHERS)).select("rank").unique().collect()["rank"].to_list()
-    return sorted({*ranks} - {*others})
+    others = of_ranks.filter(pl.col("name").str.contains(_OTHERS)).select("rank").unique().collect()
+    return sorted({*ranks} - {*others["rank"].to_list()})
+
+
+def is_mostly_unmarked(rank: int, slices: pl.LazyFrame | None) -> bool:
+    """Whether light tracing alone recorded a rank: what it does in backward passes and optimizers is unmarked."""
+    if slices is None:
+        return False
+    kinds = slices.filter(pl.col("rank") == rank).select(pl.col("category").unique()).collect()["category"]
+    return set(kinds) <= {"annotation"} and bool(marking_no_others([rank], slices))

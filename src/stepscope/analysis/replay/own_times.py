@@ -60,7 +60,7 @@ def own_times(
     seen = [*ranks_of(OPERATORS.or_empty(operators)), *([] if marks is None else marks["rank"].unique().to_list())]
     unseen = ~pl.col("rank").is_in(seen)
     by_phases = _by_phases(rows, operators)
-    known = forward_only(by_phases, slices, found, work)
+    known = forward_only(_bare(rows, operators), slices, found, work)
     in_phases = (pl.col("kind") == "computing") & pl.col("rank").is_in(by_phases)
     uneven = pl.col("kind").is_in(ON_HOST) & unseen & ~unseen.all().over("program")
     return (
@@ -85,6 +85,12 @@ def _by_phases(rows: pl.DataFrame, operators: pl.LazyFrame | None) -> list[int]:
     """The ranks that compute on their host and of which no operators were recorded."""
     on_host = rows.filter((pl.col("kind") == "computing") & (pl.col("lane") == HOST))["rank"].unique().to_list()
     return sorted({*on_host} - {*ranks_of(OPERATORS.or_empty(operators))})
+
+
+def _bare(rows: pl.DataFrame, operators: pl.LazyFrame | None) -> list[int]:
+    """The ranks of which neither operators nor kernels were recorded."""
+    on_device = rows.filter((pl.col("kind") == "computing") & (pl.col("lane") != HOST))["rank"].unique().to_list()
+    return sorted({*rows["rank"].unique().to_list()} - {*on_device, *ranks_of(OPERATORS.or_empty(operators))})
 
 
 def _unknown(steps: pl.LazyFrame) -> pl.DataFrame:

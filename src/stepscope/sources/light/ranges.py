@@ -27,20 +27,9 @@ _COLUMNS = {
     "thread": pl.String,
     "detail": pl.String,
 }
-DEVICE = {
-    "kind": pl.String,
-    "name": pl.String,
-    "start_ns": pl.Int64,
-    "duration_ns": pl.Int64,
-    "device": pl.Int32,
-    "stream": pl.Int32,
-    "host_start_ns": pl.Int64,
-    "host_end_ns": pl.Int64,
-}
 LOADER = "DataLoader"
 """What a loader of unknown name is called, as by PyTorch's profiler."""
 LOADS = {"time_ns": pl.Int64, "duration_ns": pl.Int64}
-_LARGEST = 2**31
 
 
 @dataclass
@@ -58,8 +47,8 @@ class Ranges:
     others: int = 0
     """Ranges of other names than the five kinds."""
     too_long: int = 0
-    on_device: list[pl.DataFrame] = field(default_factory=list)
-    """Ranges that were timed on the device, as `DEVICE`; the name of a call is its JSON."""
+    on_device: int = 0
+    """Ranges whose times are those of the device."""
     loads: list[pl.DataFrame] = field(default_factory=list)
     """When the training loop got a batch, and how long it had waited for it, as `LOADS`."""
     _assembler: Assembler = field(default_factory=Assembler)
@@ -131,14 +120,14 @@ class Ranges:
                 yield rest + b"\n"
 
     def _frame(self, ranges: Sequence[LightRange]) -> pl.DataFrame:
-        rows, timed, loads = [], [], []
+        rows, loads = [], []
         for one in ranges:
             known = kind_of(one.name, one.domain)
             if known is None:
                 self.others += 1
                 continue
             kind, number = known
-            start_ns, end_ns = one.start_ns, one.end_ns or one.start_ns
+            start_ns, end_ns = self._times(one)
             name, detail = None, None
             if kind == COLLECTIVE:
                 call = call_in(one.name)
@@ -153,15 +142,16 @@ class Ranges:
                 loads.append((end_ns, end_ns - start_ns))
             step = number if kind == STEP else None
             rows.append((kind, name, start_ns, end_ns, step, str(one.thread), detail))
-            if one.device_start_ns is not None and one.device_end_ns is not None:
-                duration = one.device_end_ns - one.device_start_ns
-                place = (one.device or 0) % _LARGEST, (one.stream or 0) % _LARGEST
-                timed.append((kind, one.name, one.device_start_ns, duration, *place, one.start_ns, one.end_ns))
         if loads:
             self.loads.append(pl.DataFrame(loads, schema=LOADS, orient="row"))
-        if timed:
-            self.on_device.append(pl.DataFrame(timed, schema=DEVICE, orient="row"))
         return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
+
+    def _times(self, one: LightRange) -> tuple[int, int]:
+        """When a range ran: on the device if that is known, since the host only launches it."""
+        if one.device_start_ns is not None and one.device_end_ns is not None:
+            self.on_device += 1
+            return one.device_start_ns, one.device_end_ns
+        return one.start_ns, one.end_ns or one.start_ns
 
     def _begun_ns(self, start_ns: int, end_ns: int) -> int:
         """When a step began. TaskD marks the body of the loop; a step of ours also holds what comes before it: loading

@@ -8,10 +8,8 @@ from stepscope.errors import UnreadableInput
 from stepscope.json_values import whole_number
 from stepscope.present import plural
 from stepscope.recording_format.light import GROUP_FILE, WORKER_FILE
-from stepscope.recording_format.marks import COLLECTIVE
 from stepscope.sources.base import Input, Sink
 from stepscope.sources.kineto.events import Events
-from stepscope.sources.kineto.layout import event_frame
 from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.kineto.tables import write_events
 from stepscope.sources.light.about import about_of
@@ -20,7 +18,6 @@ from stepscope.sources.light.supplement import LightSupplement
 from stepscope.sources.recording.marks import add_marks
 from stepscope.sources.recording.ranks import rank_row
 from stepscope.tables import INPUT_PIPELINE, RANKS, STEPS
-
 
 def read_light(item: Input, sink: Sink) -> None:
     """Read the records of one process.
@@ -38,8 +35,7 @@ def read_light(item: Input, sink: Sink) -> None:
     if not marks.rows:
         remedy = "Switch some kinds on (stepscope live switch step=on), or let the job run for longer"
         raise UnreadableInput(item.path, "no range of light tracing was recorded", remedy)
-    _add_device_ranges(ranges, events)
-    supplement = LightSupplement(about, marks, ranges.on_device)
+    supplement = LightSupplement(about, marks)
     written = write_events(item.path, events, sink, supplement)
     steps = written.facts.steps
     if not steps.ranges.height:
@@ -48,25 +44,15 @@ def read_light(item: Input, sink: Sink) -> None:
     if supplement.left_out:
         problem = f"{plural(supplement.left_out, 'call')} left out: recording began in the middle of their step"
         sink.issue("note", item.path, problem, "Nothing to do: they cannot be matched with those of other ranks")
+    problem = "backward passes and optimizers are not marked by light tracing: their time shows as idle"
+    sink.issue("note", item.path, problem, "For a whole picture of some steps: stepscope live capture")
     _write_loads(ranges, steps, sink)
-    sink.write(RANKS, rank_row(about, written.span).with_columns(format=pl.lit("light")))
-
-
-def _add_device_ranges(ranges: Ranges, events: Events) -> None:
-    """Add what was timed on the device, as annotations of its streams."""
-    for timed in ranges.on_device:
-        marked = timed.filter((pl.col("kind") != COLLECTIVE) & (pl.col("duration_ns") >= 0))
-        placed = marked.select(
-            "name",
-            "start_ns",
-            "duration_ns",
-            "device",
-            "stream",
-            process=pl.col("device").cast(pl.String),
-            thread=pl.col("stream").cast(pl.String),
-        )
-        if placed.height:
-            events.add("device_annotation", event_frame("device_annotation", placed))
+    row = rank_row(about, written.span).with_columns(format=pl.lit("light"))
+    if ranges.on_device:
+        problem = "steps, forward passes and calls have the times of the device, batches and checkpoints of the host"
+        sink.issue("note", item.path, problem, "Nothing to do")
+        row = row.with_columns(device_kind=pl.lit(None, pl.String))  # what a device does not mark is not unknown work
+    sink.write(RANKS, row)
 
 
 def _write_loads(ranges: Ranges, steps: Steps, sink: Sink) -> None:

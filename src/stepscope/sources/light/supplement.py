@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
-from stepscope.json_files import value_in
 from stepscope.recording_format.about import About
-from stepscope.recording_format.light import call_in
-from stepscope.recording_format.marks import COLLECTIVE, CollectiveDetail
 from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.kineto.tables import TraceSupplement
-from stepscope.sources.light.ranges import DEVICE, detail_of
-from stepscope.sources.recording.marks import CALLS, Marks
+from stepscope.sources.recording.marks import Marks
 from stepscope.sources.recording.ranks import group_rows
 from stepscope.tables.communication import PART, POINT_TO_POINT, WHOLE
 
@@ -29,13 +23,11 @@ class LightSupplement(TraceSupplement):
     Args:
         about: The rank.
         marks: Its marks.
-        on_device: Ranges that were timed on the device, as `DEVICE`.
     """
 
-    def __init__(self, about: About, marks: Marks, on_device: Sequence[pl.DataFrame]) -> None:
+    def __init__(self, about: About, marks: Marks) -> None:
         super().__init__(group_rows(about))
         self._marks = marks
-        self._on_device = pl.concat([pl.DataFrame(schema=DEVICE), *on_device])
         self.left_out = 0
         """Calls in a step of which others are missing."""
 
@@ -45,37 +37,16 @@ class LightSupplement(TraceSupplement):
         return known if known.height else None
 
     def calls(self, found: pl.DataFrame, steps: Steps) -> pl.DataFrame:
-        """All calls, at the times of the device where these were recorded."""
+        """All calls."""
         marks = self._marks.all_calls()
         if not marks.height:
             return found
-        timed = self._on_device.filter(pl.col("kind") == COLLECTIVE)
-        hosts = marks.with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-        alone = hosts.join(timed, left_on=["start_ns", "end_ns"], right_on=["host_start_ns", "host_end_ns"], how="anti")
-        rows = pl.concat([_of_host(alone.select(*CALLS), steps), _of_device(timed, steps)], how="diagonal")
+        rows = marks.drop("is_async").with_columns(
+            on_device=pl.lit(False), step=steps.of(marks["start_ns"]), size_of=_size_of()
+        )
         placed = _placed(rows, steps)
         self.left_out = rows.height - placed.height
         return pl.concat([found, placed], how="diagonal_relaxed")
-
-
-def _of_host(calls: pl.DataFrame, steps: Steps) -> pl.DataFrame:
-    return calls.drop("is_async").with_columns(
-        on_device=pl.lit(False), step=steps.of(calls["start_ns"]), size_of=_size_of()
-    )
-
-
-def _of_device(timed: pl.DataFrame, steps: Steps) -> pl.DataFrame:
-    """Calls that were timed on the device; they belong to the step in which the host launched them."""
-    details = [CollectiveDetail.of(value_in(detail_of(call_in(name)))) for name in timed["name"]]
-    columns = ("group", "size_bytes", "element_type", "group_size", "peer")
-    schema = {name: CALLS[name] for name in columns}
-    described = pl.DataFrame([[getattr(one, name) for name in columns] for one in details], schema=schema, orient="row")
-    operations = pl.Series("operation", [call_in(name).operation for name in timed["name"]], dtype=pl.String)
-    rows = timed.select("start_ns", "duration_ns", "stream").hstack([operations, *described.get_columns()])
-    rows = rows.with_columns(
-        name="operation", on_device=pl.lit(True), step=steps.of(timed["host_start_ns"]), size_of=_size_of()
-    )
-    return rows.filter(pl.col("duration_ns") >= 0)
 
 
 def _size_of() -> pl.Expr:
