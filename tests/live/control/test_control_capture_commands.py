@@ -10,13 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from control_rig import Rig, run_rig
 
 from stepscope.errors import StepscopeError
 from stepscope.live.capture import room
 from stepscope.live.capture.stacks import Frame, Thread, text_of
-from stepscope.live.messages import Capture, Captured
+from stepscope.live.messages import Capture, Captured, Check, Checked
 
 
 async def command(rig: Rig, *words: str) -> tuple[int, str, str]:
@@ -115,5 +116,30 @@ def test_stacks_are_merged_over_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
         assert whole == 0
         assert tree.splitlines()[0] == "load (data.py:4)  [0-2]"
+
+    run_rig(scenario, monkeypatch)
+
+
+def test_checks_are_shown_beside_the_median(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.start_manager("job")
+        await rig.start_node()
+        for rank, time_ns in ((0, 10_000_000), (1, 10_000_000), (2, 30_000_000)):
+            found = {"gemm_ns": time_ns, "gemm_best_ns": time_ns, "gemm_flops": 10**9}
+            found |= {"link_0_ns": 4 << 20, "link_0_latency_ns": 5000} if rank else {}
+            answer = Checked(rank, "", found)
+            rig.start_worker(rank).answers[Check] = lambda request, answer=answer: msgspec.structs.replace(
+                answer, check=request.check
+            )
+        await rig.ranks(0, 1, 2)
+
+        code, out, error = await command(rig, "check", "--link")
+        nothing, _, reason = await command(rig, "check", "--no-gemm")
+
+        assert (code, error) == (0, "")
+        assert "Rank 2: matrix product 30.00 ms, 0.03 TFLOP/s, 3.00x the median" in out
+        assert "Rank 1 to 0: 1.00 GB/s, round trip 5.0 us" in out
+        assert nothing == 2
+        assert "nothing to measure" in reason
 
     run_rig(scenario, monkeypatch)

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from stepscope.cli.live.capture import capture
+from stepscope.cli.live.check import check
 from stepscope.cli.live.detect import detect
 from stepscope.cli.live.manager import manager
 from stepscope.cli.live.proxy import proxy
@@ -28,6 +29,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     detect,
     capture,
     stacks,
+    check,
 )
 """In the order of the help."""
 

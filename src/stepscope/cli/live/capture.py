@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 EXIT_INCOMPLETE = 1
 """Exit code if a rank or process has left no profile."""
 DEFAULT_STEPS = 8
+MOST_UNNAMED = 16
+"""Ranks that are profiled if none are named."""
 
 
 def capture(
@@ -30,7 +32,9 @@ def capture(
     ] = None,
     ranks: Annotated[
         str | None,
-        typer.Option(help="Ranks to profile, e.g. 0,3. Default: all.", metavar="LIST", show_default=False),
+        typer.Option(
+            help="Ranks to profile, e.g. 0,3. Default: all of a job of up to 16.", metavar="LIST", show_default=False
+        ),
     ] = None,
     steps: Annotated[int, typer.Option(help="How many steps.", metavar="N", min=1, max=50)] = DEFAULT_STEPS,
     stacks: Annotated[bool, typer.Option("--stacks", help="Record Python call stacks.")] = False,
@@ -90,6 +94,7 @@ def capture(
     from stepscope.live.control.bounds import BOUNDS
     from stepscope.live.control.client import call
     from stepscope.live.control.security import Security
+    from stepscope.live.messages import Captured
     from stepscope.live.show.status import from_json
 
     if not 0 < wait <= BOUNDS.wait_s:
@@ -99,19 +104,29 @@ def capture(
 
     async def ask(client: Client) -> tuple[Any, dict[int, str]]:
         known = from_json(await client.status())
-        chosen = chosen_ranks(ranks, [one.rank for one in known.ranks if one.state != "lost"])
+        there = [one.rank for one in known.ranks if one.state != "lost"]
+        _few(ranks, there)
+        chosen = chosen_ranks(ranks, there)
         answers = await client.capture(chosen, steps, shapes=shapes, stacks=stacks, wait_s=wait)
         return answers, {one.rank: one.host for one in known.ranks}
 
     security = Security.stated(token_file, tls_cert, tls_key, tls_ca)
     answers, hosts = call(ask, manager, security=security, job=job or "")
-    results = [one for one in answers.results if hasattr(one, "files")]
+    results = [one for one in answers.results if isinstance(one, Captured)]
     copies = {} if output is None else _copied(results, output)
     if as_json:
         print(json.dumps(_as_json(answers.id, results, answers.pending, hosts, copies)))
     else:
         _show(results, answers.pending, hosts, copies, wait)
     return 0 if results and not answers.pending and not any(one.error for one in results) else EXIT_INCOMPLETE
+
+
+def _few(ranks: str | None, there: list[int]) -> None:
+    """Profiles of all ranks of a large job are never meant, unless they are asked for by name."""
+    if ranks is None and len(there) > MOST_UNNAMED:
+        raise StepscopeError(
+            f"{len(there):,} ranks take part; name those to profile, e.g. --ranks 0,3 (all of them: --ranks all)"
+        )
 
 
 def chosen_ranks(text: str | None, there: list[int]) -> list[int]:
