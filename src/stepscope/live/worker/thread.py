@@ -258,6 +258,7 @@ class LiveThread:
         changes = mounted.look()
         if changes and not self._link.is_up:
             self._switch(self.switches.with_changes(changes))
+            self.revision = 0  # no longer the state of a manager, which is followed anew when it comes back
 
     def _switch(self, switches: Switches) -> None:
         if switches != self.switches:
