@@ -85,6 +85,7 @@ _OPERATIONS = (
     ("reduce", "reduce"),
 )
 """What the name of a call contains, without case and underscores, and its operation; the first match counts."""
+_LONGEST_OPERATION = 64
 _WRITTEN = {"send_recv": "HcclBatchSendRecv", "all_to_all": "HcclAlltoAll", "recv": "HcclRecv"}
 
 
@@ -108,7 +109,8 @@ def operation_of(name: str) -> str:
     bare = name.lower().replace("_", "").replace("::", "").replace(":", "")
     for prefix in _PREFIXES:
         bare = bare.removeprefix(prefix)
-    return next((operation for part, operation in _OPERATIONS if part in bare), bare[:64] or "unknown")
+    own = bare if bare.isidentifier() and len(bare) <= _LONGEST_OPERATION else "unknown"
+    return next((operation for part, operation in _OPERATIONS if part in bare), own)
 
 
 _KINDS: dict[str, MarkKind] = {FORWARD: marks.FORWARD, DATALOADER: marks.DATA, SAVE_CHECKPOINT: marks.CHECKPOINT}
@@ -152,7 +154,7 @@ class Call(NamedTuple):
     is_async: bool = False
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4096)
 def call_in(name: str) -> Call:
     """The call that a range in the domain of communication is, from its name, which is JSON. Calls repeat, so this is
     cached. A name that is no JSON is taken for that of the operation."""
@@ -161,7 +163,7 @@ def call_in(name: str) -> Call:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         known = None
     if not isinstance(known, dict):
-        return Call(operation_of(name[:64]))
+        return Call(operation_of(name[: 2 * _LONGEST_OPERATION]))
     kind = as_text(known.get("dataType"))
     count, size = whole_number(known.get("count")), whole_number(known.get("sizeBytes"))
     each = element_bytes(kind) or _BYTES.get((kind or "").lower())

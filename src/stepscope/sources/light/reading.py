@@ -19,6 +19,7 @@ from stepscope.sources.recording.marks import add_marks
 from stepscope.sources.recording.ranks import rank_row
 from stepscope.tables import INPUT_PIPELINE, RANKS, STEPS
 
+
 def read_light(item: Input, sink: Sink) -> None:
     """Read the records of one process.
 
