@@ -129,7 +129,9 @@ class Job:
             CannotAttach: If one of the processes cannot be attached to, or cannot do it.
         """
         with self._stack:
-            self._enter(WORKER, **order)
+            self._enter(WORKER, **order, aligns=order["what"] == "live" and len(self._pids) > 1)
+            if order["what"] == "live" and len(self._pids) > 1:
+                self._align()
             answers = {pid: member.begun for pid, member in self._members.items() if member.begun is not None}
             self._finish()
         return answers
@@ -168,17 +170,34 @@ class Job:
             return
         while any(len(member.ends) < 2 for member in members):
             self._look(watch_steps=True)
+        shifts, length_ns = self._shifts(members)
+        ahead = 2 + math.ceil(self._patience.ahead_s * 1e9 / length_ns)
+        first = max(max(member.ends) + shift for member, shift in zip(members, shifts, strict=True)) + ahead
+        for member, shift in zip(members, shifts, strict=True):
+            member.session.send("begin", first=first, shift=shift, steps=steps)
+            member.begun = {"shift": shift, "steps": steps}
+
+    def _align(self) -> None:
+        """Give steps of live workers the same numbers in all ranks."""
+        members, until_s = list(self._members.values()), time.monotonic() + self._patience.wait_s
+        while any(len(member.ends) < 2 for member in members):
+            self._look()
+            if time.monotonic() > until_s or not all(member.session.is_open for member in members):
+                self._report("warning: not all ranks make steps, so numbers of steps differ between ranks")
+                return
+        shifts, _ = self._shifts(members)
+        for member, shift in zip(members, shifts, strict=True):
+            member.session.send("shift", shift=shift - min(shifts))
+
+    def _shifts(self, members: Sequence[_Member]) -> tuple[list[int], float]:
+        """What to add to the numbers of steps of each rank, and the length of a step, ns."""
         shifts, length_ns, apart = aligned([member.ends for member in members])
         if apart > self._patience.apart_ratio:
             self._report(
                 f"warning: the ranks end their steps {apart:.0%} of a step apart, so numbers of steps may differ by "
                 "one between ranks"
             )
-        ahead = 2 + math.ceil(self._patience.ahead_s * 1e9 / length_ns)
-        first = max(max(member.ends) + shift for member, shift in zip(members, shifts, strict=True)) + ahead
-        for member, shift in zip(members, shifts, strict=True):
-            member.session.send("begin", first=first, shift=shift, steps=steps)
-            member.begun = {"shift": shift, "steps": steps}
+        return shifts, length_ns
 
     def _follow(self, steps: int) -> None:
         """Wait until all have recorded their steps."""

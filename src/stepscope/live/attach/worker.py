@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import StepscopeError
@@ -11,7 +12,10 @@ from stepscope.record import forks
 
 if TYPE_CHECKING:
     from stepscope.live.attach.visitor import Visit
+    from stepscope.live.worker.tracker import LiveTracker
 
+_LOOK_S = 0.1
+_MOST_ENDS = 64
 _EARLIER = "_stepscope_attached"
 """Module by which a visit that stays is found; `NAME` in `visitor`."""
 
@@ -43,6 +47,36 @@ def _start(visit: Visit, order: dict[str, Any]) -> None:
         raise StepscopeError(f"no live worker could be started: {reason or 'it ended at once'}")
     visit.stays = True
     visit.say("live", rank=thread.facts.rank, directory=str(thread.directory))
+    if order["aligns"]:
+        _align(visit, worker.tracker)
+
+
+def _align(visit: Visit, tracker: LiveTracker) -> None:
+    """Report when steps end, and move their numbers to those of the other ranks once told by how much."""
+    ends: deque[tuple[int, int]] = deque(maxlen=_MOST_ENDS)
+    shifts: list[int] = []
+
+    def ended(number: int, now_ns: int) -> None:
+        ends.append((number, now_ns))
+        if shifts:  # between two steps, so that all of a step has the same number
+            tracker.number += shifts.pop()
+
+    tracker.after_step.append(ended)
+    try:
+        is_told = False
+        while not is_told or shifts:
+            for order in visit.orders(_LOOK_S):
+                if order["type"] == "shift":
+                    is_told = True
+                    shifts.append(order["shift"])
+                elif not is_told:
+                    return
+            if not is_told and ends:
+                visit.say("steps", ends=[ends.popleft() for _ in range(len(ends))])
+    except EOFError:
+        pass
+    finally:
+        tracker.after_step.remove(ended)
 
 
 def _remove(visit: Visit) -> None:
