@@ -74,6 +74,8 @@ class Accuser:
     ) -> None:
         self.cause, self.of_host, self.comparison, self.limits = cause, of_host, comparison, limits
         self.is_share = is_share
+        self.part_ratio = 1.0
+        """Share of the work of this kind that its times cover, about."""
         self.hides_waits = False
         """Whether times may contain waits for members of the same group."""
         self.records: dict[str, Record] = {}
@@ -237,7 +239,10 @@ class Accuser:
         time = times[len(times) // 2]
         is_single = any(self.comparison.suspects[rank].how == OFTEN for rank in still)
         lost = self._lost_at_times(excess, spent) if is_single else self._lost(excess, time, spent)
-        if not record.is_published and lost * share < self.comparison.tuning.cost_ratio * spent.step_ns:
+        if (
+            not record.is_published
+            and lost * share < self.part_ratio * self.comparison.tuning.cost_ratio * spent.step_ns
+        ):
             return
         ratio = self._ratio(excess, spent)
         cost = round(max(0.0, record.cost_ns))

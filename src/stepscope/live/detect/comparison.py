@@ -10,7 +10,7 @@ in the median. So what makes all of them slower accuses nobody.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from math import exp, log, sqrt
 from typing import Generic, TypeVar
@@ -35,6 +35,8 @@ LEVEL_ERROR = 1.2533
 FORGET = 1024
 MANY = 8
 """Members from which on it shows how far healthy ones differ for good."""
+PLACE_ROUNDS = 48
+"""Rounds from which on levels of places are known."""
 SETTLED = 16
 """Rounds from which on a member's own past is known."""
 
@@ -84,6 +86,8 @@ class Comparison(Generic[M]):
         self.late_counts: deque[int] = deque(maxlen=limits.rotating_rounds)
         self.late_members: deque[list[M]] = deque(maxlen=limits.rotating_rounds)
         self.rounds = 0
+        self.place_of: Callable[[M], Hashable] = _nowhere
+        """Where a member is; members at one place may be slow together."""
         self.noise = tuning.noise
         self._tails = Tails(limits.most_increment)
         self._normal: dict[Hashable, set[M]] = {}
@@ -264,7 +268,20 @@ class Comparison(Generic[M]):
             lowest = {m for m, level in levels.items() if level - middle <= apart}
             if len(lowest) < len(found):
                 return lowest
-        return set(found)
+        return self._normal_places(found)
+
+    def _normal_places(self, found: list[M]) -> set[M]:
+        """The same by places, whose levels are known better than those of single members."""
+        places: dict[Hashable, list[M]] = {}
+        for member in found:
+            places.setdefault(self.place_of(member), []).append(member)
+        seen = min(self.members[member].seen for member in found)
+        if len(places) < 2 or min(map(len, places.values())) < 2 or seen < PLACE_ROUNDS:
+            return set(found)
+        levels = {name: median([self.members[m].long_level for m in members]) for name, members in places.items()}
+        apart = self.limits.least_ratio * self.tuning.shift
+        middle = lowest_group(list(levels.values()), apart, self.limits.enough_ratio)
+        return {m for name, members in places.items() if levels[name] - middle <= apart for m in members}
 
     def _least_gap(self) -> float:
         return self.limits.gap_ratio * self.tuning.shift
@@ -357,7 +374,7 @@ class Comparison(Generic[M]):
             off = series.base if how == PAST else self._usual(member, series, rounds)
             values = [value - off for value in series.last(rounds)]
             excess = median(values)
-            if excess < self.limits.least_ratio * self.tuning.shift or not self._is_clear(values, series):
+            if excess - self._doubt(values, series) < self.limits.least_ratio * self.tuning.shift:
                 continue
             sureness = self._sureness(score * self.theta)
             self._open(Suspect(member, how, since, number, excess, 1.0, sureness, number), changed)
@@ -384,11 +401,11 @@ class Comparison(Generic[M]):
         return lowest_group(others, self._least_gap(), self.limits.enough_ratio) if others else series.base
 
     @staticmethod
-    def _is_clear(values: list[float], series: Series) -> bool:
-        """Whether the excess is far above what its own rounds scatter."""
+    def _doubt(values: list[float], series: Series) -> float:
+        """Standard error of the median of its values, by how much they scatter."""
         middle = median(values)
-        spread = max(series.sigma / 2, median([abs(value - middle) for value in values]) * 1.4826)
-        return middle * sqrt(len(values)) >= 3.5 * spread * max(1.0, min(2.0, series.linked))
+        spread = max(series.sigma / 2, median([abs(value - middle) for value in values]) * MAD_TO_SIGMA)
+        return LEVEL_ERROR * spread * max(1.0, min(2.0, series.linked)) / sqrt(len(values))
 
     def _open(self, suspect: Suspect[M], changed: list[Suspect[M]]) -> None:
         self.suspects[suspect.member] = suspect
@@ -502,3 +519,7 @@ class Comparison(Generic[M]):
             rate = min(0.5, max(usual, rate))
             often = min(0.9, max(self.limits.often_rate, 3 * rate))
             series.late_gain, series.late_loss = log(often / rate), log((1 - often) / (1 - rate))
+
+
+def _nowhere(_: object) -> None:
+    """The place of a member if places are unknown."""

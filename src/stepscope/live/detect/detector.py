@@ -13,7 +13,7 @@ from stepscope.live.detect.layout import Layout
 from stepscope.live.detect.lengths import Lengths
 from stepscope.live.detect.limits import LIMITS, Limits
 from stepscope.live.detect.links import transfers
-from stepscope.live.detect.own_times import CALLS, FORWARD, MEASURES, Own, is_sane, own_of
+from stepscope.live.detect.own_times import CALLS, DEVICE, FORWARD, MEASURES, Own, is_sane, own_of
 from stepscope.live.detect.rotating import Rotating
 from stepscope.live.detect.rounds import Round, Rounds
 from stepscope.live.detect.slow_job import SlowJob
@@ -26,6 +26,8 @@ REMEMBERED = 4096
 """Rounds whose steps and times are remembered, for `since`."""
 TYPICAL = 33
 """Rounds whose median is the usual length of a step."""
+FORWARD_RATIO = 0.4
+"""Share of the work of a step that forward passes are, about: backward passes take twice as long."""
 SWITCHED_ROUNDS = 32
 """Rounds after which what another measure of own time has shown no longer counts."""
 
@@ -47,7 +49,9 @@ class Detector:
         self._compute: dict[str, Accuser] = {}
         for name in MEASURES:
             self._compute[name] = Accuser(Cause.COMPUTE, Cause.HOST, Comparison(limits.compute, limits), limits)
+            self._compute[name].comparison.place_of = self.layout.hosts.get
         self._compute[FORWARD].hides_waits = True
+        self._compute[FORWARD].part_ratio = self._compute[DEVICE].part_ratio = FORWARD_RATIO
         self._measured_at = dict.fromkeys(MEASURES, -(10**9))
         data, checkpoint = Comparison[int](limits.data, limits), Comparison[int](limits.checkpoint, limits)
         self._data = Accuser(Cause.DATA, Cause.DATA, data, limits, is_share=True)

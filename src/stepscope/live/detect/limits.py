@@ -67,7 +67,7 @@ class Limits:
         0.42, "of the smallest excess that matters, between groups", "for compute 4 %, as in offline `references`"
     )
     least_ratio: float = limit(
-        0.65, "of the smallest excess that matters, in the median round", "chosen by us: healthy ranks stay below"
+        0.6, "of the smallest excess that matters, in the median round, less its standard error", "healthy ranks differ"
     )
     usual_ratio: float = limit(
         0.35, "of the smallest excess that matters, that a rank has long had", "our simulation: devices differ for good"

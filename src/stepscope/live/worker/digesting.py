@@ -111,11 +111,11 @@ class Digester:
 class _Sums:
     """The calls of one key; of an unknown size or duration, all are unknown."""
 
-    __slots__ = ("count", "device_ns", "shortest_ns", "size_bytes", "time_ns")
+    __slots__ = ("count", "device_ns", "shortest_device_ns", "shortest_ns", "size_bytes", "time_ns")
 
     def __init__(self) -> None:
         self.count = self.time_ns = 0
-        self.shortest_ns = on_times.ALWAYS
+        self.shortest_ns = self.shortest_device_ns = on_times.ALWAYS
         self.device_ns: int | None = 0
         self.size_bytes: int | None = 0
 
@@ -123,7 +123,11 @@ class _Sums:
         self.count += 1
         self.time_ns += time_ns
         self.shortest_ns = min(self.shortest_ns, time_ns)
-        self.device_ns = None if device_ns is None or self.device_ns is None else self.device_ns + device_ns
+        if device_ns is None or self.device_ns is None:
+            self.device_ns = None
+        else:
+            self.device_ns += device_ns
+            self.shortest_device_ns = min(self.shortest_device_ns, device_ns)
         self.size_bytes = None if size_bytes is None or self.size_bytes is None else self.size_bytes + size_bytes
 
 
@@ -139,6 +143,7 @@ def _as_calls(entry: tuple[_Key, _Sums]) -> Calls:
         size_bytes=sums.size_bytes,
         peer=peer,
         launched=launched,
+        shortest_device_ns=None if sums.device_ns is None else sums.shortest_device_ns,
     )
 
 
