@@ -4,7 +4,8 @@ One process trains on the CPU (one thread; DataLoader, forward, backward, optimi
 one rank) or on CUDA, with a step of about 10 ms. In each round all modes run a few steps in random order; between
 them the worker is switched, or stopped and started. A mode's ratio is that of its mean step time, without the slowest
 tenth of its steps, to that of the block without a worker in the same round, so that what else the machine does falls on
-both. The ratio shown is the median over rounds, with a 95 % interval by resampling.
+both. The ratio shown is the median over rounds, with a 95 % interval by resampling; beside it the same for processor
+time of the training thread.
 
 Where other programs run, the direct costs are more exact: processor time of the hooks in a step (each part of the step
 alone, least of many short blocks), of the worker's thread, and the ratio that results if both fall on the processor
@@ -38,7 +39,29 @@ BOUNDS = {"five": 1.005, "four": 1.003, "off": 1.0005}
 MODES: dict[str, str | None] = {"none": None, "off": "none", "four": "", "five": "all"}
 """Switches of each mode, as in `STEPSCOPE_LIVE_SWITCHES`; None: no worker."""
 STEP_NS = 10_000_000
-_WIDTHS = (5, 9, 9, 20, 10, 11, 10, 9)
+_WIDTHS = (5, 9, 9, 18, 11, 18, 10, 11, 10, 8)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Mean of some steps in a row, without the slowest tenth."""
+
+    wall_ns: float
+    processor_ns: float
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A median with its 95 % interval."""
+
+    median: float
+    low: float
+    high: float
+
+    @property
+    def between(self) -> str:
+        """Both ends."""
+        return f"{self.low:.4f} to {self.high:.4f}"
 
 
 @dataclass(frozen=True)
@@ -47,9 +70,8 @@ class Figures:
 
     Args:
         step_ms: Median time of a step.
-        ratio: Median over rounds of its step time to that without a worker.
-        low: Lower end of the 95 % interval of the ratio.
-        high: Its upper end.
+        wall: Ratio of step times to those without a worker.
+        processor: The same for the processor time of the training thread.
         bound: What is accepted; None for the base.
         hooks_us: Processor time that the hooks take on the training thread in a step.
         thread_us: Processor time of the worker's thread in a step of 10 ms.
@@ -57,9 +79,8 @@ class Figures:
 
     mode: str
     step_ms: float
-    ratio: float
-    low: float
-    high: float
+    wall: Interval
+    processor: Interval
     bound: float | None
     hooks_us: float | None = None
     thread_us: float | None = None
@@ -175,17 +196,17 @@ def find_work(device: str) -> int:
     return 4096
 
 
-def step_times(step: Callable[[], None], rounds: int, block: int) -> dict[str, list[float]]:
-    """Mean step time of each block of each mode, without the slowest tenth, in ns."""
+def step_times(step: Callable[[], None], rounds: int, block: int) -> dict[str, list[Block]]:
+    """The blocks of each mode, in rounds."""
     switching, order = Switching(), random.Random(0)
-    found: dict[str, list[float]] = {mode: [] for mode in MODES}
+    found: dict[str, list[Block]] = {mode: [] for mode in MODES}
     for turn in range(rounds + 1):
         for mode in order.sample(list(MODES), len(MODES)):
             switching.set(mode)
             _times(step, 4)  # the hooks find the outermost module in the first steps
-            times = _times(step, block)
+            measured = _block(step, block)
             if turn:
-                found[mode].append(statistics.fmean(sorted(times)[: max(1, block * 9 // 10)]))
+                found[mode].append(measured)
     switching.set("none")
     return found
 
@@ -237,37 +258,49 @@ def _processor_ns(part: Callable[[], Any], count: int) -> float:
     return (time.thread_time_ns() - began_ns) / count
 
 
-def figures(times: dict[str, list[float]], direct: dict[str, tuple[float, float]]) -> list[Figures]:
+def figures(blocks: dict[str, list[Block]], direct: dict[str, tuple[float, float]]) -> list[Figures]:
     """The rows of the table."""
     rows = []
-    for mode, blocks in times.items():
-        ratios = [own / base for own, base in zip(blocks, times["none"], strict=True)]
-        low, high = interval(ratios)
-        hooks_us, thread_us = direct.get(mode, (None, None)) if mode != "none" else (None, None)
-        step_ms, ratio = statistics.median(blocks) / 1e6, statistics.median(ratios)
-        rows.append(Figures(mode, step_ms, ratio, low, high, BOUNDS.get(mode), hooks_us, thread_us))
+    for mode, own in blocks.items():
+        pairs = list(zip(own, blocks["none"], strict=True))
+        step_ms = statistics.median(one.wall_ns for one in own) / 1e6
+        wall = interval([one.wall_ns / base.wall_ns for one, base in pairs])
+        processor = interval([one.processor_ns / base.processor_ns for one, base in pairs])
+        hooks_us, thread_us = direct[mode] if mode != "none" else (None, None)
+        rows.append(Figures(mode, step_ms, wall, processor, BOUNDS.get(mode), hooks_us, thread_us))
     return rows
 
 
-def interval(values: Sequence[float], draws: int = 2000) -> tuple[float, float]:
-    """95 % interval of the median, by resampling."""
+def interval(values: Sequence[float], draws: int = 2000) -> Interval:
+    """Median and its 95 % interval, by resampling."""
     chance = random.Random(0)
     medians = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(draws))
-    return medians[round(0.025 * draws)], medians[round(0.975 * draws) - 1]
+    return Interval(statistics.median(values), medians[round(0.025 * draws)], medians[round(0.975 * draws) - 1])
 
 
 def print_table(rows: Sequence[Figures]) -> None:
     """Print the rows."""
-    titles = ("step ms", "ratio", "95 % interval", "hooks us", "thread us", "direct", "bound")
+    titles = ("step ms", "wall", "95 %", "processor", "95 %", "hooks us", "thread us", "direct", "bound")
     print("  " + "".join(f"{title:>{width}}" for title, width in zip(("", *titles), _WIDTHS, strict=True)))
     for row in rows:
         direct = "" if row.direct is None else f"{row.direct:.5f}"
         hooks = "" if row.hooks_us is None else f"{row.hooks_us:.1f}"
         thread = "" if row.thread_us is None else f"{row.thread_us:.1f}"
         bound = "" if row.bound is None else f"{row.bound:.4f}"
-        between = f"{row.low:.4f} to {row.high:.4f}"
-        cells = (row.mode, f"{row.step_ms:.3f}", f"{row.ratio:.4f}", between, hooks, thread, direct, bound)
+        ratios = (text for one in (row.wall, row.processor) for text in (f"{one.median:.4f}", one.between))
+        cells = (row.mode, f"{row.step_ms:.3f}", *ratios, hooks, thread, direct, bound)
         print("  " + "".join(f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True)))
+
+
+def _block(step: Callable[[], None], count: int) -> Block:
+    wall_ns, processor_ns = [], []
+    for _ in range(count):
+        began_ns, worked_ns = time.perf_counter_ns(), time.thread_time_ns()
+        step()
+        processor_ns.append(time.thread_time_ns() - worked_ns)
+        wall_ns.append(time.perf_counter_ns() - began_ns)
+    most = max(1, count * 9 // 10)
+    return Block(*(statistics.fmean(sorted(times)[:most]) for times in (wall_ns, processor_ns)))
 
 
 def _times(step: Callable[[], None], count: int) -> list[int]:

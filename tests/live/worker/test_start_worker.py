@@ -256,3 +256,12 @@ def thread() -> LiveThread:
     worker = api.running()
     assert worker is not None and worker.thread is not None and worker.process == os.getpid()
     return worker.thread
+
+
+def test_a_worker_loads_nothing_heavy() -> None:
+    heavy = ("polars", "numpy", "grpc", "google.protobuf", "asyncio", "typer", "rich", "torch", "mindspore")
+    script = f"import sys, stepscope.live.worker.api; print([name for name in {heavy} if name in sys.modules])"
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[]\n"
