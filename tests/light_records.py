@@ -14,6 +14,8 @@ from stepscope.live.store.lines import call_name, host_range, timed_range
 
 MS = 1_000_000
 START_NS = 1_700_000_000_000_000_000
+Ranged = tuple[int, str, int, int, int, int]
+"""Id, kind, start and end on the host, and on the device."""
 Of = Callable[[int, int], float]
 """A figure by rank and step."""
 
@@ -67,44 +69,45 @@ class LightJob:
         for rank, step, ranges in self.ranges():
             yield rank, step, "".join(self._as_ours(rank, each) for each in ranges)
 
-    def ranges(self) -> Iterator[tuple[int, int, list[tuple[int, str, int, int, int, int]]]]:
+    def ranges(self) -> Iterator[tuple[int, int, list[Ranged]]]:
         """Of each step of each rank: id, kind, start, end, start and end on the device."""
         chance = random.Random(1)
         ids = [0] * self.ranks
         at = [self.start_ns + 1000 * rank for rank in range(self.ranks)]
 
+        def add(to: list[list[Ranged]], rank: int, kind: str, start: int, end: int) -> None:
+            ids[rank] += 1
+            to[rank].append((ids[rank], kind, start, end, start + MS, end + MS))
+
         def some(of: Of, rank: int, step: int) -> int:
             return round(of(rank, step) * MS * (1 + self.noise * chance.gauss(0, 1)))
 
         for step in range(self.first_step, self.first_step + self.steps):
-            begun, found, ready = list(at), [[] for _ in range(self.ranks)], [0] * self.ranks
+            begun, ready = list(at), [0] * self.ranks
+            found: list[list[Ranged]] = [[] for _ in range(self.ranks)]
             for rank in range(self.ranks):
                 now = at[rank]
 
-                def add(rank: int, kind: str, start: int, end: int) -> None:
-                    ids[rank] += 1
-                    found[rank].append((ids[rank], kind, start, end, start + MS, end + MS))
-
                 if saving := some(self.checkpoint, rank, step):
-                    add(rank, "save_checkpoint", now, now + saving)
+                    add(found, rank, "save_checkpoint", now, now + saving)
                     now += saving
                 for kind, of in (("dataloader", self.data), ("forward", self.forward)):
                     end = now + some(of, rank, step)
-                    add(rank, kind, now, end)
+                    add(found, rank, kind, now, end)
                     now = end + 20_000
                 ready[rank] = now + some(self.backward, rank, step)
             for call in range(self.calls):
                 over = max(ready) + round(self.transfer * MS / self.calls)
                 for rank in range(self.ranks):
                     if self.communicates(rank, step):
-                        add(rank, f"call {call}", ready[rank], over)
+                        add(found, rank, f"call {call}", ready[rank], over)
                     ready[rank] = over + 10_000 + chance.randrange(5_000)
             for rank in range(self.ranks):
                 at[rank] = ready[rank] + 200_000
-                add(rank, f"step {step}", begun[rank], at[rank])
+                add(found, rank, f"step {step}", begun[rank], at[rank])
                 yield rank, step, found[rank]
 
-    def _as_ours(self, rank: int, each: tuple[int, str, int, int, int, int]) -> str:
+    def _as_ours(self, rank: int, each: Ranged) -> str:
         number, kind, start, end, device_start, device_end = each
         name, domain = kind, "default"
         if kind.startswith("call"):

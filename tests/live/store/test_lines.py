@@ -60,7 +60,20 @@ def test_a_call_is_named_as_by_mindcluster_and_read_back() -> None:
 
 @pytest.mark.parametrize(
     "operation",
-    "all_reduce all_gather reduce_scatter broadcast all_to_all reduce gather scatter barrier send recv send_recv".split(),
+    [
+        "all_reduce",
+        "all_gather",
+        "reduce_scatter",
+        "broadcast",
+        "all_to_all",
+        "reduce",
+        "gather",
+        "scatter",
+        "barrier",
+        "send",
+        "recv",
+        "send_recv",
+    ],
 )
 def test_every_operation_survives_its_name(operation: str) -> None:
     assert operation_of(call_of(operation)) == operation

@@ -83,8 +83,12 @@ class RecordedRank:
         """The last step."""
         yield from self._take(self.assembler.finish())
         if self._ended is not None:
+            for kind, one in self._waiting:
+                if one.process == self._ended.process and self._ended.start_ns <= one.start_ns < self._ended.end_ns:
+                    self._ended.ranges.append((kind, one))
             yield self._digest(self._ended, None)
             self._before, self._ended = self._ended, None
+        self._waiting.clear()
 
     def _take(self, ranges: Iterable[LightRange]) -> Iterator[Hello | Digest]:
         for one in ranges:

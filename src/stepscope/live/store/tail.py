@@ -13,6 +13,8 @@ from stepscope.live.store.files import holds_records, is_record_name
 from stepscope.recording_format.light_ranges import LONGEST_LINE
 
 _BLOCK = 1 << 20
+_HEAD = 160
+"""Bytes; the time of the first marker is among them."""
 MOST_BYTES = 64 << 20
 """Read in one look at the most, of all ranks together; the rest follows in the next ones."""
 
@@ -35,6 +37,8 @@ class _File:
     """How far a file was read, and a line of it that has no end yet."""
 
     inode: int
+    head: bytes
+    """How it begins: another file may have the same inode."""
     offset: int = 0
     rest: bytes = b""
     skipping: bool = False
@@ -111,12 +115,16 @@ class Tail:
             if state is None:
                 if not info.st_size or not holds_records(file):
                     return
-                state = self._files[file] = _File(info.st_ino)
+                state = self._files[file] = _File(info.st_ino, os.pread(descriptor, _HEAD, 0))
                 if self.from_end and self._first:
                     state.offset = info.st_size
                     state.skipping = os.pread(descriptor, 1, max(info.st_size - 1, 0)) != b"\n"
-            if state.inode != info.st_ino or info.st_size < state.offset:  # replaced or cut: read it anew
-                state = self._files[file] = _File(info.st_ino)
+            if info.st_size == state.offset and state.inode == info.st_ino:
+                return
+            head = os.pread(descriptor, _HEAD, 0)
+            same = state.inode == info.st_ino and head.startswith(state.head) and info.st_size > state.offset
+            if not same:  # replaced or cut: read it anew
+                state = self._files[file] = _File(info.st_ino, head)
             while most > 0 and (block := os.pread(descriptor, min(_BLOCK, most), state.offset)):
                 state.offset += len(block)
                 most -= len(block)
