@@ -143,3 +143,23 @@ def test_a_process_that_never_takes_the_line_is_given_up(tmp_path: Path, monkeyp
             Job([running.pid], said.append, patience=Patience(wait_s=0.6, slow_s=0.1)).record(1, {})
 
         assert "compiled code (gloo_wait < torch_wait)" in said[1]
+
+
+def test_what_a_killed_process_has_recorded_is_kept_although_a_child_of_it_lives_on(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    said: list[str] = []
+    with script("training.py", "forks", STEPSCOPE_TEST_LINE=str(tmp_path / "line.py")) as running:
+
+        def killed_while_recording() -> None:
+            wait_for(lambda: any("step," in marks.read_text() for marks in tmp_path.glob("profiler/*/*/marks.csv")))
+            running.process.kill()
+
+        killer = threading.Thread(target=killed_while_recording)
+        killer.start()
+        (outcome,) = Job([running.pid], said.append, patience=PATIENCE).record(
+            1_000_000, {"output_path": str(tmp_path), "op_time": False}
+        )
+        killer.join()
+
+    assert outcome.problem == "the process has ended"
+    assert outcome.steps == len([row for row in rows(Path(outcome.directory) / "marks.csv") if row[0] == "step"]) > 0

@@ -92,6 +92,9 @@ def train() -> None:
             nn.functional.mse_loss(model(inputs), targets).backward()
             optimizer.step()
             done += 1
+            if "forks" in sys.argv and done % 50 == 0 and os.fork() == 0:
+                time.sleep(3)
+                os._exit(0)
             if times is not None:
                 ended_s = time.perf_counter()
                 times.write(f"{ended_s:.6f} {ended_s - began_s:.6f} {time.thread_time() - used_s:.6f}\n")

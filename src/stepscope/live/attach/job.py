@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -15,6 +16,8 @@ from stepscope.limits import limit
 from stepscope.live.attach.injection import Method
 from stepscope.live.attach.permission import CannotAttach
 from stepscope.live.attach.session import RECORDING, WORKER, Session, Told, wait_for
+from stepscope.recording_format.marks import STEP
+from stepscope.recording_format.rows import MARKS
 
 Report = Callable[[str], None]
 """Called with sentences about the progress."""
@@ -230,7 +233,7 @@ class Job:
             if not member.is_left and not member.session.is_open and member.session.has_ended:
                 member.outcome.problem = member.outcome.problem or "the process has ended"
                 if not member.is_done and member.outcome.first:
-                    member.outcome.steps = max(max(member.ends, default=0) - member.outcome.first + 1, 0)
+                    member.outcome.steps = _written(Path(member.outcome.directory))
 
     def _open(self) -> bool:
         return any(member.session.is_open for member in self._members.values())
@@ -240,6 +243,7 @@ class Job:
         for session, told in wait_for({pid: one.session for pid, one in self._members.items()}, _LOOK_S):
             self._take(self._members[session.pid], told)
         for member in self._members.values():
+            member.session.look()
             if not member.session.is_open and not member.is_ready:
                 raise CannotAttach(f"{member.name}: {member.outcome.problem or 'the process has ended'}")
             quiet_s = time.monotonic() - member.last_s
@@ -326,6 +330,15 @@ def aligned(ends: Sequence[dict[int, int]]) -> tuple[list[int], float, float]:
         shifts.append(max(set(votes), key=votes.count))
         apart = max(apart, distance_ns / length_ns)
     return shifts, length_ns, apart
+
+
+def _written(recording: Path) -> int:
+    """Steps on disk: a process that is killed loses the last second."""
+    try:
+        lines = (recording / MARKS.name).read_text(errors="replace").splitlines()
+    except OSError:
+        return 0
+    return sum(line.startswith(f"{STEP},") for line in lines)
 
 
 def _lengths(ends: dict[int, int]) -> list[int]:

@@ -27,6 +27,7 @@ _MOST_ENDS = 64
 def work(visit: Visit, order: dict[str, Any]) -> None:
     """Install the hooks, record when told, and remove everything."""
     forks.borrow()  # before the recorder is imported
+    forks.in_child(visit.abandon)
     recording = Recording(visit, order)
     try:
         visit.on_main(recording.install)

@@ -173,12 +173,18 @@ class Session:
             with suppress(ValueError):
                 message = json.loads(line)
                 if isinstance(message, dict) and isinstance(message.get("type"), str):
+                    self.is_open = self.is_open and message["type"] != "left"
                     yield message
 
     @property
     def has_ended(self) -> bool:
         """Whether the process is gone."""
         return not _runs(self.process)
+
+    def look(self) -> None:
+        """Notice that the process has ended, although a child of it still holds the connection."""
+        if self.is_open and self.has_ended and not select.select([self], [], [], 0)[0]:
+            self.is_open = False
 
     def close(self) -> None:
         """End the connection: what runs in the process then ends and removes itself, unless it is to stay."""

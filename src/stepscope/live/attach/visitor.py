@@ -137,6 +137,11 @@ class Visit(logging.Handler):
         """Where the main thread is, e.g. `train.py:31 in step`."""
         return _place(sys._current_frames().get(self._main or 0))
 
+    def abandon(self) -> None:
+        """In a forked child: the connection is the parent's."""
+        self._sending, self._heard = threading.Lock(), False
+        self._connection.close()
+
     def emit(self, record: logging.LogRecord) -> None:
         """A message of our logger: for the other side, not for the script's own log."""
         self.say("log", level=record.levelname, text=record.getMessage())

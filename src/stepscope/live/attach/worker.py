@@ -35,6 +35,7 @@ def work(visit: Visit, order: dict[str, Any]) -> None:
 def _start(visit: Visit, order: dict[str, Any]) -> None:
     framework = training_framework(None)
     forks.borrow()  # before the worker is imported
+    forks.in_child(visit.abandon)
     from stepscope.live.worker import api  # noqa: PLC0415 - see above
 
     if api.running() is not None:
