@@ -65,18 +65,18 @@ def training(tmp_path: Path) -> Iterator[Training]:
 
 def test_a_profile_holds_the_steps_asked_for_and_is_a_private_recording(training: Training) -> None:
     training.tracker.switch(frozenset((FORWARD,)))
-    training.ask(Capture("c1", steps=3, first_step=9))
+    training.ask(Capture("c1", steps=3, first_step=60))
 
     answer = training.answer(training.step)
 
-    assert (answer.error, answer.note, answer.steps) == ("", "", [9, 11])
+    assert (answer.error, answer.note, answer.steps) == ("", "", [60, 62])
     traces = [file for file in answer.files if file.endswith("trace.json.gz")]
     assert len(traces) == 1
     assert Path(answer.directory) == training.directory / "captures" / "c1"
     assert all(Path(file).stat().st_mode & 0o077 == 0 for file in answer.files)
     marks = next(file for file in answer.files if file.endswith("marks.csv"))
     steps = [line.split(",")[1] for line in Path(marks).read_text().splitlines() if line.startswith("step,")]
-    assert steps == ["9", "10", "11"]
+    assert steps == ["60", "61", "62"]
     assert "forward,Linear" in Path(marks).read_text()
     assert not training.tracker.after_step
 
@@ -92,12 +92,11 @@ def test_a_request_that_comes_too_late_says_which_steps_it_got_instead(training:
 
 
 def test_it_gives_way_to_a_torch_profiler_that_records_or_warms_up(training: Training) -> None:
-    plan = torch.profiler.schedule(wait=0, warmup=100, active=1)
-    from stepscope.live.capture.window_backend import watch_profilers
-
-    watch_profilers()
+    plan = torch.profiler.schedule(wait=0, warmup=50, active=1)
     for options in ({}, {"schedule": plan}):
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options):
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options) as other:
+            training.step()
+            other.step()
             training.ask(Capture(f"c{len(options)}", steps=2))
             answer = training.answer(training.step)
 
@@ -106,6 +105,22 @@ def test_it_gives_way_to_a_torch_profiler_that_records_or_warms_up(training: Tra
     training.ask(Capture("later", steps=1))
 
     assert training.answer(training.step).error == ""
+
+
+def test_it_gives_way_to_a_torch_profiler_that_begins_meanwhile(training: Training) -> None:
+    training.ask(Capture("c", steps=40, first_step=60))
+    while training.tracker.number < 70:
+        training.step()
+        time.sleep(0.01)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as other:
+        training.step()
+
+    answer = training.answer(training.step)
+
+    assert any(event.key == "aten::linear" for event in other.key_averages())
+    assert answer.error == ""
+    assert answer.steps == [60, 70]
+    assert "another profiler took over in step 71" in answer.note
 
 
 def test_a_profile_ends_in_the_middle_of_a_step_that_does_not(training: Training) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from stepscope.live.capture.profiling import StepProfile
 from stepscope.live.messages import Capture, Captured, Check, Checked, Dump, Message
 from stepscope.live.places import base_directory, task_id
 from stepscope.record.backend import Backend
+from stepscope.record.forks import in_child
 from stepscope.record.process_facts import own_thread
 from stepscope.record.steps import StepTracker
 
@@ -90,11 +90,9 @@ def _backend() -> Backend:
     return backend_for()
 
 
+@in_child
 def _in_child() -> None:
     _Running.lock = threading.Lock()
     request, _Running.request = _Running.request, None
     if request is not None:
         request.forget()
-
-
-os.register_at_fork(after_in_child=_in_child)

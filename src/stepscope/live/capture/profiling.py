@@ -18,12 +18,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.live.capture.room import MOST_BYTES, NoRoom, files_in, make_room, new_capture
-from stepscope.live.capture.window_backend import (
-    WindowBackend,
-    by_us,
-    other_profiler_is_active,
-    watch_profilers,
-)
+from stepscope.live.capture.window_backend import WindowBackend, other_profiler_is_active
 from stepscope.live.messages import Capture, Captured
 from stepscope.record.backend import Backend
 from stepscope.record.marks import MarkBuffer
@@ -106,14 +101,15 @@ class StepProfile:
             self._backend.windows.in_child()
 
     def _profiled(self, directory: Path, rank: int) -> Captured:
-        if self._backend.target != "ascend" and _is_torch(self._base):
-            watch_profilers()
         self._backend.attach(self._tracker, self._options)
         self._session = Session(
             directory, self._backend, self._options, self._marks, lambda: None, lambda _events, _steps: None
         )
         after_step: list[AfterStep] = self._tracker.after_step  # type: ignore[attr-defined]
         try:
+            if other_profiler_is_active():
+                reason = "another torch.profiler is active in this process, and only one can be at a time"
+                return Captured(rank, self._request.capture, error=reason)
             self._session.open()
             after_step.append(self._step_ended)
             in_time = self._ended.wait(min(max(self._request.seconds, 0.0), MOST_SECONDS))
@@ -159,8 +155,7 @@ class StepProfile:
             elif step + 1 >= first:
                 self._begin(step + 1)
         elif self._state == _WARMING:
-            with by_us():
-                self._session.windows.abandon()
+            self._session.windows.abandon()
             self._begin(step + 1)
         elif self._state == _RUNNING:
             self._mark(step, now_ns)
@@ -187,13 +182,8 @@ class StepProfile:
 
     def _open_window(self, step: int, *, discard: bool = False) -> None:
         """Begin to record operators, or end with the reason. The time that this takes belongs to no step."""
-        if other_profiler_is_active():
-            self._notes.append("another torch.profiler is active in this process, and only one can be at a time")
-            self._finish()
-            return
         self._tracker.interrupted()
-        with by_us():
-            self._session.windows.begin(step, discard=discard)
+        self._session.windows.begin(step, discard=discard)
         self._tracker.resumed()
         if not self._session.windows.is_open:
             self._finish()
@@ -218,8 +208,7 @@ class StepProfile:
 
     def _end(self, step: int) -> None:
         self._tracker.interrupted()
-        with by_us():
-            self._last = min(self._last, self._session.windows.end(step))
+        self._last = min(self._last, self._session.windows.end(step))
         self._tracker.resumed()
         self._session.span_ended()
         self._finish()
@@ -242,8 +231,7 @@ class StepProfile:
                 self._notes.append(f"{first} did not begin: {where}")
             elif self._backend.target == "cpu":
                 self._notes.append(f"{where}, so it ends there")
-                with by_us():
-                    self._session.windows.end(self._tracker.number + 1)
+                self._session.windows.end(self._tracker.number + 1)
                 if self._state == _RUNNING:
                     self._session.span_ended()
             else:
@@ -259,8 +247,7 @@ class StepProfile:
 
         def discard(_step: int, _now_ns: int) -> None:
             after_step.remove(discard)
-            with by_us():
-                windows.abandon()
+            windows.abandon()
 
         after_step.append(discard)
         self._first = 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import Any
+import gc
+import sys
 
 from stepscope.record.backend import Backend, Surroundings
 from stepscope.record.environment import Identity
@@ -76,30 +76,18 @@ class WindowBackend(Backend):
         self.windows = DeviceWindows(options)
 
 
-class _Watch:
-    """Whether another torch.profiler is prepared or records, known since `watch_profilers`."""
-
-    others: Any = None
-
-
-def watch_profilers() -> None:
-    """From now on, notice other users of torch.profiler, also those that only warm up. Costs nothing until then.
-
-    A live worker of a torch process calls it once when it starts.
-    """
-    if _Watch.others is None:
-        from stepscope.record.torch.other_profilers import OtherProfilers  # noqa: PLC0415 - imports its framework
-
-        others = OtherProfilers(Patches(), lambda: None)
-        others.attach()
-        _Watch.others = others
-
-
 def other_profiler_is_active() -> bool:
-    """Whether another torch.profiler is prepared or records in this process, as far as known."""
-    return _Watch.others is not None and bool(_Watch.others.active)
+    """Whether a torch.profiler is recording or warming up in this process.
 
-
-def by_us() -> Any:
-    """A context in which this thread's own profiles do not count as those of others."""
-    return nullcontext() if _Watch.others is None else _Watch.others
+    To start another one while one warms up would crash the process, and torch cannot tell. What begins from now on is
+    noticed by the windows; what began before is searched among all objects, which takes some 50 ms for a million.
+    """
+    torch_profiler = sys.modules.get("torch.autograd.profiler")
+    kind = getattr(torch_profiler, "profile", None)
+    if kind is None:
+        return False
+    return any(
+        getattr(one, "entered", False) and getattr(one, "kineto_results", None) is None
+        for one in gc.get_objects()
+        if type(one) is kind
+    )
