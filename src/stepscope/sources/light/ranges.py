@@ -73,7 +73,7 @@ class Ranges:
         path, problems = self.files[0], self._assembler.problems
         bad = problems.bad_lines + self.too_long
         if bad:
-            problem = f"{plural(bad, 'line')} damaged, cut off or longer than 1 MiB, and left out"
+            problem = f"{plural(bad, 'line')} damaged, cut off or too long, and left out"
             self.sink.issue("warning", path, problem, "The rest is complete", lost=bad)
         if problems.unended:
             problem = f"{plural(problems.unended, 'range')} without a recorded end left out"

@@ -13,6 +13,7 @@ from stepscope.sources.kineto.events import Events
 from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.kineto.tables import write_events
 from stepscope.sources.light.about import about_of
+from stepscope.sources.light.processes import files_by_process
 from stepscope.sources.light.ranges import LOADER, LOADS, Ranges
 from stepscope.sources.light.supplement import LightSupplement
 from stepscope.sources.recording.marks import add_marks
@@ -27,7 +28,7 @@ def read_light(item: Input, sink: Sink) -> None:
         UnreadableInput: If there is no range in them.
     """
     files = [file for file in item.files if file.name not in (GROUP_FILE, WORKER_FILE)]
-    process = whole_number(item.label.removeprefix("process "))
+    process = whole_number(item.label.removeprefix("process ")) or next(iter(files_by_process(files))) or None
     ranges = Ranges(files, process, sink)
     about = about_of(item, process, sink)
     events = Events(sink.scratch)
