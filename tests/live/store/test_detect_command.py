@@ -1,0 +1,82 @@
+"""`stepscope live detect` over stored records."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from light_records import MS, START_NS, LightJob, one
+from stepscope.cli import main
+
+SLOW = LightJob(forward=one(2, 15, 10))
+
+
+def test_the_slow_rank_is_named_and_the_exit_code_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["live", "detect", str(SLOW.write(tmp_path))]) == 1
+
+    assert capsys.readouterr().out.startswith("Rank 2 computes slowly: 1.")
+
+
+def test_records_of_taskd_are_judged_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = LightJob(data=one(1, 8, 1)).write_as_taskd(tmp_path)
+
+    assert main(["live", "detect", str(directory), "--json"]) == 1
+
+    (verdict,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (verdict["cause"], verdict["ranks"]) == ("slow_data", [1])
+
+
+def test_a_healthy_job_and_damage_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = LightJob().write(tmp_path)
+    with next((directory / "0").glob("[0-9]*")).open("a") as file:
+        file.write("damaged\n")
+
+    assert main(["live", "detect", str(tmp_path)]) == 0
+
+    said = capsys.readouterr()
+    assert said.out == "Nobody is slow: 4 ranks, steps 1 to 150.\n"
+    assert "1 damaged line" in said.err
+
+
+def test_one_that_recovers_is_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = LightJob(steps=500, forward=lambda rank, step: 20 if rank == 2 and 100 < step < 250 else 10)
+
+    assert main(["live", "detect", str(job.write(tmp_path))]) == 0
+
+    said = capsys.readouterr().out
+    assert said.startswith("Rank 2 computes slowly") and "over" in said
+
+
+@pytest.mark.parametrize("make", [False, True])
+def test_no_records_are_an_error_with_what_to_do(
+    tmp_path: Path, make: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "job"
+    if make:
+        directory.mkdir()
+
+    assert main(["live", "detect", str(directory)]) == 2
+
+    assert "Give the directory of a job" in capsys.readouterr().err
+
+
+def test_following_reports_what_begins_later(tmp_path: Path) -> None:
+    healthy = LightJob(steps=40)
+    directory = healthy.write(tmp_path)
+    command = [sys.executable, "-u", "-m", "stepscope", "live", "detect", str(directory), "--follow", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        later = dataclasses.replace(SLOW, steps=400, first_step=41, start_ns=START_NS + 1000 * MS)
+        later.write(tmp_path)
+        verdict = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+
+    assert (verdict["cause"], verdict["ranks"]) == ("slow_compute", [2])
+    assert process.returncode == 1
