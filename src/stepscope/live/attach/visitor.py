@@ -70,6 +70,7 @@ class Visit(logging.Handler):
         self._importers = set(sys.path_importer_cache)
         self._finders: list[Finder] = []
         self._page = 0
+        self._patience_s = PATIENCE_S
         self._propagated = True
         self._main = threading.main_thread().ident
         self.stays = False
@@ -121,16 +122,17 @@ class Visit(logging.Handler):
         reported = False
         while not task.over:
             task.ask()
-            while not task.called.wait(RETRY_S * 10) and not task.over:
-                waited_s = time.monotonic() - asked_s
-                frame = sys._current_frames().get(self._main or 0)
-                if waited_s > PATIENCE_S and frame is not None and Path(frame.f_code.co_filename).name in WAITING:
-                    task.run_here()
-                    break
-                if waited_s > 2 * PATIENCE_S and not reported:
-                    reported = True
-                    self.say("waiting", where=_place(frame))
-            time.sleep(0 if task.over else RETRY_S)
+            if task.called.wait(RETRY_S * 10):
+                time.sleep(0 if task.over else RETRY_S)
+                continue
+            waited_s = time.monotonic() - asked_s
+            frame = sys._current_frames().get(self._main or 0)
+            if waited_s > self._patience_s and frame is not None and Path(frame.f_code.co_filename).name in WAITING:
+                self._patience_s = 0.0  # it will not take part next time either
+                task.run_here()
+            elif waited_s > 2 * PATIENCE_S and not reported:
+                reported = True
+                self.say("waiting", where=_place(frame))
         return task.result()
 
     def place(self) -> str:
@@ -247,14 +249,20 @@ class _Task:
         self._mutex = threading.Lock()
         self.over = False
         self.called = threading.Event()
+        self._is_asked = False
         self._call = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._pending)
 
     def ask(self) -> None:
-        """Have it called by the main thread as soon as that runs Python."""
+        """Have it called by the main thread as soon as that runs Python, unless it will be anyway. Python takes a few
+        such calls at a time; if there are more, ask again later."""
+        if self._is_asked:
+            return
+        self._is_asked = True
         self.called.clear()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._call))  # Python calls it, however late
-        while ctypes.pythonapi.Py_AddPendingCall(self._call, None):
-            time.sleep(RETRY_S)
+        if ctypes.pythonapi.Py_AddPendingCall(self._call, None):
+            self._is_asked = False
+            ctypes.pythonapi.Py_DecRef(ctypes.py_object(self._call))
 
     def run_here(self) -> None:
         """Call it on this thread, while all others stand between two of their instructions."""
@@ -278,6 +286,7 @@ class _Task:
             _interrupt()
         except BaseException:
             pass
+        self._is_asked = False
         self.called.set()
         ctypes.pythonapi.Py_DecRef(ctypes.py_object(self._call))
         return 0
