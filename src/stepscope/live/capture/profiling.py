@@ -18,7 +18,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.live.capture.room import MOST_BYTES, NoRoom, files_in, make_room, new_capture
-from stepscope.live.capture.window_backend import WindowBackend, other_profiler_is_active
+from stepscope.live.capture.window_backend import WindowBackend
 from stepscope.live.messages import Capture, Captured
 from stepscope.record.backend import Backend
 from stepscope.record.marks import MarkBuffer
@@ -107,7 +107,7 @@ class StepProfile:
         )
         after_step: list[AfterStep] = self._tracker.after_step  # type: ignore[attr-defined]
         try:
-            if other_profiler_is_active():
+            if self._backend.gives_way():
                 reason = "another torch.profiler is active in this process, and only one can be at a time"
                 return Captured(rank, self._request.capture, error=reason)
             self._session.open()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import sys
-
 from stepscope.record.backend import Backend, Surroundings
 from stepscope.record.environment import Identity
 from stepscope.record.hooks import Hooks
@@ -46,6 +43,11 @@ class WindowBackend(Backend):
         self._patches.undo()
         self._hooks.undo()
 
+    def gives_way(self) -> bool:
+        """Whether another profiler is active in this process. Only torch's exclude each other."""
+        other_is_active = getattr(self.windows, "other_is_active", None)
+        return other_is_active is not None and other_is_active()
+
     def worker_pids(self) -> dict[int, str]:
         return self._base.worker_pids()
 
@@ -74,20 +76,3 @@ class WindowBackend(Backend):
         from stepscope.record.mindspore.device_windows import DeviceWindows  # noqa: PLC0415
 
         self.windows = DeviceWindows(options)
-
-
-def other_profiler_is_active() -> bool:
-    """Whether a torch.profiler is recording or warming up in this process.
-
-    To start another one while one warms up would crash the process, and torch cannot tell. What begins from now on is
-    noticed by the windows; what began before is searched among all objects, which takes some 50 ms for a million.
-    """
-    torch_profiler = sys.modules.get("torch.autograd.profiler")
-    kind = getattr(torch_profiler, "profile", None)
-    if kind is None:
-        return False
-    return any(
-        getattr(one, "entered", False) and getattr(one, "kineto_results", None) is None
-        for one in gc.get_objects()
-        if type(one) is kind
-    )

@@ -56,8 +56,14 @@ class TorchWindows(OperatorWindows):
         self._other_profilers.attach()
         self._scopes.attach(self._patches)
 
+    def other_is_active(self) -> bool:
+        """Whether another profiler of this process is prepared or recording, also if it began before `attach`."""
+        self._other_profilers.search()
+        return self._other_profilers.active
+
     def begin(self, directory: Path) -> None:  # noqa: ARG002 - the Ascend kind needs it
         with self._lock:
+            self._other_profilers.search()
             if not self._other_profilers.begun:
                 with self._other_profilers:
                     make_room()
