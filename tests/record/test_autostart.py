@@ -235,9 +235,9 @@ class OneForAll:
 def test_a_loader_of_many_modules_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
     monkeypatch.setattr(autostart, "FRAMEWORKS", ("framework_of_the_test",))
-    monkeypatch.setattr(autostart, "start", lambda options, framework: started.append(framework))
     hook = OneForAll()
-    monkeypatch.setattr(sys, "meta_path", [autostart._Waiting({}), hook, *sys.meta_path])
+    waiting = autostart._Waiting([(None, started.append)])
+    monkeypatch.setattr(sys, "meta_path", [waiting, hook, *sys.meta_path])
 
     importlib.util.find_spec("framework_of_the_test")  # as libraries look for what is installed
     importlib.import_module("another_of_the_test")

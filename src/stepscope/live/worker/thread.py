@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,7 @@ log = logging.getLogger("stepscope")
 
 MOST_DIGESTS = 2000
 """Digests kept while there is no link; older ones are counted as lost."""
-_DIGESTS_AT_ONCE = 200
+_DIGESTS_AT_ONCE = 50
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,8 @@ class LiveThread:
             self._find_device()
             self._pulse()
         self._writing.drain()
-        self._send_digests()
+        self._rest()
+        self._send_digests(self._rest)
         while self._outbox:
             self._link.send(self._outbox.popleft())
         if self.store is not None:
@@ -216,11 +218,11 @@ class LiveThread:
     def _finish(self) -> None:
         """The process ends, or the worker is stopped."""
         self._writing.drain(at_once=True)
-        self._send_digests()
+        self._send_digests(lambda: None)
         while self._outbox:
             self._link.send(self._outbox.popleft())
         if self.store is not None:
-            self._writing.flush(self.store)
+            self._writing.flush(self.store, at_once=True)
 
     def _rest(self) -> None:
         """Between two pieces of work: let training run, and follow a switch if there is one."""
@@ -342,7 +344,7 @@ class LiveThread:
             log.debug("live: what the threads are in is unknown", exc_info=error)
         return found
 
-    def _send_digests(self) -> None:
+    def _send_digests(self, rest: Callable[[], None]) -> None:
         self._waiting.extend(self._writing.digests)
         self._writing.digests.clear()
         while len(self._waiting) > MOST_DIGESTS:
@@ -354,3 +356,4 @@ class LiveThread:
                 self._lost = 0
             else:
                 self._lost += len(several)
+            rest()

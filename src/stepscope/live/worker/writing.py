@@ -24,8 +24,10 @@ SLICE_NS = 150_000
 REST_S = 0.001
 PATIENCE_NS = 500_000_000
 """How long to wait for the times of a range on the device; without them it is recorded with those of the host."""
-_LINES_AT_ONCE = 65_536
-"""Characters per write: the most that a full disk can lose at once."""
+_RANGES_AT_ONCE = 100
+"""Ranges per write, some 50 kB: the most that a full disk can lose at once."""
+_MOST_WAITING = 65_536
+"""Characters from which lines are written at once."""
 _NAMES: dict[MarkKind, str] = {FORWARD: light.FORWARD, DATA: light.DATALOADER, CHECKPOINT: light.SAVE_CHECKPOINT}
 
 
@@ -65,8 +67,8 @@ class Writing:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is more text than one write should have."""
-        return self._size > _LINES_AT_ONCE
+        """Whether there is so much text that it should be written now."""
+        return self._size > _MOST_WAITING
 
     def drain(self, *, at_once: bool = False) -> None:
         """Turn what is queued into lines and digests.
@@ -92,13 +94,17 @@ class Writing:
                 self._rest()
                 began_ns = perf_counter_ns()
 
-    def flush(self, store: RecordStore) -> None:
-        """Write the lines to disk."""
-        if self._lines:
-            text = "".join(self._lines)
-            self._lines.clear()
-            self._size = 0
-            store.write(text)
+    def flush(self, store: RecordStore, *, at_once: bool = False) -> None:
+        """Write the lines to disk.
+
+        Args:
+            at_once: Do not rest between two pieces: training is over.
+        """
+        lines, self._lines, self._size = self._lines, [], 0
+        for first in range(0, len(lines), _RANGES_AT_ONCE):
+            store.write("".join(lines[first : first + _RANGES_AT_ONCE]))
+            if not at_once:
+                self._rest()
 
     def _take(self, item: Item, shift_ns: int, has_passed: bool) -> None:
         kind, operation, start_ns, end_ns, number, thread, detail, timing = item
