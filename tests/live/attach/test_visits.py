@@ -151,7 +151,7 @@ def test_what_a_killed_process_has_recorded_is_kept_although_a_child_of_it_lives
     with script("training.py", "forks", STEPSCOPE_TEST_LINE=str(tmp_path / "line.py")) as running:
 
         def killed_while_recording() -> None:
-            wait_for(lambda: any("step," in marks.read_text() for marks in tmp_path.glob("profiler/*/*/marks.csv")))
+            wait_for(lambda: any("\nstep," in marks.read_text() for marks in tmp_path.glob("profiler/*/*/marks.csv")))
             running.process.kill()
 
         killer = threading.Thread(target=killed_while_recording)
