@@ -4,8 +4,9 @@ Two torch processes train with live workers; one of them is killed and started a
 (`kill -9`, at a random moment). Meanwhile a client sets all five switches to random states. After each fault, all ranks
 must reach a state that the client has asked for, and none older than the last one that was acknowledged to it.
 
-A third process trains without a worker. Steps of both kinds are compared: how long they took, and for how long the
-training thread was blocked, i.e. neither ran nor waited for a processor; and how long each call of our hooks took.
+A third process trains without a worker. Steps are compared, of both kinds, and before any fault and with faults: how
+long they took, and for how long the training thread was blocked, i.e. neither ran nor waited for a processor; and how
+long each call of our hooks took.
 
     python benchmarks/live_faults.py [--kills 20] [--simulated]
 """
@@ -37,7 +38,11 @@ HERE = Path(__file__).resolve().parent
 RANKS = 2
 WITNESS, VICTIM = range(RANKS)
 BLOCKED_MS = 1.0
-"""Longest time for which a step may be blocked beyond what one without a worker is."""
+"""Longest time for which a step may be blocked beyond what steps are without faults."""
+CALM_S = 20.0
+"""Time of switching without faults, to compare with."""
+WARM_UP = 20
+"""First steps, which are left out."""
 SETTLES_S = 60.0
 """A job that has not reached its state after this time is wrong."""
 
@@ -129,7 +134,7 @@ def main() -> None:
         outcome.show()
         right = not outcome.wrong
         if not options.simulated:
-            right &= show_steps(Path(name))
+            right &= show_steps(Path(name), outcome.calm_until_ns)
     sys.exit(0 if right else 1)
 
 
@@ -139,12 +144,14 @@ class Outcome:
 
     Args:
         wrong: What should not have.
+        calm_until_ns: When the first fault came.
         settled_ms: By who was killed: from its start until all ranks had applied the state.
     """
 
     kills: Counter[str] = field(default_factory=Counter)
     asked: Asked = field(default_factory=Asked)
     wrong: list[str] = field(default_factory=list)
+    calm_until_ns: int = 0
     settled_ms: dict[str, list[float]] = field(default_factory=dict)
 
     def show(self) -> None:
@@ -172,6 +179,12 @@ async def faults(room: Path, kills: int, seed: int, *, simulated: bool) -> Outco
         for name in ("manager", "proxy", "witness", "worker", *(() if simulated else ("control",))):
             job.start(name)
         await settled(job, outcome, "at the start")
+        if not simulated:
+            await until_warm(job)
+            switching = asyncio.create_task(switch_at_random(job, outcome.asked, choose))
+            await asyncio.sleep(CALM_S)
+            await cancelled(switching)
+        outcome.calm_until_ns = time.time_ns()
         for number, who in enumerate(order):
             switching = asyncio.create_task(switch_at_random(job, outcome.asked, choose))
             await asyncio.sleep(choose.uniform(0.1, 1.0))
@@ -180,8 +193,7 @@ async def faults(room: Path, kills: int, seed: int, *, simulated: bool) -> Outco
             job.start(who)
             began_s = time.monotonic()
             await asyncio.sleep(choose.uniform(0.0, 1.0))
-            switching.cancel()
-            await asyncio.gather(switching, return_exceptions=True)
+            await cancelled(switching)
             outcome.kills[who] += 1
             await settled(job, outcome, f"after fault {number + 1} ({who})")
             outcome.settled_ms.setdefault(who, []).append((time.monotonic() - began_s) * 1000)
@@ -191,6 +203,19 @@ async def faults(room: Path, kills: int, seed: int, *, simulated: bool) -> Outco
     if not simulated:
         outcome.wrong += wrong_in_the_end(room, outcome.asked)
     return outcome
+
+
+async def until_warm(job: Job) -> None:
+    """Wait until the processes train that are compared."""
+    while not all((job.room / f"trains-{name}.json").exists() for name in ("control", "witness")):
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(1)
+
+
+async def cancelled(task: asyncio.Task[None]) -> None:
+    """End a task."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def switch_at_random(job: Job, asked: Asked, choose: random.Random) -> None:
@@ -251,29 +276,78 @@ def wrong_in_the_end(room: Path, asked: Asked) -> list[str]:
     return wrong
 
 
-def show_steps(room: Path) -> bool:
-    """Compare steps with and without a worker; returns whether none was blocked for too long."""
+def show_steps(room: Path, calm_until_ns: int) -> bool:
+    """Compare steps with and without a worker; returns whether none was blocked for too long.
+
+    Args:
+        calm_until_ns: Before this time, nothing was killed.
+    """
     columns = f"{'p50':>10}{'p99':>10}{'longest':>10}"
-    print(f"{'in ms':10}{'steps':>10}  time of a step:{columns}  blocked for:{columns}")
+    print(f"{'in ms':34}{'steps':>8}  time of a step:{columns}  blocked for:{columns}")
     longest: dict[str, float] = {}
     for name, words in (("control", "no worker"), ("witness", "worker")):
-        steps = json.loads((room / f"{name}.json").read_text())["steps"][20:]
-        took, blocked, waited = ([step[part] / 1e6 for step in steps] for part in range(3))
-        longest[name] = max(blocked)
-        print(f"{words:10}{len(steps):10,}{' ' * 17}{_quantiles(took)}{' ' * 14}{_quantiles(blocked)}")
-        # a wait counts when it ends, which may be in the next step
-        own = [max(0.0, one - sum(waited[at : at + 2])) for at, one in enumerate(blocked)]
+        content = json.loads((room / f"{name}.json").read_text())
+        steps = list(map(Step, content["ran"]["step"], content["steps"], content["steps"][1:]))[WARM_UP:]
+        for phase, chosen in (
+            ("before any fault", [step for step in steps if step.ended_ns < calm_until_ns]),
+            ("with faults", [step for step in steps if step.ended_ns >= calm_until_ns]),
+        ):
+            took, blocked = [step.took_ms for step in chosen], [step.blocked_ms for step in chosen]
+            print(
+                f"{f'{words}, {phase}':34}{len(chosen):8,}{' ' * 17}{_quantiles(took)}{' ' * 14}{_quantiles(blocked)}"
+            )
+            own = [step.own_ms for step in chosen]
+            longest[f"{name} {phase}"] = max(own)
+            if name == "witness":
+                print(f"{'  without waits of its thread':34}{'':67}{_quantiles(own)}")
+                print(f"  the longest of these: {max(chosen, key=lambda step: step.own_ms)}")
         if name == "witness":
-            print(f"{'':20}less time for which the worker's thread waited for a processor: {_quantiles(own):>34}")
-            longest[name] = max(own)
-    hooks: dict[str, Any] = json.loads((room / "witness.json").read_text())["hooks"]
-    print(
-        f"hooks: {hooks['calls']:,} calls, the longest took {hooks['longest_cpu_ns'] / 1e6:.3f} ms of processor time, "
-        f"{hooks['longest_ns'] / 1e6:.3f} ms in all"
-    )
-    excess_ms = longest["witness"] - longest["control"]
-    print(f"longest time blocked beyond that without a worker: {max(0.0, excess_ms):.3f} ms (at most {BLOCKED_MS:g})")
+            hooks: dict[str, Any] = content["hooks"]
+            print(
+                f"hooks: {hooks['calls']:,} calls, the longest took {hooks['longest_cpu_ns'] / 1e6:.3f} ms of "
+                f"processor time, {hooks['longest_ns'] / 1e6:.3f} ms in all"
+            )
+    base = max(longest["control with faults"], longest["witness before any fault"])
+    excess_ms = longest["witness with faults"] - base
+    print(f"longest time blocked beyond that without faults: {max(0.0, excess_ms):.3f} ms (at most {BLOCKED_MS:g})")
     return excess_ms <= BLOCKED_MS
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step: what `trained_live.Waits` has noted of it and of the one after it."""
+
+    ran: tuple[int, int]
+    noted: list[int]
+    after: list[int]
+
+    @property
+    def ended_ns(self) -> int:
+        """When it ended, since the epoch."""
+        return self.ran[1]
+
+    @property
+    def took_ms(self) -> float:
+        """Its time."""
+        return self.noted[0] / 1e6
+
+    @property
+    def blocked_ms(self) -> float:
+        """For how long its thread neither ran nor waited for a processor."""
+        return self.noted[1] / 1e6
+
+    @property
+    def own_ms(self) -> float:
+        """The same, without the time for which the worker's thread waited for a processor. A wait counts when it ends,
+        which may be in the next step."""
+        return max(0.0, self.blocked_ms - (self.noted[2] + self.after[2]) / 1e6)
+
+    def __str__(self) -> str:
+        waited_ms, ran_ms = (self.noted[part] / 1e6 for part in (2, 3))
+        return (
+            f"blocked for {self.blocked_ms:.3f} ms, in which the worker's thread ran for {ran_ms:.3f} ms and waited "
+            f"for a processor for {waited_ms:.3f} ms"
+        )
 
 
 def _quantiles(times: list[float]) -> str:

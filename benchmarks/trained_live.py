@@ -46,12 +46,13 @@ class Waits:
     is left is time in which it was blocked by a lock (Python's own included), a pipe or a disk.
 
     With other programs on all processors, the live worker's thread may lose its processor while it holds Python's own
-    lock. How long it waited for a processor is therefore noted as well.
+    lock. How long it waited for a processor, and ran, is therefore noted as well.
     """
 
     def __init__(self) -> None:
-        self.steps: list[tuple[int, int, int]] = []
-        """Of each: time, time blocked, and time for which the worker's thread waited for a processor, in ns."""
+        self.steps: list[tuple[int, int, int, int]] = []
+        """Of each: time, time blocked, time for which the worker's thread waited for a processor, and for which it ran,
+        in ns."""
         self._own = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
         self._other: int | None = None
 
@@ -65,16 +66,20 @@ class Waits:
         result = call()
         took_ns = time.perf_counter_ns() - start_ns
         after = self._now()
-        self.steps.append((took_ns, max(0, took_ns - (after[0] - before[0])), after[1] - before[1]))
+        own_ns, waited_ns, ran_ns = (now - then for now, then in zip(after, before, strict=True))
+        self.steps.append((took_ns, max(0, took_ns - own_ns), waited_ns, ran_ns))
         return result
 
-    def _now(self) -> tuple[int, int]:
-        """Time for which this thread ran or waited to run, and time for which the other one waited to run."""
-        return time.thread_time_ns() + _delay_ns(self._own), 0 if self._other is None else _delay_ns(self._other)
+    def _now(self) -> tuple[int, int, int]:
+        """Time for which this thread ran or waited to run, and for which the other one waited to run, and ran."""
+        ran_ns, waited_ns = (0, 0) if self._other is None else _scheduled_ns(self._other)
+        return time.thread_time_ns() + _scheduled_ns(self._own)[1], waited_ns, ran_ns
 
 
-def _delay_ns(schedstat: int) -> int:
-    return int(os.pread(schedstat, 100, 0).split()[1])
+def _scheduled_ns(schedstat: int) -> tuple[int, int]:
+    """How long a thread ran, as of the last tick, and waited for a processor."""
+    ran_ns, waited_ns = os.pread(schedstat, 100, 0).split()[:2]
+    return int(ran_ns), int(waited_ns)
 
 
 class HookTimes:
