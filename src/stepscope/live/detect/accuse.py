@@ -9,10 +9,11 @@ from math import exp
 
 import msgspec
 
-from stepscope.live.detect.comparison import OFTEN, Comparison, Suspect
+from stepscope.live.detect.comparison import Comparison
 from stepscope.live.detect.layout import Layout
 from stepscope.live.detect.limits import Limits
 from stepscope.live.detect.statistics import median
+from stepscope.live.detect.suspect import OFTEN, Suspect
 from stepscope.live.verdicts import Cause, Verdict
 
 AGAIN_ROUNDS = 32

@@ -10,62 +10,25 @@ in the median. So what makes all of them slower accuses nobody.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
 from math import exp, log, sqrt
-from typing import Generic, TypeVar
+from typing import Generic
 
 from stepscope.live.detect.limits import TESTS, Limits, Tuning
+from stepscope.live.detect.normal import FEW, Normal
 from stepscope.live.detect.series import KEPT, RECENT, Series
-from stepscope.live.detect.statistics import MAD_TO_SIGMA, lower_median, lowest_group, median
+from stepscope.live.detect.statistics import LEVEL_ERROR, MAD_TO_SIGMA, lower_median, lowest_group, median
+from stepscope.live.detect.suspect import OFTEN, OTHERS, PAST, M, Suspect
 from stepscope.live.detect.tails import Tails
 
-M = TypeVar("M", bound=Hashable)
-
-OTHERS, PAST, OFTEN = "others", "past", "often"
-"""What a member is slow beside: others, its own past, or others in single rounds again and again."""
-FEW = 4
-"""Members from which on their median is what is normal."""
 PRIOR_ROUNDS = 12
 """Rounds of one member as which the assumed noise counts."""
 NORMAL_EACH = 4
 """Rounds between looks at who is normal."""
-LEVEL_ERROR = 1.2533
-"""Standard error of a median over that of a mean, of normal values."""
-FORGET = 1024
 MANY = 8
 """Members from which on it shows how far healthy ones differ for good."""
-PLACE_ROUNDS = 48
-"""Rounds from which on levels of places are known."""
 SETTLED = 16
 """Rounds from which on a member's own past is known."""
-
-
-@dataclass
-class Suspect(Generic[M]):
-    """A member that is slow.
-
-    Args:
-        how: Beside what.
-        since: First round that counts.
-        opened: Round in which it was found.
-        excess: By how much, as a difference of logarithms or a share of a step; of single late rounds, in these.
-        share: Share of the rounds in which it is late.
-        sureness: Probability that this is not chance.
-        last_late: The last round in which it was late.
-    """
-
-    member: M
-    how: str
-    since: int
-    opened: int
-    excess: float
-    share: float
-    sureness: float
-    last_late: int
-    recovery: float = 0.0
-    recovered_from: int = 0
-    until: int | None = None
 
 
 class Comparison(Generic[M]):
@@ -86,11 +49,9 @@ class Comparison(Generic[M]):
         self.late_counts: deque[int] = deque(maxlen=limits.rotating_rounds)
         self.late_members: deque[list[M]] = deque(maxlen=limits.rotating_rounds)
         self.rounds = 0
-        self.place_of: Callable[[M], Hashable] = _nowhere
-        """Where a member is; members at one place may be slow together."""
+        self.normal = Normal(self.members, tuning, limits)
         self.noise = tuning.noise
         self._tails = Tails(limits.most_increment)
-        self._normal: dict[Hashable, set[M]] = {}
         self._late_total = self._rounds_total = 0.0
         self._program_of: Mapping[M, Hashable] = {}
         self._single: Mapping[M, float] = {}
@@ -140,7 +101,7 @@ class Comparison(Generic[M]):
                 self.members[member] = Series()
             programs.setdefault(program_of[member], []).append(member)
         if self.rounds % NORMAL_EACH == 0 or self.rounds <= RECENT:
-            self._normal = {name: self._normal_of(found) for name, found in programs.items()}
+            self.normal.choose(programs, self.noise)
         self._set_threshold(len(values))
         self.excesses = {}
         changed: list[Suspect[M]] = []
@@ -150,11 +111,10 @@ class Comparison(Generic[M]):
         for name, found in programs.items():
             alone = len(found) < 3 or not sure
             if alone:
-                common = common or self._common(values)
+                common = common or self.normal.common(values, self.noise)
                 self._by_past(number, values, name, found, common, late, due, changed)
             else:
-                normal = self._normal.get(name) or set(found)
-                offsets = self._offsets(values, found, normal)
+                offsets = self.normal.offsets(values, found, name, self.noise)
                 for member, offset in zip(found, offsets, strict=True):
                     value = values[member] - offset
                     if self._step(number, member, self.members[member], value, value, None, late, changed):
@@ -223,72 +183,13 @@ class Comparison(Generic[M]):
             else:
                 offset = middle
             beyond.append(values[member] - offset)
-        normal_members = self._normal.get(name) or set(found)
-        offsets = self._offsets(values, found, normal_members)
+        offsets = self.normal.offsets(values, found, name, self.noise)
         for member, value, offset in zip(found, beyond, offsets, strict=True):
             series = self.members[member]
             excess = None if len(found) < 2 else values[member] - offset
             change = value - series.base if series.seen >= SETTLED and len(changes) > 1 else None
             if self._step(number, member, series, value, excess, change, late, changed):
                 due.append(member)
-
-    def _common(self, values: Mapping[M, float]) -> tuple[list[tuple[float, M]], float]:
-        """How much longer than usual each member takes in this round, in order, and the median."""
-        based = [
-            (value - self.members[member].base, member)
-            for member, value in values.items()
-            if self.members[member].based
-        ]
-        based.sort(key=lambda pair: pair[0])
-        return based, lower_median([change for change, _ in based], 3 * self.noise) if based else 0.0
-
-    def _offsets(self, values: Mapping[M, float], found: list[M], normal: set[M]) -> list[float]:
-        """What is normal in this round for each member of a program."""
-        if len(found) < 2:
-            return [values[member] for member in found]
-        if len(found) < FEW:
-            total = sum(values[member] for member in found)
-            return [(total - values[member]) / (len(found) - 1) for member in found]
-        known = sorted(values[member] for member in found if member in normal)
-        if not known:
-            known = sorted(values[member] for member in found)
-        return [lower_median(known, 3 * self.noise)] * len(found)
-
-    def _normal_of(self, found: list[M]) -> set[M]:
-        """The members that define what is normal in a program."""
-        if len(found) < FEW:
-            return set(found)
-        for of_level, rounds in ((True, RECENT), (False, 64)):
-            levels = {m: self._level(self.members[m], recent=of_level) for m in found}
-            seen = min(rounds, min((self.members[m].seen for m in found), default=0))
-            if seen < 3:
-                continue
-            apart = max(self.limits.gap_score * self.noise * LEVEL_ERROR / sqrt(seen), self._least_gap())
-            middle = lowest_group(list(levels.values()), apart, self.limits.enough_ratio)
-            lowest = {m for m, level in levels.items() if level - middle <= apart}
-            if len(lowest) < len(found):
-                return lowest
-        return self._normal_places(found)
-
-    def _normal_places(self, found: list[M]) -> set[M]:
-        """The same by places, whose levels are known better than those of single members."""
-        places: dict[Hashable, list[M]] = {}
-        for member in found:
-            places.setdefault(self.place_of(member), []).append(member)
-        seen = min(self.members[member].seen for member in found)
-        if len(places) < 2 or min(map(len, places.values())) < 2 or seen < PLACE_ROUNDS:
-            return set(found)
-        levels = {name: median([self.members[m].long_level for m in members]) for name, members in places.items()}
-        apart = self.limits.least_ratio * self.tuning.shift
-        middle = lowest_group(list(levels.values()), apart, self.limits.enough_ratio)
-        return {m for name, members in places.items() if levels[name] - middle <= apart for m in members}
-
-    def _least_gap(self) -> float:
-        return self.limits.gap_ratio * self.tuning.shift
-
-    @staticmethod
-    def _level(series: Series, *, recent: bool) -> float:
-        return median(series.last(RECENT)) if recent or series.seen < 24 else series.long_level
 
     def _step(
         self,
@@ -338,28 +239,10 @@ class Comparison(Generic[M]):
 
     def _count_late(self, number: int, series: Series, shown: float, *, is_late: bool) -> None:
         """Single late rounds: those that follow a late one share its cause and do not count again."""
-        series.rounds_all += 1
-        if is_late:
-            series.last_late = number
-            if not series.late:
-                series.late_all += 1
-                self._late_total += 1
-                series.often_score += series.late_gain
-                if not series.lates:
-                    series.often_since = number
-                series.lates += 1
-                series.late_sum += shown
-        else:
-            series.often_score += series.late_loss
-            if series.often_score <= 0:
-                series.often_score, series.lates, series.late_sum = 0.0, 0, 0.0
-        series.late = is_late
-        self._rounds_total += 1
-        if series.rounds_all > FORGET:
-            self._late_total -= series.late_all / 2
-            self._rounds_total -= series.rounds_all / 2
-            series.late_all /= 2
-            series.rounds_all /= 2
+        late, rounds = series.late_all, series.rounds_all
+        series.count_late(number, shown, is_late=is_late)
+        self._late_total += series.late_all - late
+        self._rounds_total += series.rounds_all - rounds
 
     def _accuse(self, number: int, member: M, series: Series, changed: list[Suspect[M]]) -> None:
         for how, score, since in (
@@ -398,7 +281,7 @@ class Comparison(Generic[M]):
             for other in self.excesses
             if other != member and self._program_of.get(other) == name
         ]
-        return lowest_group(others, self._least_gap(), self.limits.enough_ratio) if others else series.base
+        return lowest_group(others, self.normal.least_gap(), self.limits.enough_ratio) if others else series.base
 
     @staticmethod
     def _doubt(values: list[float], series: Series) -> float:
@@ -491,7 +374,7 @@ class Comparison(Generic[M]):
         """Whether a member is one of those that define what is normal in its program."""
         if member in self.suspects or self.members[member].based:
             return False
-        return member in self._normal.get(self._program_of.get(member), ())
+        return member in self.normal.members_of.get(self._program_of.get(member), ())
 
     def _pool(self) -> None:
         """The noise of an ordinary member, and with it how much an excess adds to each score."""
@@ -519,7 +402,3 @@ class Comparison(Generic[M]):
             rate = min(0.5, max(usual, rate))
             often = min(0.9, max(self.limits.often_rate, 3 * rate))
             series.late_gain, series.late_loss = log(often / rate), log((1 - often) / (1 - rate))
-
-
-def _nowhere(_: object) -> None:
-    """The place of a member if places are unknown."""

@@ -49,7 +49,7 @@ class Detector:
         self._compute: dict[str, Accuser] = {}
         for name in MEASURES:
             self._compute[name] = Accuser(Cause.COMPUTE, Cause.HOST, Comparison(limits.compute, limits), limits)
-            self._compute[name].comparison.place_of = self.layout.hosts.get
+            self._compute[name].comparison.normal.place_of = self.layout.hosts.get
         self._compute[FORWARD].hides_waits = True
         self._compute[FORWARD].part_ratio = self._compute[DEVICE].part_ratio = FORWARD_RATIO
         self._measured_at = dict.fromkeys(MEASURES, -(10**9))

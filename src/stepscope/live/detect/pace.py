@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import deque
 from math import exp, log, sqrt
 
-from stepscope.live.detect.comparison import LEVEL_ERROR
 from stepscope.live.detect.limits import TESTS, Limits, Tuning
 from stepscope.live.detect.series import Series
-from stepscope.live.detect.statistics import median
+from stepscope.live.detect.statistics import LEVEL_ERROR, MAD_TO_SIGMA, median
 from stepscope.live.detect.tails import Tails
 
 BLOCK = 16
@@ -106,7 +105,7 @@ class Pace:
         self.base = median(self._blocks)
         series.measure_noise()
         # levels that move from block to block are noise as well
-        moves = median([abs(one - self.base) for one in self._blocks]) * 1.4826
+        moves = median([abs(one - self.base) for one in self._blocks]) * MAD_TO_SIGMA
         linked = max(1.0, series.linked)
         series.sigma = max(tuning.least_noise, sqrt((series.noise * linked) ** 2 + moves**2))
         series.scale = tuning.shift / series.sigma**2

@@ -11,6 +11,8 @@ KEPT = 64
 """Rounds that are remembered."""
 BLOCK = 8
 """Rounds over whose means it shows whether noise hangs together."""
+FORGET = 1024
+"""Rounds after which older late ones count half."""
 RECENT = 16
 FIRST_REFRESHES = (3, 6, 12, 24)
 
@@ -111,3 +113,30 @@ class Series:
         means = [sum(cut[n : n + BLOCK]) / BLOCK for n in range(len(cut) % BLOCK, len(cut), BLOCK)]
         spread = sqrt(sum(value * value for value in means) / len(means))
         self.linked = spread * sqrt(BLOCK) / around
+
+    def count_late(self, number: int, excess: float, *, is_late: bool) -> None:
+        """Count a round for what comes and goes; late rounds that follow a late one share its cause.
+
+        Args:
+            number: Of the round.
+            excess: By how much it is late.
+            is_late: Whether it counts as late.
+        """
+        self.rounds_all += 1
+        if is_late:
+            self.last_late = number
+            if not self.late:
+                self.late_all += 1
+                self.often_score += self.late_gain
+                if not self.lates:
+                    self.often_since = number
+                self.lates += 1
+                self.late_sum += excess
+        else:
+            self.often_score += self.late_loss
+            if self.often_score <= 0:
+                self.often_score, self.lates, self.late_sum = 0.0, 0, 0.0
+        self.late = is_late
+        if self.rounds_all > FORGET:
+            self.late_all /= 2
+            self.rounds_all /= 2

@@ -8,10 +8,11 @@ from math import exp
 
 import msgspec
 
-from stepscope.live.detect.comparison import OFTEN, Comparison, Suspect
+from stepscope.live.detect.comparison import Comparison
 from stepscope.live.detect.layout import Layout
 from stepscope.live.detect.limits import Limits
 from stepscope.live.detect.links import Link, Transfer, alike, transfers, value
+from stepscope.live.detect.suspect import OFTEN, Suspect
 from stepscope.live.verdicts import Cause, Verdict
 
 __all__ = ["SlowLinks", "transfers"]

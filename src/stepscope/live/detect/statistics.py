@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+LEVEL_ERROR = 1.2533
+"""Standard error of a median over that of a mean, of normal values."""
 MAD_TO_SIGMA = 1.4826
 """Standard deviation over the median absolute deviation, of normal values."""
 
