@@ -11,6 +11,7 @@ from typing import Any
 from stepscope.record.options import Options
 from stepscope.record.torch.forked import guard_exits, mute, stop_recording
 from stepscope.record.torch.identity import device_kind, distributed_info
+from stepscope.record.torch.other_profilers import OURS
 
 log = logging.getLogger("stepscope")
 
@@ -33,6 +34,7 @@ class KinetoSession:
         self._options = options
         self._config, self.all_threads = _config(options)
         self._profile = _new_profile(options, self._config)
+        setattr(self._profile, OURS, True)
         self._thread = threading.get_ident()
         self._results: Any = None
         self.over = False

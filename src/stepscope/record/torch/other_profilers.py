@@ -12,6 +12,8 @@ from stepscope.record.patches import Patches
 
 _BEGIN = ("_prepare_profiler", "_enable_profiler")
 _END = "_disable_profiler"
+OURS = "_is_of_stepscope"
+"""Attribute of the torch profilers that recorders make: a fork or a thread may have left one behind."""
 
 
 class OtherProfilers:
@@ -95,7 +97,8 @@ class OtherProfilers:
 
 
 def _is_any_entered() -> bool:
-    """Whether a profiler of torch in this process was started and has not ended."""
+    """Whether a profiler of torch in this process was started and has not ended, other than those of recorders."""
     from torch.autograd.profiler import profile
 
-    return any(one.entered and one.kineto_results is None for one in gc.get_objects() if type(one) is profile)
+    there = (one for one in gc.get_objects() if type(one) is profile)
+    return any(one.entered and one.kineto_results is None and not hasattr(one, OURS) for one in there)
