@@ -41,6 +41,7 @@ class ManagerSettings:
         otlp: Send figures to this collector.
         escalates: Whether to profile suspects and take stacks without being asked.
         checks: Whether to measure devices and links of suspects between two steps as well.
+        kineto: Whether to serve processes that were started with KINETO_USE_DAEMON=1.
     """
 
     job: str = ""
@@ -58,6 +59,7 @@ class ManagerSettings:
     otlp: str = ""
     escalates: bool = True
     checks: bool = False
+    kineto: bool = False
 
 
 async def run_manager(settings: ManagerSettings, ready: Callable[[ManagerServer, Manager], None]) -> None:
@@ -96,15 +98,27 @@ async def run_manager(settings: ManagerSettings, ready: Callable[[ManagerServer,
             node = ProxyServer(proxy, port=settings.proxy_port)
             await node.start()
             stack.push_async_callback(node.stop)
+        if settings.kineto:
             await _serve_kineto(stack)
         ready(server, manager)
         await told.wait()
 
 
 async def run_proxy(
-    manager: str, *, job: str, host: str, port: int, security: Security, ready: Callable[[ProxyServer], None]
+    manager: str,
+    *,
+    job: str,
+    host: str,
+    port: int,
+    security: Security,
+    kineto: bool,
+    ready: Callable[[ProxyServer], None],
 ) -> None:
     """Serve a node until SIGTERM or SIGINT comes.
+
+    Args:
+        kineto: Whether to serve processes that were started with KINETO_USE_DAEMON=1.
+        ready: Called once it listens.
 
     Raises:
         StepscopeError: If it cannot be started, with the reason.
@@ -114,7 +128,8 @@ async def run_proxy(
         told = stack.enter_context(_told_to_end())
         await server.start()
         stack.push_async_callback(server.stop)
-        await _serve_kineto(stack)
+        if kineto:
+            await _serve_kineto(stack)
         ready(server)
         await told.wait()
 
@@ -145,13 +160,14 @@ def _escalate(manager: Manager, stack: AsyncExitStack, *, checks: bool) -> None:
 
 
 async def _serve_kineto(stack: AsyncExitStack) -> None:
-    """Let processes that were started with KINETO_USE_DAEMON=1 be profiled."""
-    from stepscope.live.capture.dynolog import Daemon, NameTaken  # noqa: PLC0415 - loaded by proxies only
+    """Let processes that were started with KINETO_USE_DAEMON=1 be profiled.
 
-    try:
-        await stack.enter_async_context(Daemon())
-    except NameTaken as error:
-        log.info("%s", error)
+    Raises:
+        NameTaken: If another daemon serves this machine.
+    """
+    from stepscope.live.capture.dynolog import Daemon  # noqa: PLC0415 - loaded by proxies only
+
+    await stack.enter_async_context(Daemon())
 
 
 def _listen(manager: Manager, settings: ManagerSettings, stack: AsyncExitStack) -> None:

@@ -47,3 +47,11 @@ TlsCa = Annotated[
         show_default=False,
     ),
 ]
+
+Kineto = Annotated[
+    bool,
+    typer.Option(
+        "--kineto",
+        help="Also serve processes of this node that were started with KINETO_USE_DAEMON=1, in place of dynolog.",
+    ),
+]

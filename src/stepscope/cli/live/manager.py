@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.live.connecting import TlsCa, TlsCert, TlsKey, TokenFile
+from stepscope.cli.live.connecting import Kineto, TlsCa, TlsCert, TlsKey, TokenFile
 from stepscope.cli.options import Debug
 from stepscope.errors import StepscopeError
 
@@ -96,6 +96,7 @@ def manager(
         bool,
         typer.Option("--active-checks", help="Also measure devices and links of suspects, between two steps."),
     ] = False,
+    kineto: Kineto = False,
     token_file: TokenFile = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
@@ -135,6 +136,7 @@ def manager(
         otlp=otlp,
         escalates=escalate,
         checks=active_checks,
+        kineto=kineto,
     )
     log_to_stderr()
     asyncio.run(run_manager(settings, _ready))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.live.connecting import TlsCa, TlsCert, TlsKey, TokenFile
+from stepscope.cli.live.connecting import Kineto, TlsCa, TlsCert, TlsKey, TokenFile
 from stepscope.cli.options import Debug
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def proxy(
         ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", metavar="N", min=1, max=MOST_PORT)] = 9602,
+    kineto: Kineto = False,
     token_file: TokenFile = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
@@ -68,6 +69,7 @@ def proxy(
             host=host,
             port=port,
             security=Security.stated(token_file, tls_cert, tls_key, tls_ca),
+            kineto=kineto,
             ready=_ready,
         )
     )
