@@ -10,6 +10,7 @@ import test_agree
 from every_kind import texts, write_every_kind
 
 import operation_traces
+from light_records import LightJob
 from recordings import EPOCH_NS, MS, MindSporeRun, Raw, memory_curve, op
 from traces import write_kineto
 
@@ -59,6 +60,7 @@ FORMATS: Mapping[str, Callable[[Path], object]] = {
     "recording_torch": _torch,
     "recording_mindspore": _mindspore,
     "operation_trace": operation_traces.write,
+    "light": LightJob(ranks=2, steps=4, checkpoint=lambda rank, step: 2 * (step == 3)).write,
 }
 """Name to what writes the job into a directory."""
 

@@ -241,6 +241,32 @@ FORMS: tuple[tuple[str, str], ...] = (
     (r"The rest is complete\. Record again if they matter\.?", "其余完整。如果需要，请重新记录"),
     (r"Run the profiler's analysis (?:of this rank )?again", "请重新运行 profiler 的分析"),
     (r"(.+); everything else is read\.?", r"{1}；其余均已读取"),
+    # light records
+    (
+        r"backward passes and optimizers are not marked by light tracing: their time shows as idle",
+        "轻量打点不标记反向和优化器：其时间显示为空闲",
+    ),
+    (r"For a whole picture of some steps: (.+)", r"如需若干步的完整数据：\1"),
+    (
+        r"steps, forward passes and calls have the times of the device, batches and checkpoints of the host",
+        "步、前向和通信采用设备时间，批次和 checkpoint 采用主机时间",
+    ),
+    (
+        r"(\d+) calls? left out: recording began in the middle of their step",
+        r"略去 \1 次通信：记录从其所在步的中间开始",
+    ),
+    (r"Nothing to do: they cannot be matched with those of other ranks", "无需处理：它们无法与其他 rank 的通信对应"),
+    (r"(\d+) ranges? without a recorded (?:start|end) left out", r"略去 \1 个没有记录开始或结束的区间"),
+    (r"Nothing to do: the process ended, or the job still runs", "无需处理：进程已结束，或作业仍在运行"),
+    (r"Nothing to do if older files were deleted by ageing", "若较旧的文件已因老化被删除则无需处理"),
+    (r"(\d+) lines? damaged, cut off or too long, and left out", r"\1 行已损坏、被截断或过长，已略去"),
+    (r"(\d+) records? of other kinds or names left out", r"略去 \1 条其他种类或名称的记录"),
+    (
+        r"Nothing to do: they are a user's own marks, or of a newer version",
+        "无需处理：它们是用户自己的打点，或来自更新的版本",
+    ),
+    (r"no step was recorded, so ranges are not divided into steps", "没有记录步，因此区间未按步划分"),
+    (r"Switch steps on: (.+)", r"请打开步开关：\1"),
     # warnings
     (r"the rule (\S+) \((.+)\) failed, so findings are missing: (.+)", r"规则 \1（\2）失败，因此缺少问题：\3"),
     (r"the figure (\S+) failed, so it is missing: (.+)", r"图 \1 失败，因此缺少：\2"),

@@ -97,6 +97,17 @@ FORMS: tuple[tuple[str, str], ...] = (
     (r"only MindSpore's dataset profiling records (?:it|them)", "只有 MindSpore 的数据集 profiling 会记录"),
     (r"recorded on Ascend devices only", "只有昇腾设备会记录"),
     (r"it records host ranges only", "只记录了主机区间"),
+    (
+        r"light tracing records steps, forward passes, batches, checkpoints and communication only",
+        "轻量打点只记录步、前向、批次、checkpoint 和通信",
+    ),
+    (r"light tracing does not (?:record links|sample the host)", "轻量打点不记录"),
+    (r"communication was not switched on \((.+)\)", r"未打开通信开关（\1）"),
+    (r"one process only, or no parallel_group\.json was written", "只有一个进程，或没有写出 parallel_group.json"),
+    (
+        r"batches were not switched on, or no supported data loader was used",
+        "未打开批次开关，或未使用受支持的数据加载器",
+    ),
     (r"the trace lists operations of the job only", "该 trace 只列出作业的操作"),
     (r"a flight recorder lists the last calls between ranks only", "flight recorder 只列出 rank 之间最后的调用"),
     (r"members of process groups were not recorded \(gloo records none\)", "没有记录通信组的成员（gloo 不记录）"),

@@ -42,12 +42,12 @@ def read_light(item: Input, sink: Sink) -> None:
     steps = written.facts.steps
     if not steps.ranges.height:
         problem = "no step was recorded, so ranges are not divided into steps"
-        sink.issue("note", item.path, problem, "Switch steps on: stepscope live switch step=on", place=STEPS.name)
+        sink.issue("note", item.path, problem, "Switch steps on: `stepscope live switch step=on`", place=STEPS.name)
     if supplement.left_out:
         problem = f"{plural(supplement.left_out, 'call')} left out: recording began in the middle of their step"
         sink.issue("note", item.path, problem, "Nothing to do: they cannot be matched with those of other ranks")
     problem = "backward passes and optimizers are not marked by light tracing: their time shows as idle"
-    sink.issue("note", item.path, problem, "For a whole picture of some steps: stepscope live capture")
+    sink.issue("note", item.path, problem, "For a whole picture of some steps: `stepscope live capture`")
     _write_loads(ranges, steps, sink)
     row = rank_row(about, written.span).with_columns(format=pl.lit("light"))
     if ranges.on_device:
