@@ -68,7 +68,7 @@ def test_ranks_are_pending_until_they_have_applied_the_state() -> None:
         await board.acknowledge(0, 1, ALL.as_names())
         await board.acknowledge(2, 1, [], error="no hooks")
         seen.append(board.pending())
-        await board.left(2)
+        board.left(2)
         seen.append(board.pending())
         return seen
 

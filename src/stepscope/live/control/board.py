@@ -17,6 +17,7 @@ from pathlib import Path
 
 from stepscope.errors import StepscopeError
 from stepscope.live.kinds import Kind
+from stepscope.live.messages import MOST_REVISION
 from stepscope.live.switches import DEFAULT, InvalidSwitch, Switches
 from stepscope.record.files import make_private, new_private
 
@@ -115,8 +116,8 @@ class Board:
             self._continue(Requested(revision, Switches.of_names(names), by, time.time_ns()))
 
     def _continue(self, known: Requested) -> None:
-        """Go on from a state of before, unless the present one is as new."""
-        if known.revision <= self.requested.revision:
+        """Go on from a state of before, unless the present one is as new, or it cannot be one."""
+        if not self.requested.revision < known.revision <= MOST_REVISION:
             return
         switches = known.switches.with_changes(self._asked)
         if switches != known.switches:
@@ -136,12 +137,8 @@ class Board:
             self.acknowledged[rank] = Acknowledgement(revision, Switches.of_names(names), time.time_ns(), error)
             self._tell()
 
-    async def left(self, rank: int) -> None:
+    def left(self, rank: int) -> None:
         """A rank no longer takes part."""
-        self.drop(rank)
-
-    def drop(self, rank: int) -> None:
-        """The same, for those that cannot wait."""
         if self.acknowledged.pop(rank, None) is not None:
             self._tell()
 

@@ -155,11 +155,11 @@ class Manager(Commands):
         """
         if self.job and hello.job and hello.job != self.job:
             raise NotAccepted(f"this manager serves job {self.job}, not {hello.job}")
-        if len(self.nodes) >= self._bounds.most_nodes:
-            raise NotAccepted(f"this manager has {len(self.nodes):,} nodes already")
-        before = self.nodes.pop(node.name, None)
+        before = self.nodes.get(node.name)
         if before is not None:
             before.close()
+        elif len(self.nodes) >= self._bounds.most_nodes:
+            raise NotAccepted(f"this manager has {len(self.nodes):,} nodes already")
         self.nodes[node.name] = node
         log.info("node %s has connected", node.name)
         node.state = hello.state_job, hello.revision, list(hello.switches)
@@ -228,7 +228,7 @@ class Manager(Commands):
             node.send(wire.ToNode(refuse=refusal))
             return
         if change is not None and change.change == "restarted":
-            self.board.drop(hello.rank)
+            self.board.left(hello.rank)
             self.requests.gone(hello.rank, "its process was restarted")
         await self.board.learn(hello.revision, hello.switches, f"rank {hello.rank}")
         await self._takes_part(self.ranks[hello.rank])
@@ -319,7 +319,7 @@ class Manager(Commands):
             return
         log.info("rank %d on %s %s", change.rank, change.host, change.change)
         if change.change in ("lost", "left"):
-            self.board.acknowledged.pop(change.rank, None)
+            self.board.left(change.rank)
             self.requests.gone(
                 change.rank, f"the rank was {change.change}" if change.change == "lost" else "it has left"
             )
