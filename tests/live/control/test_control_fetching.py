@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ from control_rig import Rig, run_rig
 
 from stepscope.live.capture import room
 from stepscope.live.capture.transfer import NotSent
+from stepscope.live.control.bounds import BOUNDS
+from stepscope.live.control.fetching import Fetches
+from stepscope.live.control.nodes import Node
 
 
 def test_a_capture_is_copied_over_the_links_that_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,3 +35,13 @@ def test_a_capture_is_copied_over_the_links_that_are_there(tmp_path: Path, monke
         assert not (tmp_path / "none").exists()
 
     run_rig(scenario, monkeypatch)
+
+
+def test_of_a_capture_that_comes_too_late_nothing_is_left(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        with pytest.raises(NotSent, match="has not sent it within"):
+            await Fetches().fetch(Node("a", "host", BOUNDS), 0, "c", tmp_path / "copy", 0.01)
+
+    asyncio.run(scenario())
+
+    assert not (tmp_path / "copy").exists()

@@ -145,6 +145,42 @@ def test_a_rank_that_restarts_fails_what_it_was_asked(monkeypatch: pytest.Monkey
     run_rig(scenario, monkeypatch)
 
 
+def test_a_switch_no_longer_waits_for_a_rank_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.start_manager()
+        await rig.start_node()
+        for rank in range(2):
+            rig.start_worker(rank)
+        await rig.ranks(0, 1)
+        rig.workers[1].ignores = 1000
+
+        async with rig.client() as client:
+            waiting = asyncio.create_task(client.switch({"communication": "on"}, wait_s=60))
+            await until(lambda: rig.manager.board.pending() == [1])
+            rig.stop_worker(1)
+            switched = await asyncio.wait_for(waiting, 20)
+
+        assert (switched.applied, switched.pending) == ([0], [])
+
+    run_rig(scenario, monkeypatch)
+
+
+def test_nobody_waits_for_stacks_from_a_node_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.start_manager()
+        await rig.start_node()
+        rig.start_worker(0)
+        await rig.ranks(0)
+        await rig.stop_node()
+        await until(lambda: not rig.manager.nodes)
+
+        found = await asyncio.wait_for(rig.manager.stacks([0]), 20)
+
+        assert found == {0: ("", "its node is away")}
+
+    run_rig(scenario, monkeypatch, Bounds(retry_s=0.1, lost_after_s=60))
+
+
 def test_stacks_come_from_the_proxies_of_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     async def take(pid: int) -> str:
         if pid == 0:
@@ -196,6 +232,22 @@ def test_the_detector_gets_what_ranks_say_once_and_its_verdicts_reach_listeners(
         assert detector.told.count(again) == before == 1
         assert rig.manager.wants_communication
         assert list(rig.manager.verdicts) == ["slow_compute:0"]
+
+    run_rig(scenario, monkeypatch)
+
+
+def test_a_verdict_that_cannot_be_passed_on_does_not_end_the_detector(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Verdict] = []
+
+    def fails(verdict: Verdict) -> Verdict:
+        calls.append(verdict)
+        raise RuntimeError("a mistake")
+
+    async def scenario(rig: Rig) -> None:
+        manager = await rig.start_manager(detector=FakeDetector())
+        manager.amend = fails
+
+        await until(lambda: len(calls) > 1)
 
     run_rig(scenario, monkeypatch)
 

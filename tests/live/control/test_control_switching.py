@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from typing import Any, ClassVar
 
 import pytest
 from control_rig import Rig, run_rig, until
 
 from stepscope.errors import StepscopeError
+from stepscope.live.control.bounds import BOUNDS, Bounds
+from stepscope.live.control.security import Insecure, Security
 from stepscope.live.messages import Apply
 
 COMMUNICATION = {"communication": "on"}
@@ -340,5 +343,28 @@ def test_a_manager_can_forget_what_an_earlier_one_has_kept(monkeypatch: pytest.M
         await rig.start_manager("job", forgets=True)
 
         assert rig.manager.board.requested.revision == 0
+
+    run_rig(scenario, monkeypatch)
+
+
+class Interrupted(Security):
+    """Its files cannot be read the first time, e.g. since a certificate is being replaced."""
+
+    tries: ClassVar[list[str]] = []
+
+    def channel(self, target: str, bounds: Bounds = BOUNDS) -> Any:
+        self.tries.append(target)
+        if len(self.tries) == 1:
+            raise Insecure("ca.pem: cannot be read")
+        return super().channel(target, bounds)
+
+
+def test_a_proxy_tries_again_whatever_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.start_manager()
+        await rig.start_node(security=Interrupted())
+        rig.start_worker(0)
+
+        await rig.ranks(0)
 
     run_rig(scenario, monkeypatch)

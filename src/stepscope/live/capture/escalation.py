@@ -303,6 +303,8 @@ class _Communication:
             await self._look()
         except StepscopeError as error:
             log.warning("communication could not be switched: %s", error)
+        except Exception:  # looking goes on
+            log.exception("looking after the communication switch failed")
 
     async def _look(self) -> None:
         now_s, limits = self._now_s(), self._limits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -116,15 +117,20 @@ class Commands:
             UnknownRank: If one of them takes no part.
         """
         chosen = self._registry.chosen(ranks)
-        name = self.requests.new([])
-        asked = self._stacks[name] = _Stacks(set(chosen))
+        name = uuid.uuid4().hex
+        by_node = self._by_node(list(chosen))
+        asked = self._stacks[name] = _Stacks({rank for there in by_node.values() for rank in there})
         wire = messages()
-        for node, there in self._by_node(list(chosen)).items():
-            node.send(wire.ToNode(stacks=wire.TakeStacks(id=name, ranks=there)))
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(asked.done.wait(), timeout_s)
-        del self._stacks[name]
-        return {rank: asked.found.get(rank, ("", "its node has not answered")) for rank in chosen}
+        try:
+            for node, there in by_node.items():
+                node.send(wire.ToNode(stacks=wire.TakeStacks(id=name, ranks=there)))
+            if asked.wanted:
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(asked.done.wait(), timeout_s)
+        finally:
+            del self._stacks[name]
+        silent = {rank: "its node has not answered" if rank in asked.wanted else "its node is away" for rank in chosen}
+        return {rank: asked.found.get(rank, ("", silent[rank])) for rank in chosen}
 
     def _take_stacks(self, answer: Any) -> None:
         """A node has taken stacks."""

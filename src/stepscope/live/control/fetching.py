@@ -68,10 +68,10 @@ class Fetches:
             if one.error:
                 raise NotSent(one.error)
             one.arriving.complete()
-        except asyncio.TimeoutError as error:
-            raise NotSent(f"node {node.name} has not sent it within {timeout_s:g} s") from error
-        except BaseException:
+        except BaseException as error:
             one.arriving.drop()
+            if isinstance(error, asyncio.TimeoutError):
+                raise NotSent(f"node {node.name} has not sent it within {timeout_s:g} s") from error
             raise
         finally:
             del self._open[name]

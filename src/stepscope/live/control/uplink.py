@@ -58,6 +58,8 @@ class Uplink:
                 self._report(error.details() or error.code().name)
             except asyncio.InvalidStateError:  # it broke while something was written
                 self._report("the link is broken")
+            except Exception as error:  # e.g. a certificate that is being replaced; a proxy must not give up
+                self._report(f"{type(error).__name__}: {error}")
             if self.connected:
                 wait_s = _FIRST_WAIT_S
             self.connected = False

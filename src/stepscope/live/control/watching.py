@@ -51,11 +51,8 @@ class Watching:
 
     def __init__(self, detector: Detector, found: Callable[[Verdict], None]) -> None:
         self.wants_communication = False
-        self.look_ns = 0
-        """How long the last look took."""
         self.lag_ns = 0
-        """How far it was behind when it ended."""
-        self.dropped = 0
+        """How far the last look was behind when it ended."""
         self._detector, self._found = detector, found
         self._waiting: list[Callable[[], None]] = []
         self._thread = ThreadPoolExecutor(1, "stepscope-detector")
@@ -84,12 +81,17 @@ class Watching:
                 began_s = time.monotonic()
                 waiting, self._waiting = self._waiting, []
                 for verdict in await loop.run_in_executor(self._thread, self._look, waiting):
-                    self._found(verdict)
+                    self._report(verdict)
                 took_s = time.monotonic() - began_s
-                self.look_ns = int(took_s * 1e9)
                 await asyncio.sleep(max(LOOK_EVERY_S - took_s, 0.05))
         finally:
             self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _report(self, verdict: Verdict) -> None:
+        try:
+            self._found(verdict)
+        except Exception:  # one verdict must not cost the job all later ones
+            log.exception("a verdict could not be passed on")
 
     def _look(self, waiting: list[Callable[[], None]]) -> list[Verdict]:
         began_ns = time.time_ns()
@@ -112,5 +114,4 @@ class Watching:
         if len(self._waiting) > _MOST_WAITING:
             half = len(self._waiting) // 2
             del self._waiting[:half]
-            self.dropped += half
             log.error("the detector is too slow for this job; %d messages were left out", half)
