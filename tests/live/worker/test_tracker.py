@@ -158,6 +158,21 @@ def test_what_runs_after_a_step_and_fails_is_left_out_and_training_goes_on() -> 
     assert said == [(1, 10), (2, 20)]
 
 
+def test_what_leaves_by_itself_and_then_fails_is_left_out_as_well() -> None:
+    tracker, calls = made(), list[int]()
+
+    def once(number: int, now_ns: int) -> None:
+        tracker.after_step.remove(once)
+        calls.append(number)
+        raise ValueError
+
+    tracker.after_step.append(once)
+    tracker.ended(10)
+    tracker.ended(20)
+
+    assert calls == [1]
+
+
 def test_a_digest_sums_the_ranges_of_its_step_and_leaves_out_kinds_that_were_off() -> None:
     tracker = made(at_ns=0)
     for kind, start, end in ((DATA, 10, 20), (FORWARD, 20, 50), (FORWARD, 50, 70), (OPTIMIZER, 90, 95)):

@@ -6,6 +6,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
@@ -268,7 +269,8 @@ class LiveTracker(StepTracker):
                 call(self.number, now_ns)
             except Exception as error:
                 log.warning("live: what runs after each step failed and is left out", exc_info=error)
-                self.after_step.remove(call)
+                with suppress(ValueError):  # it has left by itself
+                    self.after_step.remove(call)
 
 
 def _no_step(number: int, now_ns: int) -> None:
