@@ -142,7 +142,6 @@ def views_of(manager: Manager) -> tuple[Callable[[], bytes], Subscribe]:
 
 
 def _proxy(manager: str, port: int, job: str = "", security: Security | None = None) -> Proxy:
-
     from stepscope.live.capture.stacks import take_stacks  # noqa: PLC0415 - loaded by proxies only
 
     place = PrivateSocket(places.socket_path(port))

@@ -43,5 +43,3 @@ NAMES: dict[Kind, Names] = {
     Kind.DATA: Names("DataLoader", DATA, DEFAULT_DOMAIN),
 }
 """In the order in which MindCluster lists its switches."""
-
-OF_MARK: dict[MarkKind, Kind] = {names.mark: kind for kind, names in NAMES.items()}

@@ -354,7 +354,7 @@ def test_a_full_outbox_drops_the_oldest() -> None:
     box.close()
 
     assert got == [0, 4, 5, 6]
-    assert (box.delivered, box.lost) == (4, 3)
+    assert box.lost == 3
 
 
 def test_an_outbox_ends_although_nothing_can_be_delivered() -> None:

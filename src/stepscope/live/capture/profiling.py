@@ -23,7 +23,6 @@ from stepscope.live.messages import Capture, Captured
 from stepscope.record.backend import Backend
 from stepscope.record.marks import MarkBuffer
 from stepscope.record.options import Options
-from stepscope.record.process_facts import own_thread
 from stepscope.record.session import Session
 from stepscope.record.steps import StepTracker
 from stepscope.recording_format.layout import WINDOWS
@@ -259,8 +258,3 @@ _LONGEST_WAIT_S = 30.0
 
 def _is_torch(backend: Backend) -> bool:
     return type(backend).__module__.startswith("stepscope.record.torch")
-
-
-def start(profile: StepProfile, over: Callable[[Captured], None]) -> None:
-    """Run a profile on a thread of its own; `over` gets the answer there."""
-    own_thread(lambda: over(profile.run()), "stepscope-capture").start()

@@ -56,7 +56,6 @@ class Outbox(Generic[T]):
     ) -> None:
         self.name = name
         self.lost = 0
-        self.delivered = 0
         self._deliver = deliver
         self._attempts = attempts
         self._first_wait_s = first_wait_s
@@ -102,7 +101,6 @@ class Outbox(Generic[T]):
             done = self._attempt_all(item)
             with self._news:
                 self._busy = False
-                self.delivered += done
                 self.lost += not done
                 self._news.notify_all()
 
