@@ -159,3 +159,14 @@ def test_a_board_that_gets_a_file_later_goes_on_from_what_the_file_holds(tmp_pat
 
     assert (state.revision, state.switches.as_names()) == (3, ["fp", "checkpoint", "communication"])
     assert Board(file).requested == state
+
+
+def test_a_state_from_which_nobody_could_count_on_is_not_learnt() -> None:
+    async def scenario() -> None:
+        board = Board()
+        await board.learn(2**63 - 1, ["step"], "node broken")
+        assert board.requested.revision == 0
+        asked = await board.request({Kind.STEP: False}, "cli")
+        assert asked.revision == 1
+
+    asyncio.run(scenario())

@@ -7,7 +7,7 @@ since the epoch on the clock of the sender's host, and are never compared betwee
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -17,6 +17,13 @@ MOST_LINE_BYTES = 8 * 1024 * 1024
 """Longer lines are refused, and the link is closed."""
 MOST_TEXT = 1024
 """Names of calls, groups and hosts are cut to this length."""
+MOST_REVISION = 2**53
+"""Of a state of the switches. No manager counts so far, and one that learnt such a number could not count on from
+there."""
+
+Revision = Annotated[int, msgspec.Meta(ge=0, le=MOST_REVISION)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""What fits into the messages between proxy and manager, and into the arithmetic of whoever reads them."""
 
 
 class Message(msgspec.Struct, omit_defaults=True, frozen=True, tag_field="type"):
@@ -27,7 +34,7 @@ class Group(msgspec.Struct, omit_defaults=True, frozen=True):
     """A process group: its key, its members by global rank, and what it is called, e.g. `tp`."""
 
     key: str
-    members: list[int]
+    members: list[Int64]
     name: str = ""
 
 
@@ -45,15 +52,15 @@ class Hello(Message, frozen=True, tag="hello"):
     """
 
     job: str
-    rank: int
-    pid: int
+    rank: Int64
+    pid: Int64
     host: str
-    started_at_ns: int
-    world_size: int | None = None
-    local_rank: int | None = None
+    started_at_ns: Int64
+    world_size: Int64 | None = None
+    local_rank: Int64 | None = None
     framework: str = ""
     device: str = ""
-    revision: int = 0
+    revision: Revision = 0
     switches: list[str] = []
     groups: list[Group] = []
     directory: str = ""
@@ -77,14 +84,14 @@ class Calls(msgspec.Struct, omit_defaults=True, frozen=True):
 
     operation: str
     group: str
-    count: int
-    time_ns: int
-    shortest_ns: int
-    device_ns: int | None = None
-    size_bytes: int | None = None
-    peer: int | None = None
+    count: Int64
+    time_ns: Int64
+    shortest_ns: Int64
+    device_ns: Int64 | None = None
+    size_bytes: Int64 | None = None
+    peer: Int64 | None = None
     launched: bool = False
-    shortest_device_ns: int | None = None
+    shortest_device_ns: Int64 | None = None
 
 
 class Digest(msgspec.Struct, omit_defaults=True, frozen=True):
@@ -109,22 +116,22 @@ class Digest(msgspec.Struct, omit_defaults=True, frozen=True):
         calls: Communication by operation, group and peer.
     """
 
-    rank: int
-    step: int
-    end_at_ns: int
-    step_ns: int
-    forward_ns: int | None = None
-    backward_ns: int | None = None
-    backward_own_ns: int | None = None
-    optimizer_ns: int | None = None
-    data_ns: int | None = None
-    checkpoint_ns: int | None = None
-    communication_ns: int | None = None
-    garbage_ns: int | None = None
-    run_delay_ns: int | None = None
-    device_step_ns: int | None = None
-    device_forward_ns: int | None = None
-    units: int | None = None
+    rank: Int64
+    step: Int64
+    end_at_ns: Int64
+    step_ns: Int64
+    forward_ns: Int64 | None = None
+    backward_ns: Int64 | None = None
+    backward_own_ns: Int64 | None = None
+    optimizer_ns: Int64 | None = None
+    data_ns: Int64 | None = None
+    checkpoint_ns: Int64 | None = None
+    communication_ns: Int64 | None = None
+    garbage_ns: Int64 | None = None
+    run_delay_ns: Int64 | None = None
+    device_step_ns: Int64 | None = None
+    device_forward_ns: Int64 | None = None
+    units: Int64 | None = None
     calls: list[Calls] = []
 
 
@@ -133,7 +140,7 @@ class Digests(Message, frozen=True, tag="digests"):
     down or the queue was full."""
 
     digests: list[Digest]
-    lost: int = 0
+    lost: Int64 = 0
 
 
 class Inside(msgspec.Struct, omit_defaults=True, frozen=True):
@@ -141,10 +148,10 @@ class Inside(msgspec.Struct, omit_defaults=True, frozen=True):
     group and how many calls of that group ended before."""
 
     mark: str
-    for_ns: int
+    for_ns: Int64
     operation: str = ""
     group: str = ""
-    calls_before: int | None = None
+    calls_before: Int64 | None = None
 
 
 class Pulse(Message, frozen=True, tag="pulse"):
@@ -159,22 +166,22 @@ class Pulse(Message, frozen=True, tag="pulse"):
         problem: Why it writes no records; empty if it does.
     """
 
-    rank: int
-    step: int
-    idle_ns: int
+    rank: Int64
+    step: Int64
+    idle_ns: Int64
     inside: list[Inside] = []
-    revision: int = 0
-    dropped: int = 0
+    revision: Revision = 0
+    dropped: Int64 = 0
     problem: str = ""
 
 
 class Applied(Message, frozen=True, tag="applied"):
     """A worker has applied a state of the switches, or could not. `at_ns` is when its hooks began to follow it."""
 
-    rank: int
-    revision: int
+    rank: Int64
+    revision: Revision
     switches: list[str]
-    at_ns: int
+    at_ns: Int64
     error: str = ""
 
 
@@ -188,10 +195,10 @@ class Captured(Message, frozen=True, tag="captured"):
         note: What to know about it, e.g. that it has other steps than were asked for.
     """
 
-    rank: int
+    rank: Int64
     capture: str
     files: list[str] = []
-    steps: list[int] = []
+    steps: list[Int64] = []
     error: str = ""
     directory: str = ""
     note: str = ""
@@ -200,9 +207,9 @@ class Captured(Message, frozen=True, tag="captured"):
 class Checked(Message, frozen=True, tag="checked"):
     """Results of an active check by name, e.g. `gemm_ns`; of links as `link_<peer>_ns`."""
 
-    rank: int
+    rank: Int64
     check: str
-    results: dict[str, int] = {}
+    results: dict[str, Int64] = {}
     error: str = ""
 
 
@@ -210,7 +217,7 @@ class Apply(Message, frozen=True, tag="apply"):
     """To a worker: record these kinds from now on. A revision that is not newer than the applied one is ignored, but
     acknowledged."""
 
-    revision: int
+    revision: Revision
     switches: list[str]
 
 
@@ -225,8 +232,8 @@ class Capture(Message, frozen=True, tag="capture"):
     """
 
     capture: str
-    steps: int
-    first_step: int = 0
+    steps: Int64
+    first_step: Int64 = 0
     seconds: float = 60.0
     shapes: bool = True
     stacks: bool = False
@@ -238,8 +245,8 @@ class Check(Message, frozen=True, tag="check"):
 
     check: str
     kinds: list[str]
-    at_step: int
-    peers: list[int] = []
+    at_step: Int64
+    peers: list[Int64] = []
 
 
 class Dump(Message, frozen=True, tag="dump"):
@@ -303,5 +310,5 @@ def _decoded(decoder: msgspec.json.Decoder[_T], line: bytes) -> _T:
         raise BadMessage(f"a message has {len(line):,} bytes; at most {MOST_LINE_BYTES:,} are read")
     try:
         return decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadMessage(f"not a message of a live worker ({error}): {line[:80]!r}") from error

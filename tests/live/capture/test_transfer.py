@@ -66,3 +66,14 @@ def test_only_captures_are_sent_and_no_large_ones(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(transfer, "MOST_BYTES", 10)
     with pytest.raises(NotSent, match="larger"):
         list(pieces_of(str(tmp_path / "rank"), "c"))
+
+
+@pytest.mark.parametrize("time_ns", ["9" * 5000, "9" * 25, "-1", "x"])
+def test_times_that_no_file_has_do_no_harm(tmp_path: Path, time_ns: str) -> None:
+    arriving = Arriving(tmp_path / "copy")
+
+    arriving.take(f"a\0{time_ns}", b"")
+    arriving.take("a", b"x")
+    arriving.complete()
+
+    assert (tmp_path / "copy" / "a").read_bytes() == b"x"

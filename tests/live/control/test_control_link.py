@@ -50,6 +50,13 @@ async def said_to(rig: Rig, *lines: bytes) -> str:
         ((line_of(Hello("job", -1, 1, "h", 1)),), "-1 is not a rank"),
         ((line_of(HELLO), b'{"type": "verdict"}\n'), "not a message of a live worker"),
         ((b"x" * 9_000_000,), "a line has more than"),
+        ((b'{"type":"hello","x":' + b"[" * 200_000 + b"\n",), "recursion depth"),
+        ((line_of(Hello("job", 0, 1, "h", 1, revision=2**62)),), "`$.revision`"),
+        ((line_of(Hello("job", 0, 1, "h", 1, revision=-1)),), "`$.revision`"),
+        (
+            (b'{"type":"hello","job":"job","rank":0,"pid":1,"host":"h","started_at_ns":%d}\n' % (2**63),),
+            "started_at_ns",
+        ),
     ],
 )
 def test_what_is_no_worker_is_refused_with_a_reason(

@@ -282,3 +282,53 @@ def digests(digester: Digester, tracker: LiveTracker) -> list[Any]:
         else:
             digester.add(item, None)
     return found
+
+
+def test_sizes_that_are_no_numbers_while_a_program_is_traced_are_not_asked_for() -> None:
+    class Symbol:
+        def __mul__(self, other: Any) -> Symbol:
+            return self
+
+        __rmul__ = __mul__
+
+        def __int__(self) -> int:
+            raise AssertionError("asked for")
+
+    class Traced:
+        shape = (Symbol(), 4)
+
+    class Plain:
+        shape = (2, 3)
+
+    assert elements((Traced(), [Traced(), Plain()]), {}) == 6
+
+
+def test_work_is_counted_on_after_passes_in_which_it_could_not_be() -> None:
+    class Proxy:
+        @property
+        def shape(self) -> Any:
+            raise ValueError("is only traced")
+
+    class Plain:
+        shape = (2, 3)
+
+    tracker = made()
+    for _ in range(3):
+        tracker.passes(Plain, (Proxy(),), {})
+    tracker.passes(Plain, (Plain(),), {})
+    ran(tracker, FORWARD, 10, 20)
+    tracker.ended(30)
+
+    (*_, step) = tracker.queue
+    assert step[6][1] == 6
+
+
+def test_work_that_can_never_be_counted_is_given_up_with_one_message(caplog: pytest.LogCaptureFixture) -> None:
+    class Plain:
+        shape = ("a", "b")
+
+    tracker = made()
+    for _ in range(100):
+        tracker.passes(Plain, (Plain(),), {})
+
+    assert caplog.text.count("no longer counted") == 1

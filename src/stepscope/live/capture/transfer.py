@@ -17,6 +17,8 @@ MOST_BYTES = 256 << 20
 MOST_FILES = 1000
 PIECE_BYTES = 512 << 10
 MOST_NAME = 512
+_DIGITS = 20
+"""Of a time in ns; a system takes no time beyond the year 2262."""
 
 
 class NotSent(StepscopeError):
@@ -84,7 +86,7 @@ class Arriving:
         self._size += len(piece)
         path = self.directory / relative
         if time_ns:
-            self._times[path] = int(time_ns) if time_ns.isdecimal() else 0
+            self._times[path] = int(time_ns) if time_ns.isdecimal() and len(time_ns) < _DIGITS else 0
         if self._size > MOST_BYTES or len(self._times) > MOST_FILES or path not in self._times:
             raise NotSent("it has more or other files than a capture may have")
         try:

@@ -82,10 +82,10 @@ class ManagerActions:
         """See `Actions`. What is on another host is copied here first; its id makes the directory unique."""
         if (Path(directory) / MARKER).is_file():
             return directory
-        target = places.state_directory() / places.safe_name(self._manager.job) / "captures" / f"rank-{rank}"
-        target = target / Path(directory).name
+        capture = places.safe_name(Path(directory).name)  # not `..`, whatever the rank says
+        target = places.state_directory() / places.safe_name(self._manager.job) / "captures" / f"rank-{rank}" / capture
         try:
-            await self._manager.fetch(rank, Path(directory).name, target)
+            await self._manager.fetch(rank, capture, target)
         except NotSent as error:
             log.warning("the capture of rank %d stays on its host: %s", rank, error)
             return ""

@@ -22,6 +22,8 @@ from stepscope.recording_format.marks import (
 
 MOST_CALLS = 256
 """Different calls in a digest; further ones are only in the sum."""
+MOST_UNITS = 2**62
+"""Expanded tensors may have more elements than fit into a message."""
 _Key = tuple[str, str, "int | None", bool]
 
 
@@ -83,7 +85,7 @@ class Digester:
             run_delay_ns=run_delay_ns,
             device_step_ns=device_ns,
             device_forward_ns=self._device_forward_ns if FORWARD in whole else None,
-            units=int(units) or None if FORWARD in whole else None,
+            units=min(int(units), MOST_UNITS) or None if FORWARD in whole else None,
             calls=list(map(_as_calls, self._calls.items())) if communicates else [],
         )
         self._clear()

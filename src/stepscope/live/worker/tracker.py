@@ -32,6 +32,9 @@ log = logging.getLogger("stepscope")
 
 MOST_QUEUED = 200_000
 """Ranges that wait to be written, some 40 MB; more are dropped and counted."""
+_MOST_FAILED = 20
+"""Forward passes in a row whose work could not be counted; then it is counted no more. A module that is only traced
+fails a few times."""
 Item = tuple[MarkKind, str, int, int, int, int, Any, "Timing | None"]
 """Kind, name, start and end (`time.perf_counter_ns`), step, thread (`get_ident`), detail, times on the device. The
 detail of a step is its processor waits and units, that of a backward pass the time when its own gradients were ready.
@@ -79,6 +82,7 @@ class LiveTracker(StepTracker):
         self._going = joins
         self._units = 0
         self._looks = True
+        self._failed = 0
         self._put = self.queue.append
         self._root: weakref.ref[Any] = weakref.ref(self)
         """The module called last; at first none."""
@@ -125,10 +129,14 @@ class LiveTracker(StepTracker):
         if not self._looks:
             return
         try:
-            self._units += int(elements(args, kwargs))  # a size may be symbolic
+            self._units += elements(args, kwargs)
             if self._root() is not root:
                 self._root_changed(root)
-        except Exception as error:  # e.g. a module of the user that cannot be hashed
+            self._failed = 0
+        except Exception as error:  # e.g. a module of the user that cannot be hashed, or one that torch.fx traces
+            self._failed += 1
+            if self._failed < _MOST_FAILED:
+                return
             self._looks = False
             log.warning("live: inputs of forward passes are no longer counted (%s: %s)", type(error).__name__, error)
 

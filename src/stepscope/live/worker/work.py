@@ -22,11 +22,18 @@ def elements(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
 def _of(value: Any) -> int:
     shape = getattr(value, "shape", None)
     if shape is not None:
-        return prod(shape)
+        return _product(shape)
     if isinstance(value, (list, tuple)):
         members = value[:_MOST]
     elif isinstance(value, dict):
         members = list(value.values())[:_MOST]
     else:
         return 0
-    return sum(prod(member.shape) for member in members if hasattr(member, "shape"))
+    return sum(_product(member.shape) for member in members if hasattr(member, "shape"))
+
+
+def _product(shape: Any) -> int:
+    """Elements of a tensor; 0 where sizes are symbols or tensors themselves. While a program is traced, to ask for
+    their numbers would warn, or make what is traced valid for this size only."""
+    count = prod(shape)
+    return count if type(count) is int else 0
