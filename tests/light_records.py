@@ -40,9 +40,10 @@ class LightJob:
         data: ms that a rank waits for its batch.
         forward: ms of its forward pass.
         backward: ms of its backward pass, which nothing marks.
-        transfer: ms that the reduction takes when all are there.
+        transfer: ms that the reduction takes when all are there, and how much of that varies.
         checkpoint: ms that saving a checkpoint takes, 0 for none.
         calls: Calls of the reduction in a step.
+        sizes: Bytes of the calls, in turn.
         communicates: Whether calls are recorded in a step of a rank.
         on_device: Whether forward passes, steps and calls are timed on a device as well, 1 ms later.
         first_step: Number of the first step.
@@ -55,6 +56,8 @@ class LightJob:
     forward: Of = field(default_factory=lambda: always(10))
     backward: Of = field(default_factory=lambda: always(10))
     transfer: float = 2
+    varies: float = 0
+    sizes: tuple[int, ...] = (4096,)
     checkpoint: Of = field(default_factory=lambda: always(0))
     calls: int = 2
     communicates: Callable[[int, int], bool] = lambda rank, step: True
@@ -97,7 +100,8 @@ class LightJob:
                     now = end + 20_000
                 ready[rank] = now + some(self.backward, rank, step)
             for call in range(self.calls):
-                over = max(ready) + round(self.transfer * MS / self.calls)
+                takes = self.transfer * (1 - self.varies * chance.random() ** 2)
+                over = max(ready) + round(takes * MS / self.calls)
                 for rank in range(self.ranks):
                     if self.communicates(rank, step):
                         add(found, rank, f"call {call}", ready[rank], over)
@@ -111,7 +115,8 @@ class LightJob:
         number, kind, start, end, device_start, device_end = each
         name, domain = kind, "default"
         if kind.startswith("call"):
-            detail = {"group": "0", "group_size": self.ranks, "size_bytes": 4096, "element_type": "float32"}
+            size = self.sizes[int(kind.split()[1]) % len(self.sizes)]
+            detail = {"group": "0", "group_size": self.ranks, "size_bytes": size, "element_type": "float32"}
             name, domain = call_name("all_reduce", json.dumps({**detail, "async": False})), "communication"
         if self.on_device and kind not in ("dataloader", "save_checkpoint"):
             times = (device_start, device_end, 0, 3)

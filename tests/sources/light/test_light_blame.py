@@ -85,3 +85,12 @@ def test_ranks_whose_records_begin_at_different_steps_are_compared_by_step(tmp_p
     assert blamed(run) == [(2, "computing")]
     matched = run.analyse("arrival")
     assert matched.filter(matched["members"] == 4)["step"].min() == 31
+
+
+def test_calls_that_could_do_without_more_than_they_take_are_shortened_to_nothing(tmp_path: Path) -> None:
+    job = LightJob(ranks=2, transfer=4, varies=0.9, sizes=(16_384, 256))
+
+    found = opened(job, tmp_path, "ours").analyse("call_savings")
+
+    assert found["item"].to_list() == ["slow", "latency"]
+    assert all(0 <= saving <= 4_200_000 for saving in found["saving_ns"])
