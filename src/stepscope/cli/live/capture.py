@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stepscope.cli.live.connecting import ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
-from stepscope.cli.options import Debug, argument
+from stepscope.cli.live.connecting import JobArgument, ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
+from stepscope.cli.options import Debug
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ MOST_UNNAMED = 16
 
 
 def capture(
-    job: Annotated[
-        str | None, argument("[JOB]", "Task id of the job. Default: the one that the manager serves.")
-    ] = None,
+    job: JobArgument = "",
     ranks: Annotated[
         str | None,
         typer.Option(
@@ -111,7 +109,7 @@ def capture(
         return answers, {one.rank: one.host for one in known.ranks}
 
     security = Security.stated(token_file, tls_cert, tls_key, tls_ca)
-    answers, hosts = call(ask, manager, security=security, job=job or "")
+    answers, hosts = call(ask, manager, security=security, job=job)
     results = [one for one in answers.results if isinstance(one, Captured)]
     copies = {} if output is None else _copied(results, output)
     if as_json:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepscope.cli.live.capture import EXIT_INCOMPLETE, chosen_ranks
-from stepscope.cli.live.connecting import ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
-from stepscope.cli.options import Debug, argument
+from stepscope.cli.live.connecting import JobArgument, ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
+from stepscope.cli.options import Debug
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ MOST_RANKS = 8
 
 
 def check(
-    job: Annotated[
-        str | None, argument("[JOB]", "Task id of the job. Default: the one that the manager serves.")
-    ] = None,
+    job: JobArgument = "",
     ranks: Annotated[
         str | None,
         typer.Option(help="Ranks to measure, at most 8, e.g. 0,3. Default: all.", metavar="LIST", show_default=False),
@@ -67,7 +65,7 @@ def check(
             raise StepscopeError(f"{len(chosen):,} ranks are too many; name up to {MOST_RANKS}, e.g. --ranks 0,3")
         return await client.check(chosen, kinds, wait_s=wait)
 
-    answers = call(ask, manager, security=Security.stated(token_file, tls_cert, tls_key, tls_ca), job=job or "")
+    answers = call(ask, manager, security=Security.stated(token_file, tls_cert, tls_key, tls_ca), job=job)
     results = [one for one in answers.results if isinstance(one, Checked)]
     if as_json:
         rows = [{"rank": one.rank, "results": one.results, "error": one.error} for one in results]

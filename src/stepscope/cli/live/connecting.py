@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from stepscope.cli.options import argument
+
+MOST_PORT = 65_535
+
 ManagerAddress = Annotated[
     str,
     typer.Option(
@@ -16,11 +20,9 @@ ManagerAddress = Annotated[
         show_default=False,
     ),
 ]
-Job = Annotated[
+JobArgument = Annotated[
     str,
-    typer.Option(
-        "--job", help="Task id of the job; a manager of another job refuses.", metavar="ID", show_default=False
-    ),
+    argument("[JOB]", "Task id of the job. Default: the one that the manager serves; a manager of another refuses."),
 ]
 TokenFile = Annotated[
     Path | None,

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.live.connecting import Kineto, TlsCa, TlsCert, TlsKey, TokenFile
+from stepscope.cli.live.connecting import MOST_PORT, Kineto, TlsCa, TlsCert, TlsKey, TokenFile
 from stepscope.cli.options import Debug
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
     from stepscope.live.control.manager import Manager
     from stepscope.live.control.serving import ManagerServer
-
-MOST_PORT = 65_535
 
 
 def manager(

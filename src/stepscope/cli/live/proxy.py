@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.live.connecting import Kineto, TlsCa, TlsCert, TlsKey, TokenFile
+from stepscope.cli.live.connecting import MOST_PORT, Kineto, TlsCa, TlsCert, TlsKey, TokenFile
 from stepscope.cli.options import Debug
 
 if TYPE_CHECKING:
     from stepscope.live.control.serving import ProxyServer
-
-MOST_PORT = 65_535
 
 
 def proxy(

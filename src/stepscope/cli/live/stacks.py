@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepscope.cli.live.capture import EXIT_INCOMPLETE, chosen_ranks
-from stepscope.cli.live.connecting import ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
-from stepscope.cli.options import Debug, argument
+from stepscope.cli.live.connecting import JobArgument, ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
+from stepscope.cli.options import Debug
 
 if TYPE_CHECKING:
     from stepscope.live.control.client import Client
 
 
 def stacks(
-    job: Annotated[
-        str | None, argument("[JOB]", "Task id of the job. Default: the one that the manager serves.")
-    ] = None,
+    job: JobArgument = "",
     ranks: Annotated[
         str | None, typer.Option(help="Ranks to look at, e.g. 0,3-5. Default: all.", metavar="LIST", show_default=False)
     ] = None,
@@ -50,7 +48,7 @@ def stacks(
         known = from_json(await client.status())
         return await client.stacks(chosen_ranks(ranks, [one.rank for one in known.ranks if one.state != "lost"]))
 
-    taken = call(ask, manager, security=Security.stated(token_file, tls_cert, tls_key, tls_ca), job=job or "")
+    taken = call(ask, manager, security=Security.stated(token_file, tls_cert, tls_key, tls_ca), job=job)
     found, missing = {}, {}
     for rank, (text, error) in sorted(taken.items()):
         try:

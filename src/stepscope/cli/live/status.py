@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.live.connecting import ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
-from stepscope.cli.options import Debug, LanguageOption, argument
+from stepscope.cli.live.connecting import JobArgument, ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
+from stepscope.cli.options import Debug, LanguageOption
 
 if TYPE_CHECKING:
     from stepscope.live.show.status import Status
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 EXIT_SLOW = 1
 """Exit code if a verdict is open."""
 NARROWEST = 80
-
-JobArgument = Annotated[
-    str,
-    argument("[JOB]", "Task id of the job. Default: the one that the manager serves; a manager of another refuses."),
-]
 
 
 def status(

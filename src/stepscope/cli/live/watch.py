@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.live.connecting import ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
-from stepscope.cli.live.status import JobArgument
+from stepscope.cli.live.connecting import JobArgument, ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
 from stepscope.cli.options import Debug, LanguageOption
 from stepscope.errors import StepscopeError
 
