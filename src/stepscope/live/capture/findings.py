@@ -10,12 +10,12 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from stepscope.errors import StepscopeError
+from stepscope.live.capture.child import output_of
 from stepscope.live.capture.dumping import STACKS
 from stepscope.present import duration, plural
 from stepscope.processes import worker_environment
@@ -64,24 +64,13 @@ async def answer_of(*arguments: str) -> dict[str, Any]:
     Raises:
         NotAnalysed: If it fails or takes too long.
     """
-    running = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "stepscope", *arguments, "--json", "--no-store"),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **worker_environment(_THREADS)},
-    )
+    command = [sys.executable, "-m", "stepscope", *arguments, "--json", "--no-store"]
     try:
-        out, problems = await asyncio.wait_for(running.communicate(), PATIENCE_S)
+        code, out, problems = await output_of(command, PATIENCE_S, {**os.environ, **worker_environment(_THREADS)})
     except asyncio.TimeoutError as error:
         raise NotAnalysed(f"the analysis took more than {PATIENCE_S:g} s") from error
-    finally:
-        if running.returncode is None:
-            with suppress(ProcessLookupError):
-                running.kill()
-            await running.wait()
-    if running.returncode or len(out) > MOST_BYTES:
-        reason = problems.decode(errors="replace").strip().rpartition("\n")[2]
+    if code or len(out) > MOST_BYTES:
+        reason = problems.strip().rpartition("\n")[2]
         raise NotAnalysed(reason.removeprefix("Error: ")[:300] or "the analysis failed without a reason")
     try:
         answer = json.loads(out)

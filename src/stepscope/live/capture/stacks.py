@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import StepscopeError
+from stepscope.live.capture.child import output_of
 from stepscope.selection import describe_numbers, named_numbers
 
 PATIENCE_S = 20.0
@@ -68,23 +69,12 @@ async def take_stacks(process: int) -> str:
         NoStacks: If py-spy is missing, or may not read the process.
     """
     tool = _tool()
-    running = await asyncio.create_subprocess_exec(
-        *(tool, "dump", "--json", "--pid", str(process)),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
     try:
-        out, problems = await asyncio.wait_for(running.communicate(), PATIENCE_S)
+        code, out, problems = await output_of([tool, "dump", "--json", "--pid", str(process)], PATIENCE_S)
     except asyncio.TimeoutError as error:
         raise NoStacks(f"py-spy took more than {PATIENCE_S:g} s for process {process}") from error
-    finally:
-        if running.returncode is None:
-            with suppress(ProcessLookupError):
-                running.kill()
-            await running.wait()
-    if running.returncode or len(out) > MOST_BYTES:
-        raise NoStacks(_reason(process, problems.decode(errors="replace")))
+    if code or len(out) > MOST_BYTES:
+        raise NoStacks(_reason(process, problems))
     try:
         return text_of(_threads(json.loads(out), process))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
