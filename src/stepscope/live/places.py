@@ -7,6 +7,8 @@ import re
 import tempfile
 from pathlib import Path
 
+from stepscope.errors import StepscopeError
+
 MANAGER_PORT, PROXY_PORT = 9601, 9602
 LOOPBACK = "127.0.0.1"
 BASE_VARIABLE = "STEPSCOPE_LIVE_DIR"
@@ -23,23 +25,37 @@ DEFAULT_TASK = "default_task_id"
 
 def base_directory() -> Path:
     """Directory of the records of all jobs: `STEPSCOPE_LIVE_DIR`, else MindCluster's if it exists and is writable, else
-    the user's own."""
+    the user's own.
+
+    Raises:
+        StepscopeError: If the user has none.
+    """
     chosen = os.environ.get(BASE_VARIABLE)
     if chosen:
         return Path(chosen).absolute()
     if os.access(CLUSTER_BASE, os.W_OK | os.X_OK):
         return CLUSTER_BASE
-    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(state) / "stepscope" / "live"
+    return _own(BASE_VARIABLE) / "live"
 
 
 def state_directory() -> Path:
-    """Directory in which managers keep the switches of their jobs: `STEPSCOPE_LIVE_STATE`, else the user's own."""
+    """Directory in which managers keep the switches of their jobs: `STEPSCOPE_LIVE_STATE`, else the user's own.
+
+    Raises:
+        StepscopeError: If the user has none.
+    """
     chosen = os.environ.get(STATE_VARIABLE)
     if chosen:
         return Path(chosen).absolute()
-    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(state) / "stepscope" / "managers"
+    return _own(STATE_VARIABLE) / "managers"
+
+
+def _own(variable: str) -> Path:
+    state = os.environ.get("XDG_STATE_HOME")
+    try:
+        return Path(state or Path.home() / ".local" / "state") / "stepscope"
+    except RuntimeError as error:  # e.g. a container that runs as a user it does not know
+        raise StepscopeError(f"this user has no home directory. Set {variable} to a directory of yours") from error
 
 
 def switch_file() -> Path | None:

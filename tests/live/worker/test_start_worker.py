@@ -15,7 +15,7 @@ import pytest
 from live_rig import BOOTSTRAP, FakeProxy, counts, ranges, until, variables
 
 from stepscope import live
-from stepscope.live.messages import Digests, Hello, Pulse
+from stepscope.live.messages import Capture, Captured, Digests, Dump, Hello, Pulse
 from stepscope.live.worker import api
 from stepscope.live.worker.thread import LiveThread
 from stepscope.record import autostart
@@ -108,6 +108,33 @@ def test_a_failure_starts_nothing_and_does_not_raise(backend: NoFramework, caplo
     assert "no hooks here" in caplog.text
     assert live.stop_worker() is False
     live.step()
+
+
+def test_without_a_home_directory_the_message_says_what_to_set_and_no_hook_stays(
+    backend: NoFramework, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def nobody() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("STEPSCOPE_LIVE_DIR")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nobody)
+
+    assert live.start_worker(0) is False
+
+    assert len(caplog.records) == 1 and "Set STEPSCOPE_LIVE_DIR" in caplog.text
+    assert backend.steps is None
+
+
+def test_answers_to_requests_name_the_rank_that_the_script_has_given(backend: NoFramework, proxy: FakeProxy) -> None:
+    assert live.start_worker(3)
+    (worker,) = proxy.wait(1)
+
+    worker.send(Dump("now", calls=False))
+    worker.send(Capture("much", steps=1000))
+
+    answers = until(lambda: worker.of(Captured) if len(worker.of(Captured)) == 2 else None)
+    assert {(one.capture, one.rank, bool(one.error)) for one in answers} == {("now", 3, False), ("much", 3, True)}
 
 
 def test_helpers_have_no_worker(backend: NoFramework) -> None:

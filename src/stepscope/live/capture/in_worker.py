@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from stepscope.live.capture.checks import ActiveCheck
 from stepscope.live.capture.dumping import dump
 from stepscope.live.capture.profiling import StepProfile
@@ -20,6 +22,7 @@ from stepscope.record.steps import StepTracker
 log = logging.getLogger("stepscope")
 
 Send = Callable[[Message], None]
+Tell = Callable[[Captured | Checked], None]
 
 
 class _Running:
@@ -36,6 +39,7 @@ def begin(
     *,
     backend: Backend | None = None,
     directory: Path | None = None,
+    rank: int | None = None,
 ) -> None:
     """Begin to work on a request. Returns at once and never raises; `send` gets the answer later, on another thread.
 
@@ -46,13 +50,18 @@ def begin(
         send: Takes the answer.
         backend: The worker's. Default: a new one of the imported framework.
         directory: Of this rank's records. Default: as the worker chooses it from the environment.
+        rank: As the worker has registered, which the script may have told it alone. Default: as the framework knows it.
     """
+
+    def tell(answer: Captured | Checked) -> None:
+        send(answer if rank is None else msgspec.structs.replace(answer, rank=rank))
+
     try:
         known = backend if backend is not None else _backend()
-        rank = known.identity().rank or 0
-        room = directory if directory is not None else base_directory() / task_id() / str(rank)
+        known_rank = known.identity().rank or 0
+        room = directory if directory is not None else base_directory() / task_id() / str(known_rank)
         if isinstance(message, Dump):
-            own_thread(lambda: send(dump(message, rank, room)), "stepscope-dump").start()
+            own_thread(_work, "stepscope-dump", message, lambda: dump(message, known_rank, room), tell).start()
             return
         request: StepProfile | ActiveCheck
         if isinstance(message, Capture):
@@ -62,23 +71,34 @@ def begin(
         with _Running.lock:
             busy, _Running.request = _Running.request, _Running.request or request
         if busy is not None:
-            send(_refusal(message, rank, "this rank is still busy with an earlier capture or check"))
+            tell(_refusal(message, known_rank, "this rank is still busy with an earlier capture or check"))
             return
-        own_thread(_work, "stepscope-capture", request, send).start()
+        own_thread(_work, "stepscope-capture", message, lambda: _alone(request), tell).start()
     except Exception as error:
-        log.warning("a request of the manager failed", exc_info=error)
-        send(_refusal(message, 0, f"{type(error).__name__}: {error}"))
+        tell(_failed(message, error))
 
 
-def _work(request: StepProfile | ActiveCheck, send: Send) -> None:
+def _alone(request: StepProfile | ActiveCheck) -> Captured | Checked:
     try:
-        answer = request.run()
+        return request.run()
     finally:
         _Running.request = None
-    send(answer)
 
 
-def _refusal(message: Capture | Check | Dump, rank: int, reason: str) -> Message:
+def _work(message: Capture | Check | Dump, work: Callable[[], Captured | Checked], tell: Tell) -> None:
+    try:
+        answer = work()
+    except Exception as error:  # who asked must not wait for an answer that never comes
+        answer = _failed(message, error)
+    tell(answer)
+
+
+def _failed(message: Capture | Check | Dump, error: Exception) -> Captured | Checked:
+    log.warning("a request of the manager failed", exc_info=error)
+    return _refusal(message, 0, f"{type(error).__name__}: {error}")
+
+
+def _refusal(message: Capture | Check | Dump, rank: int, reason: str) -> Captured | Checked:
     if isinstance(message, Check):
         return Checked(rank, message.check, error=reason)
     return Captured(rank, message.capture, error=reason)

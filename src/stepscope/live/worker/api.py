@@ -7,6 +7,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
+from stepscope.errors import StepscopeError
 from stepscope.live.store import DEFAULT_LIMIT_MB, limit_from_environment
 from stepscope.live.switches import DEFAULT, InvalidSwitch, Switches, initial
 from stepscope.live.worker.worker import Worker
@@ -46,6 +47,8 @@ def start_worker(rank: int | None = None, disk_limit_mb: int = DEFAULT_LIMIT_MB,
         if not reason:
             name = None if framework is None else _FRAMEWORKS[framework]
             reason = _start(rank, disk_limit_mb, name, waits=False)
+    except StepscopeError as error:
+        reason = str(error)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
     if reason:

@@ -278,7 +278,8 @@ class LiveThread:
         elif isinstance(message, (Capture, Check, Dump)):
             from stepscope.live.capture import in_worker  # noqa: PLC0415 - only when something is captured
 
-            in_worker.begin(message, self._tracker, self.send, backend=self._backend, directory=self.directory)
+            rank, room = self._digester.rank, self.directory
+            in_worker.begin(message, self._tracker, self.send, backend=self._backend, directory=room, rank=rank)
 
     def _apply(self, message: Apply) -> None:
         error = ""

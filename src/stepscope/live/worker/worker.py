@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable
 
+from stepscope.errors import StepscopeError
 from stepscope.live.switches import Switches
 from stepscope.live.worker.on_times import marks_of
 from stepscope.live.worker.signs import ended, started
@@ -57,8 +58,12 @@ class Worker:
         backend.attach(self.tracker, resolve({"op_time": False}, backend.target, lenient=True))
         if waits:
             self.tracker.on_activity = self._wake
-        else:
+            return
+        try:
             self._begin()
+        except BaseException:
+            self.stop()
+            raise
 
     @property
     def is_waiting(self) -> bool:
@@ -111,6 +116,9 @@ class Worker:
                 self.tracker.forget()
                 return
             self._begin()
+        except StepscopeError as error:
+            self.tracker.forget()
+            log.warning("live: tracing could not start: %s. Training continues", error)
         except Exception as error:
             self.tracker.forget()
             log.warning("live: tracing could not start; training continues", exc_info=error)
@@ -118,12 +126,13 @@ class Worker:
     def _begin(self) -> None:
         thread = LiveThread(self.tracker, self.backend, self._switches, self._limit_mb, self._pace)
         thread.facts = thread.facts.look(self.backend, self._rank)
+        directory = thread.directory
         self.tracker.switch(marks_of(self._switches.on), self.tracker.first_ns)
         self._begins()
         self._garbage.begin()
         self.thread = thread
         thread.start()
-        started(thread.facts.rank, thread.directory)
+        started(thread.facts.rank, directory)
 
     def _identity_changed(self) -> None:
         """The process group was created or is about to be destroyed."""
