@@ -190,7 +190,7 @@ class Accuser:
         return f"{self.cause.value}:{rank}", self.cause, [rank], [], ""
 
     def _slow_alike(self, suspect: Suspect[int], unit: Iterable[int]) -> list[int]:
-        """The ranks of a unit that are slow like a suspect, if nearly all of them are."""
+        """The ranks of a unit, if nearly all of them are slow like a suspect; noise may hide the others."""
         compared = self.comparison
         members = [rank for rank in unit if rank in compared.members]
         if not 2 <= len(members) < len(compared.members) or suspect.member not in members:
@@ -205,7 +205,7 @@ class Accuser:
                 return []
             least = max(self.limits.alike_ratio * middle, compared.tuning.shift / 4)
             slow = [m for m, excess in excesses.items() if excess >= least]
-        return slow if len(slow) >= max(2, self.limits.members_ratio * len(members)) else []
+        return members if len(slow) >= max(2, self.limits.members_ratio * len(members)) else []
 
     def _follow(self, number: int, key: str, record: Record, spent: Spent, news: list[Verdict]) -> None:
         """Measure what a verdict costs; report it, or that it is over."""

@@ -257,7 +257,8 @@ class Comparison(Generic[M]):
             off = series.base if how == PAST else self._usual(member, series, rounds)
             values = [value - off for value in series.last(rounds)]
             excess = median(values)
-            if excess - self._doubt(values, series) < self.limits.least_ratio * self.tuning.shift:
+            least = self.limits.least_ratio if series.seen >= KEPT else self.limits.early_ratio
+            if excess - self._doubt(values, series) < least * self.tuning.shift:
                 continue
             sureness = self._sureness(score * self.theta)
             self._open(Suspect(member, how, since, number, excess, 1.0, sureness, number), changed)
@@ -278,8 +279,8 @@ class Comparison(Generic[M]):
         name = self._program_of.get(member)
         others = [
             median(self.members[other].last(rounds))
-            for other in self.excesses
-            if other != member and self._program_of.get(other) == name
+            for other, program in self._program_of.items()
+            if other != member and program == name and other in self.members
         ]
         return lowest_group(others, self.normal.least_gap(), self.limits.enough_ratio) if others else series.base
 

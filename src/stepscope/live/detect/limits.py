@@ -69,6 +69,9 @@ class Limits:
     least_ratio: float = limit(
         0.6, "of the smallest excess that matters, in the median round, less its standard error", "healthy ranks differ"
     )
+    early_ratio: float = limit(
+        0.75, "the same, as long as it is not known how far the rank differs for good", "our simulation of healthy jobs"
+    )
     usual_ratio: float = limit(
         0.35, "of the smallest excess that matters, that a rank has long had", "our simulation: devices differ for good"
     )
@@ -79,10 +82,12 @@ class Limits:
     usual_rate: float = limit(0.01, "of the rounds, late, in healthy jobs", "assumed before any was seen")
     late_rounds: int = limit(5, "late rounds, of what comes and goes", "chosen by us: fewer are stalls")
     rotating_rounds: int = limit(
-        64, "rounds, to see that each has a late rank", "Poisson counts vary that little: 1e-8"
+        64, "rounds, to see that each has a late rank", "of 64 Poisson counts, once in a million"
     )
     rotating_ratio: float = limit(0.75, "of the rounds, in which some rank is late", "as in offline `patterns`")
-    rotating_spread: float = limit(0.3, "variance over mean of late ranks in a round", "as in offline `patterns`")
+    rotating_spread: float = limit(
+        0.4, "variance over mean of late ranks in a round", "below 1 for stalls at random; see `rotating_rounds`"
+    )
     recovery_score: float = limit(9.0, "of the score, over theta, to be healthy again", "one wrong recovery in 8,000")
     pace_rounds: int = limit(48, "rounds, for the usual pace of a job to be known", "chosen by us")
     hang_ns: float = limit(3e10, "ns without any progress", "far above any step; NCCL gives up after 10 minutes")

@@ -21,7 +21,7 @@ MOST_SHARE = 3.0
 """A rank that is late more often than so many times the mean of the late ones is late by itself."""
 LEAST_RANKS = 3
 SURENESS = 0.99
-"""Poisson counts of 64 rounds have a variance of less than 0.3 of their mean once in 10**8."""
+"""Poisson counts of 64 rounds have a variance of less than 0.4 of their mean once in 10**6."""
 
 
 class Rotating:
