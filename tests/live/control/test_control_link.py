@@ -89,6 +89,24 @@ def test_what_a_worker_says_about_another_rank_is_left_out(monkeypatch: pytest.M
     run_rig(scenario, monkeypatch)
 
 
+def test_a_proxy_that_stops_ends_its_links_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(rig: Rig) -> None:
+        proxy = await rig.start_node()
+        reader, writer = await asyncio.open_unix_connection(str(rig.socket()))
+        writer.write(line_of(HELLO))
+        await until(lambda: bool(proxy.workers))
+
+        await rig.stop_node()
+
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.close()
+
+    run_rig(scenario, monkeypatch)
+    assert "Exception" not in caplog.text and "Traceback" not in caplog.text
+
+
 def test_one_who_says_nothing_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(rig: Rig) -> None:
         await rig.start_node()

@@ -234,6 +234,8 @@ class LinkServer:
                 refuse(connection, f"this node has {self._bounds.most_workers} links already")
             else:
                 await serve(connection, _lines(reader), self._hub, self._bounds)
+        except asyncio.CancelledError:  # by `stop`; asyncio of Python 3.11 would print a traceback for each link
+            pass
         finally:
             self._links.discard(task)
             with suppress(OSError):
