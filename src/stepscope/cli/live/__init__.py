@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import typer
@@ -18,6 +19,7 @@ from stepscope.cli.live.switch import switch
 from stepscope.cli.live.timeline import timeline
 from stepscope.cli.live.watch import watch
 from stepscope.cli.options import Command, summary_of
+from stepscope.errors import StepscopeError
 
 COMMANDS: tuple[Callable[..., Any], ...] = (
     manager,
@@ -42,5 +44,24 @@ live = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _explained(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command that says what to install if the extra `live` is missing."""
+
+    @wraps(command)
+    def explained(*args: Any, **options: Any) -> Any:
+        try:
+            return command(*args, **options)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in ("grpc", "grpc_tools"):
+                raise
+            raise StepscopeError(
+                f"this command needs gRPC. Install it: pip install 'stepscope[live]' ({error})"
+            ) from error
+
+    return explained
+
+
 for _command in COMMANDS:
-    live.command(cls=Command, short_help=summary_of(_command))(_command)
+    live.command(cls=Command, short_help=summary_of(_command))(_explained(_command))
