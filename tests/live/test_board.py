@@ -170,3 +170,20 @@ def test_a_state_from_which_nobody_could_count_on_is_not_learnt() -> None:
         assert asked.revision == 1
 
     asyncio.run(scenario())
+
+
+def test_until_somebody_switches_the_state_is_what_workers_were_started_with() -> None:
+    async def scenario() -> None:
+        board = Board()
+        await board.acknowledge(0, 0, ["step", "communication"])
+        await board.acknowledge(1, 0, ["step"])
+        assert board.requested.revision == 0
+        assert board.requested.switches.as_names() == ["step", "communication"]
+
+        asked = await board.request({Kind.CHECKPOINT: True}, "cli")
+
+        assert (asked.revision, asked.switches.as_names()) == (1, ["step", "checkpoint", "communication"])
+        await board.acknowledge(2, 0, ["fp"])
+        assert board.requested == asked
+
+    asyncio.run(scenario())

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stepscope.errors import StepscopeError
@@ -35,7 +35,7 @@ class Requested:
     Args:
         revision: Counts requests; 0 if nobody has switched yet, so that each worker keeps its initial state. Newer
             states have larger revisions, also after the manager was restarted.
-        switches: Which kinds are on.
+        switches: Which kinds are on; at revision 0 those that any of the workers was started with.
         by: Who asked, e.g. `cli`, `file PATH`, `grpc 10.0.0.7`.
         at_ns: When, since the epoch.
     """
@@ -135,7 +135,15 @@ class Board:
             return
         with suppress(InvalidSwitch):
             self.acknowledged[rank] = Acknowledgement(revision, Switches.of_names(names), time.time_ns(), error)
+            if not self.requested.revision:
+                self._begin_with_ranks()
             self._tell()
+
+    def _begin_with_ranks(self) -> None:
+        """As long as nobody has switched, the state is what workers were started with: what any of them records is on,
+        so that a request for another switch turns nothing off."""
+        states = [said.switches.on for said in self.acknowledged.values()]
+        self.requested = replace(self.requested, switches=Switches(frozenset[Kind]().union(*states)))
 
     def left(self, rank: int) -> None:
         """A rank no longer takes part."""

@@ -39,8 +39,8 @@ log = logging.getLogger("stepscope")
 StackTaker = Callable[[int], Awaitable[str]]
 """Takes the Python stacks of a process by its number; raises StepscopeError with the reason if that is not possible."""
 
-_ENDS_WITHIN_S = 3.0
-"""A process whose link has ended is watched for this time; after that the missing pulses tell."""
+_LOOKS_EVERY_S = 0.2
+"""How often a process whose link has ended is looked for. Frameworks take seconds to end on a busy host."""
 
 
 class Worker:
@@ -92,6 +92,7 @@ class Proxy:
         self._own_job = job
         self._instance = uuid.uuid4().hex
         self._take_stacks = take_stacks
+        self._lost_after_s = bounds.lost_after_s
         self._said = Once()
         self._outbox = Outbox(bounds)
         self._links = LinkServer(place or PrivateSocket(places.socket_path()), self, bounds)
@@ -202,12 +203,12 @@ class Proxy:
             self._outbox.forget(rank)
 
     async def _watch_end(self, pid: int, hello: Hello) -> None:
-        """Report the end of a process at once, instead of after pulses that are missing."""
-        until = time.monotonic() + _ENDS_WITHIN_S
+        """Report the end of a process at once, as long as pulses that are missing do not tell of it."""
+        until = time.monotonic() + self._lost_after_s
         while runs(pid):
             if time.monotonic() > until:
                 return
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(_LOOKS_EVERY_S)
         worker = self.workers.get(hello.rank)
         if worker is None or not worker.is_same_process(hello):
             self._outbox.left(hello.rank, hello.started_at_ns)

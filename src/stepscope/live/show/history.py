@@ -35,10 +35,10 @@ MEASURES = ("step_ns", "data_ns", "forward_ns", "communication_ns", "checkpoint_
 def times_of(digest: Digest) -> StepTimes:
     """The times that are kept of a step.
 
-    Its own time is what the rank spent without waiting for others, as far as it was measured: data, forward pass and
-    the rank's own part of the backward pass; else the whole step.
+    Its own time is what the rank spent without waiting for others, as far as it was measured: the step less its calls
+    of communication, if they are known and wait for others themselves; else data, forward pass and the rank's own part
+    of the backward pass; else the whole step.
     """
-    own = [part for part in (digest.data_ns, digest.forward_ns, digest.backward_own_ns) if part is not None]
     return StepTimes(
         digest.step,
         digest.step_ns,
@@ -46,8 +46,15 @@ def times_of(digest: Digest) -> StepTimes:
         digest.forward_ns,
         digest.communication_ns,
         digest.checkpoint_ns,
-        sum(own) if digest.forward_ns is not None else digest.step_ns,
+        _own_ns(digest),
     )
+
+
+def _own_ns(digest: Digest) -> int:
+    if digest.communication_ns and not any(call.launched for call in digest.calls):
+        return max(digest.step_ns - digest.communication_ns, 0)
+    own = [part for part in (digest.data_ns, digest.forward_ns, digest.backward_own_ns) if part is not None]
+    return sum(own) if digest.forward_ns is not None else digest.step_ns
 
 
 @dataclass
@@ -83,6 +90,15 @@ class RankHistory:
         """Median of a time over the last steps in which it was measured; None if there are none."""
         last = islice(reversed(self.recent), MEDIAN_STEPS)
         return median_of(getattr(times, measure) for times in last)
+
+
+def lower_median_of(values: Iterable[int | None]) -> int | None:
+    """The median of the known values, of an even number the lower of the two in the middle; None if there are none.
+
+    So with two ranks, the slower one is compared with the faster one, not with their mean.
+    """
+    known = sorted(value for value in values if value is not None)
+    return known[(len(known) - 1) // 2] if known else None
 
 
 def median_of(values: Iterable[int | None]) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from stepscope.live.control.board import Board
 from stepscope.live.kinds import NAMES, Kind
-from stepscope.live.switches import DEFAULT, InvalidSwitch, changes_of
+from stepscope.live.switches import InvalidSwitch, changes_of
 from stepscope.record.files import replace_json
 
 log = logging.getLogger("stepscope")
@@ -44,7 +44,7 @@ class Declared:
         known, revision = self._last, self._board.requested.revision
         if changes and not revision:
             # only what workers start with: what a proxy knows from before this manager was started is newer
-            await self._board.learn(1, DEFAULT.with_changes(changes).as_names(), self.source)
+            await self._board.learn(1, self._board.requested.switches.with_changes(changes).as_names(), self.source)
         elif changes != known:
             if changes and known is not None:
                 await self._board.request(changes, self.source)
