@@ -10,10 +10,10 @@ from rich.console import Console
 from shown_jobs import MadeManager, made_job, slow_rank, status_of
 
 from stepscope.live.control.board import Acknowledgement, Requested
-from stepscope.live.messages import Inside, Pulse
+from stepscope.live.messages import Captured, Inside, Pulse
 from stepscope.live.show.screen import MEASURES, Screen
 from stepscope.live.show.status import Status
-from stepscope.live.show.status_lines import lines_of
+from stepscope.live.show.status_lines import lines_of, summary_of
 from stepscope.live.switches import ALL
 from stepscope.live.verdicts import Cause
 
@@ -52,6 +52,33 @@ def test_without_a_verdict_the_status_says_so() -> None:
     assert lines_of(status_of(made_job(steps=0)))[0].startswith("No steps have been reported yet")
     assert lines_of(status_of(MadeManager()))[0].startswith("No steps have been reported yet")
     assert lines_of(status_of(MadeManager(lag_ns=None)))[0].startswith("Nobody looks for slow ranks")
+
+
+def test_a_job_that_has_ended_is_not_called_healthy() -> None:
+    manager = made_job(ranks=2)
+    for rank in manager.ranks.values():
+        rank.alive = False
+
+    first = lines_of(status_of(manager))[0]
+
+    assert first == "No rank takes part any more: the job has ended, or none of its hosts can be reached"
+
+
+def test_a_long_name_of_a_job_leaves_room_for_its_ranks_and_steps() -> None:
+    status = status_of(made_job(job="default_task_id_b7ec0aac-cb64-4b91-8921-e73a483bbdae_localhost_44027"))
+
+    assert summary_of(status) == "job default_task_id_...host_44027, 4 ranks on 1 host, step 12, 100.00 ms a step"
+
+
+def test_captures_are_shown_by_their_directories() -> None:
+    manager = made_job(ranks=2)
+    for rank in range(2):
+        made = f"/rec/job-7/{rank}/captures/c1/recording/r"
+        manager.happen(Captured(rank=rank, capture="c1", files=[f"{made}/host.csv", f"{made}/marks.csv"]))
+
+    lines = lines_of(status_of(manager))
+
+    assert lines[-2:] == ["  /rec/job-7/0/captures/c1", "  /rec/job-7/1/captures/c1"]
 
 
 def test_switches_are_told_with_who_asked() -> None:

@@ -32,6 +32,18 @@ def test_a_slow_rank_has_a_ratio_to_the_median_rank() -> None:
     assert [round(rank.own_ratio or 0, 2) for rank in status.ranks] == [1.0, 1.0, 1.86, 1.0]
 
 
+def test_of_two_ranks_the_slower_one_is_compared_with_the_faster_one() -> None:
+    status = status_of(made_job(ranks=2, slow={1: 2.0}))
+
+    assert [round(rank.own_ratio or 0, 2) for rank in status.ranks] == [1.0, 1.86]
+
+
+def test_the_name_of_a_job_is_whole_in_the_status() -> None:
+    name = "default_task_id_b7ec0aac-cb64-4b91-8921-e73a483bbdae_localhost_44027"
+
+    assert status_of(made_job(job=name)).job == name
+
+
 def test_the_status_travels_as_json() -> None:
     manager = made_job(slow={2: 2.0})
     manager.happen(slow_rank(), slow_rank(3, until_step=60, until_at_ns=5))

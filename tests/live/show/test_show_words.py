@@ -14,9 +14,10 @@ from stepscope.live.verdicts import Cause, Verdict
 def test_each_cause_has_words_in_both_languages(cause: Cause) -> None:
     words = WORDS[cause]
 
-    texts = [words.short, words.one, words.many, *words.action.values()]
+    texts = [words.short, words.one, words.many, *words.action.values(), *(words.explained or {}).values()]
 
     assert (None, None) in words.action
+    assert words.explained is None or (None, None) in words.explained
     assert all(text.en and text.zh for text in texts)
     assert all(any("\u4e00" <= c <= "\u9fff" for c in text.zh) for text in texts)
 
@@ -63,6 +64,14 @@ def test_the_advice_fits_device_and_framework() -> None:
     assert "npu-smi" in action(slow_rank(), "mindspore", "npu")
     assert "num_parallel_workers" in action(slow_rank(cause=Cause.DATA), "mindspore", "cpu")
     assert "num_workers" in action(slow_rank(cause=Cause.DATA))
+
+
+def test_a_rank_that_was_profiled_need_not_be_profiled_again() -> None:
+    profiled = slow_rank(explanation="In its profile, rank 2 works 20.00 ms longer per step than rank 0")
+
+    assert "stepscope live capture" in action(slow_rank(), "pytorch", "cpu")
+    assert "stepscope compare" in action(profiled, "pytorch", "cpu")
+    assert "stepscope live capture" not in action(profiled, "pytorch", "cpu")
 
 
 def test_hostile_host_names_are_made_harmless() -> None:

@@ -91,6 +91,7 @@ def test_the_state_is_shown_as_json(switch: Command) -> None:
         (["kernel=on"], "'kernel' is not a switch. Switches: step, fp, dataloader, checkpoint, communication"),
         (["step=on", "step=off"], "step is given both on and off"),
         (["all=on", "all=off"], "all is given both on and off"),
+        (["step"], "step: on or off? Example: stepscope live switch step=on"),
         (["job-1", "step"], "'step' is not a switch and its state. Example: step=on communication=off"),
         (["step=on", "job-1"], "'job-1' is not a switch and its state"),
         (["step=on", "--wait", "-1"], "--wait -1: give 0 to 600 seconds"),

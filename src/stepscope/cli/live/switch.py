@@ -82,11 +82,15 @@ def _parsed(words: list[str]) -> tuple[str, dict[str, str]]:
     """The job, if one is named, and the switches as words.
 
     Raises:
+        StepscopeError: For a switch without a value.
         InvalidSwitch: If one of them is none.
     """
+    from stepscope.live.kinds import Kind
     from stepscope.live.switches import parse_words
 
     job = ""
+    if words and words[0].lower() in {"all", *(kind.value for kind in Kind)}:
+        raise StepscopeError(f"{words[0]}: on or off? Example: stepscope live switch {words[0].lower()}=on")
     if words and "=" not in words[0]:
         job, words = words[0], words[1:]
     return job, {kind.value: "on" if state else "off" for kind, state in parse_words(words).items()}

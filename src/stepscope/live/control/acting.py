@@ -123,5 +123,5 @@ def escalate(manager: Manager, limits: EscalationLimits = LIMITS) -> Callable[[]
     manager.amend = escalation.amended
     manager.listen(heard)
     begin(asyncio.create_task(escalation.run()))
-    log.info("verdicts lead to captures")
+    log.info("ranks that are slow or hang will be profiled without being asked (--no-escalate turns that off)")
     return end

@@ -132,14 +132,29 @@ class Client:
         code, details = error.code(), error.details() or error.code().name
         if code == grpc.StatusCode.UNAVAILABLE:
             return StepscopeError(
-                f"{self._target}: no manager answers ({details}). Start one with `stepscope live manager`, or give its "
-                "address with --manager HOST:PORT"
+                f"{self._target}: no manager answers ({_reason(details)}). Start one with `stepscope live manager`, or "
+                "give its address with --manager HOST:PORT"
             )
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
             return StepscopeError(
                 f"{self._target}: the manager has not answered in time. Try again, or look at its log"
             )
         return StepscopeError(f"{self._target}: {details}")
+
+
+def _reason(details: str) -> str:
+    """Why a connection failed, without what gRPC says around it.
+
+    Examples:
+        >>> _reason("last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection refused")
+        'Connection refused'
+        >>> _reason("errors resolving a:1: [field:hostname lookup error:address lookup failed for a:1: Not found]")
+        'Not found'
+    """
+    for begin in ("Failed to connect to remote host: ", "address lookup failed for "):
+        if begin in details:
+            return details.rpartition(": ")[2].rstrip("]")
+    return details
 
 
 @asynccontextmanager

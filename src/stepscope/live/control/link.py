@@ -87,7 +87,8 @@ def wrong_job(hello: Hello, job: str) -> NotAccepted:
     """A worker belongs to another job than manager and proxy."""
     return NotAccepted(
         f"rank {hello.rank} (process {hello.pid}) belongs to job {hello.job}, but manager and proxy serve job {job}. "
-        f"Start a manager for it on other ports: stepscope live manager --job {hello.job} --port N --proxy-port M"
+        "If that job has ended, stop the manager and start it again; else start another one on other ports: stepscope "
+        f"live manager --job {hello.job} --port N --proxy-port M"
     )
 
 

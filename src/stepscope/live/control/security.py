@@ -118,7 +118,7 @@ class Security:
             else:
                 bound = server.add_insecure_port(address)
         except (RuntimeError, ValueError) as error:
-            bound, problem = 0, str(error).splitlines()[0]
+            bound, problem = 0, str(error).splitlines()[0].partition("; set GRPC_VERBOSITY")[0]
         else:
             problem = "it cannot be opened"
         if not bound:

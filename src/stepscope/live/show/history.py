@@ -92,15 +92,6 @@ class RankHistory:
         return median_of(getattr(times, measure) for times in last)
 
 
-def lower_median_of(values: Iterable[int | None]) -> int | None:
-    """The median of the known values, of an even number the lower of the two in the middle; None if there are none.
-
-    So with two ranks, the slower one is compared with the faster one, not with their mean.
-    """
-    known = sorted(value for value in values if value is not None)
-    return known[(len(known) - 1) // 2] if known else None
-
-
 def median_of(values: Iterable[int | None]) -> int | None:
     """The median of the known values; None if there are none."""
     known = sorted(value for value in values if value is not None)

@@ -9,6 +9,8 @@ from stepscope.selection import describe_numbers
 
 MOST_NAME = 60
 """Names of hosts and groups are shortened to this many characters."""
+MOST_JOB = 29
+"""The same of jobs in text, so that ranks, step and time stay visible beside it in 80 columns."""
 
 _LONGER = Text("{ratio:.2f}x the normal time", "耗时为正常的 {ratio:.2f} 倍")
 _COST = Text("{cost} more per step", "每步多 {cost}")
@@ -100,11 +102,23 @@ def action(verdict: Verdict, framework: str = "", device: str = "", language: La
         framework: Of the ranks to blame, as in their `Hello`; empty if unknown or mixed.
         device: Likewise.
     """
-    choices = WORDS[verdict.cause].action
+    words = WORDS[verdict.cause]
+    choices = words.explained if verdict.explanation and words.explained is not None else words.action
     kind = "mindspore" if "mindspore" in framework.lower() else framework.lower() or None
     places = ((kind, device or None), (kind, None), (None, device or None), (None, None))
     text = next(choices[place] for place in places if place in choices)
     return text.of(language, ranks=describe_numbers(verdict.ranks) or "all")
+
+
+def short_job(job: str) -> str:
+    """The name of a job for a line of text: its begin and end, since launchers put what tells jobs apart at either.
+
+    Examples:
+        >>> short_job("default_task_id_b7ec0aac-cb64-4b91-8921-e73a483bbdae_localhost_44027")
+        'default_task_id_...host_44027'
+    """
+    name = printable(job)
+    return name if len(name) <= MOST_JOB else f"{name[:16]}...{name[-10:]}"
 
 
 def short_name(name: str, most: int = MOST_NAME) -> str:

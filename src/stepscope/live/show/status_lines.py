@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from stepscope.live.messages import MOST_TEXT
-from stepscope.live.show.sentences import action, circumstances, headline, short_name
+from stepscope.live.show.sentences import action, circumstances, headline, short_job, short_name
 from stepscope.live.show.status import RankStatus, Status, VerdictStatus
 from stepscope.live.show.view import worst_first
 from stepscope.live.show.words import KINDS
@@ -45,7 +45,7 @@ def summary_of(status: Status) -> str:
     states = [f"{count} {state}" for state in ("late", "lost") if (count := status.count(state))]
     hosts = len({rank.host for rank in status.ranks})
     parts = [
-        f"job {status.job or '(unknown)'}",
+        f"job {short_job(status.job) or '(unknown)'}",
         f"{plural(ranks, 'rank')} on {plural(hosts, 'host')}" if ranks else "no rank has registered yet",
         *states,
         *([] if status.step is None else [f"step {status.step:,}"]),
@@ -60,6 +60,8 @@ def calm(status: Status) -> str:
         return "Nobody looks for slow ranks: the manager runs without a detector"
     if not any(rank.step_ns is not None for rank in status.ranks):
         return "No steps have been reported yet, so nothing is known of slow ranks"
+    if all(rank.state == "lost" for rank in status.ranks):
+        return "No rank takes part any more: the job has ended, or none of its hosts can be reached"
     return "OK: no rank is slow, as far as the light records show"
 
 
@@ -173,7 +175,16 @@ def _storage(status: Status) -> Iterator[str]:
 def _captures(status: Status) -> Iterator[str]:
     for one in status.captures[:SHOWN_OVER]:
         yield f"Capture {one.capture} of {_named(one.ranks)}: {one.error or one.state}"
-        yield from (f"  {file}" for file in one.files[:SHOWN_OVER])
+        directories = sorted({_capture_directory(file, one.capture) for file in one.files})
+        yield from (f"  {directory}" for directory in directories[:SHOWN_OVER])
+        if (more := len(directories) - SHOWN_OVER) > 0:
+            yield f"  and {more} more"
+
+
+def _capture_directory(file: str, capture: str) -> str:
+    """The directory of a capture in which a file lies; else that of the file."""
+    before, found, _ = file.rpartition(f"/{capture}/")
+    return f"{before}/{capture}" if found else file.rpartition("/")[0] or file
 
 
 def _named(ranks: list[int]) -> str:

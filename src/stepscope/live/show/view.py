@@ -37,6 +37,8 @@ WORTH_A_LOOK = 64
 """Ranks of which the last steps are part of a status; a screen shows fewer."""
 RECENT_STEPS = 48
 """Last steps that are part of a status."""
+MOST_JOB = 256
+"""Longer task ids are shortened; launchers make ids of up to some 70 characters."""
 SHOWN_OVER = 20
 """Verdicts that are over and part of a status."""
 
@@ -98,7 +100,7 @@ class View:
         taking_part = [rank for rank in ranks if rank.state != "lost"]
         directories = sorted({each.hello.directory.rpartition("/")[0] for each in manager.ranks.values()} - {""})
         return Status(
-            job=short_name(manager.job),
+            job=short_name(manager.job, MOST_JOB),
             at_ns=now_ns,
             world_size=max((each.hello.world_size or 0 for each in manager.ranks.values()), default=0) or None,
             step=_most_frequent([rank.step for rank in taking_part]),
@@ -155,7 +157,7 @@ class View:
             rank: {measure: history.typical(measure) for measure in (*MEASURES, "own_ns")}
             for rank, history in self.histories.items()
         }
-        own = median_of(
+        own = _lower_median_of(
             typical[rank]["own_ns"] for rank, each in self.manager.ranks.items() if each.alive and rank in typical
         )
         made = [self._rank(rank, each, typical.get(rank, {}), own, now_ns) for rank, each in self.manager.ranks.items()]
@@ -219,6 +221,15 @@ def worst_first(ranks: Iterable[RankStatus], blamed: set[int]) -> list[RankStatu
         return (one.rank not in blamed, one.state == "alive", not one.problem, -(one.own_ratio or 0.0), one.rank)
 
     return sorted(ranks, key=key)
+
+
+def _lower_median_of(values: Iterable[int | None]) -> int | None:
+    """The median of the known values, of an even number the lower of the two in the middle; None if there are none.
+
+    So with two ranks, the slower one is compared with the faster one, not with their mean.
+    """
+    known = sorted(value for value in values if value is not None)
+    return known[(len(known) - 1) // 2] if known else None
 
 
 def _weight(verdict: Verdict) -> tuple[bool, int, str]:

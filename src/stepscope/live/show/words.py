@@ -34,12 +34,14 @@ class CauseWords:
         one: What one rank or host does; follows its name.
         many: The same of several.
         action: What to do next, the most likely fix first.
+        explained: The same once a capture has explained the verdict; None if that changes nothing.
     """
 
     short: Text
     one: Text
     many: Text
     action: Choices
+    explained: Choices | None = None
 
 
 _COMPUTE: Choices = {
@@ -67,12 +69,23 @@ _COMPUTE: Choices = {
     ),
 }
 
+_PROFILED: Choices = {
+    (None, None): Text(
+        "Compare the profiles in detail: stepscope compare HEALTHY SLOW (their directories). For time outside "
+        "operators: stepscope live stacks --ranks {ranks}. If everything takes longer, check clocks and other "
+        "processes on its device and cores",
+        "详细比较两份 profile：stepscope compare 正常 慢（各自的目录）。算子之外的时间：stepscope live stacks --ranks "
+        "{ranks}。若全都变慢，检查其设备与核的频率和其他进程",
+    ),
+}
+
 WORDS: dict[Cause, CauseWords] = {
     Cause.COMPUTE: CauseWords(
         Text("slow compute", "计算慢"),
         Text("computes slowly", "计算慢"),
         Text("compute slowly", "计算慢"),
         _COMPUTE,
+        _PROFILED,
     ),
     Cause.HOST: CauseWords(
         Text("slow host", "主机慢"),
