@@ -331,7 +331,7 @@ JSON = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 @given(content=st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
 def test_whatever_the_file_holds_a_look_returns_switches_or_nothing(content: bytes, file: Path) -> None:
     file.write_bytes(content)

@@ -49,6 +49,7 @@ class MountedSwitches:
         self._now_s = now_s
         self._content: bytes | None = None  # the last valid one
         self._declared: dict[Kind, bool] | None = None
+        self._refused: tuple[bytes | None, str] = None, ""  # the last content that was not valid, and why
         self._doubtful_since_s: float | None = None
         self._reported_s: dict[str, float] = {}
 
@@ -59,7 +60,7 @@ class MountedSwitches:
         """
         try:
             content = _read(self.path)
-            declared = self._declared if content == self._content else parse_guide(content)
+            declared = self._declared if content == self._content else self._parsed(content)
         except (InvalidSwitch, OSError) as error:
             self._doubt(_words(error))
             return None
@@ -72,6 +73,17 @@ class MountedSwitches:
             return None
         self._declared = declared
         return dict(declared or {})
+
+    def _parsed(self, content: bytes) -> dict[Kind, bool]:
+        """Changes from content; what was refused at the last look is not parsed again, as training would notice."""
+        refused, problem = self._refused
+        if content == refused:
+            raise InvalidSwitch(problem)
+        try:
+            return parse_guide(content)
+        except InvalidSwitch as error:
+            self._refused = content, str(error)
+            raise
 
     def _doubt(self, problem: str) -> None:
         """Report a problem if it has lasted longer than a writer needs."""
