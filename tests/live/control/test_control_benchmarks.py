@@ -41,7 +41,7 @@ def test_no_acknowledged_switch_is_lost_when_manager_proxy_and_worker_are_killed
 def test_what_training_processes_write_is_what_they_ran_while_it_was_switched_on() -> None:
     pytest.importorskip("torch")
 
-    assert asyncio.run(real(torch=2, mindspore=0, rounds=1, dwell_s=0.2))
+    assert asyncio.run(real(torch=1, mindspore=0, rounds=1, dwell_s=0.1))
 
 
 def test_missing_stray_and_unknown_ranges_are_told_from_those_in_flight() -> None:

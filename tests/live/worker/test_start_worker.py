@@ -12,7 +12,7 @@ from time import perf_counter_ns
 from typing import Any
 
 import pytest
-from live_rig import BOOTSTRAP, FakeProxy, counts, ranges, until, variables
+from live_rig import BOOTSTRAP, FakeProxy, counts, kind_of, ranges, until, variables
 
 from stepscope import live
 from stepscope.live.messages import Capture, Captured, Digests, Dump, Hello, Pulse
@@ -24,7 +24,7 @@ from stepscope.record.backend import Backend, InProgress, Surroundings
 from stepscope.record.environment import Identity
 from stepscope.record.options import Options
 from stepscope.record.steps import StepTracker
-from stepscope.recording_format.marks import COLLECTIVE, FORWARD, collective_text
+from stepscope.recording_format.marks import COLLECTIVE, FORWARD, MarkKind, collective_text
 
 
 class NoFramework(Backend):
@@ -65,10 +65,13 @@ class NoFramework(Backend):
     def in_data_worker(self) -> bool:
         return self.is_helper
 
-    def step(self) -> None:
+    def play(self, kind: MarkKind) -> None:
         start_ns = perf_counter_ns()
-        self.steps.activity(start_ns, FORWARD)
-        self.steps.mark(FORWARD, "Net", start_ns, perf_counter_ns())
+        self.steps.activity(start_ns, kind)
+        self.steps.mark(kind, "Net", start_ns, perf_counter_ns())
+
+    def step(self) -> None:
+        self.play(FORWARD)
         self.steps.ended(perf_counter_ns())
 
 
@@ -229,6 +232,33 @@ def test_everything_is_on_disk_after_stopping(backend: NoFramework, tmp_path: Pa
 
     assert counts(ranges(tmp_path / "records")) == {"step": 5, "fp": 5}
     assert api.running() is None
+
+
+def test_training_goes_on_if_records_cannot_be_written(backend: NoFramework, proxy: FakeProxy, tmp_path: Path) -> None:
+    (tmp_path / "records").write_text("a file where the directory should be")
+    assert live.start_worker(0)
+    (worker,) = proxy.wait(1)
+
+    for _ in range(3):
+        backend.step()
+    until(lambda: worker.of(Pulse) and worker.of(Pulse)[-1].problem)
+
+    until(lambda: [one.step for one in worker.digests] == [1, 2, 3])
+
+
+def test_steps_end_where_the_script_says_so(backend: NoFramework, proxy: FakeProxy, tmp_path: Path) -> None:
+    assert live.start_worker(0)
+    (worker,) = proxy.wait(1)
+
+    for _ in range(4):
+        backend.play(FORWARD)
+        live.step()
+    live.stop_worker()
+
+    assert [one.name for one in ranges(tmp_path / "records") if kind_of(one) == "step"] == [
+        f"step {number}" for number in range(1, 5)
+    ]
+    until(lambda: [one.step for one in worker.digests] == [1, 2, 3, 4])
 
 
 def test_a_process_armed_by_the_environment_that_does_not_train_leaves_nothing(tmp_path: Path) -> None:

@@ -95,22 +95,9 @@ def test_a_worker_outlives_its_proxy_and_a_killed_one_leaves_valid_records(
     again.close()
 
 
-def test_stopping_removes_the_hooks_and_steps_of_the_user_count(proxy: FakeProxy, base: Path) -> None:
-    training = Training(SCRIPT, base, "explicit", STEPSCOPE_LIVE_SWITCHES="step")
-    (worker,) = proxy.wait(1)
-
-    train([training], "user 4")
-    assert train([training], "stop") == ["True"]
-    assert train([training], "hooks") == ["True"]
-    train([training], "steps 2")
-    assert train([training], "stop") == ["False"]
-
-    assert training.end() == 0
-    assert [one.name for one in ranges(base)] == [f"step {number}" for number in range(1, 5)]
-    assert [one.step for one in worker.digests] == [1, 2, 3, 4]
-
-
-def test_from_the_environment_a_worker_waits_for_training(proxy: FakeProxy, base: Path) -> None:
+def test_from_the_environment_a_worker_waits_for_training_and_its_hooks_can_be_removed(
+    proxy: FakeProxy, base: Path
+) -> None:
     training = Training(SCRIPT, base, "environment", STEPSCOPE_LIVE="1", PYTHONPATH=str(BOOTSTRAP), RANK="3")
     time.sleep(0.1)
     assert train([training], "hooks") == ["True"]
@@ -122,17 +109,9 @@ def test_from_the_environment_a_worker_waits_for_training(proxy: FakeProxy, base
     assert (worker.hello.rank, worker.hello.framework, worker.hello.device) == (3, "torch", "cpu")
     pulse = until(lambda: worker.of(Pulse))[-1]
     assert (pulse.rank, pulse.problem, pulse.dropped) == (3, "", 0)
+    assert train([training], "stop") == ["True"]
+    assert train([training], "hooks") == ["True"]
+    train([training], "steps 2")
+    assert train([training], "stop") == ["False"]
     assert training.end() == 0
     assert counts(ranges(base, 3)) == {"step": 12, "fp": 12, "dataloader": 12, "checkpoint": 12}
-
-
-def test_training_goes_on_if_records_cannot_be_written(proxy: FakeProxy, base: Path) -> None:
-    base.write_text("a file where the directory should be")
-    training = Training(SCRIPT, base, "explicit")
-    (worker,) = proxy.wait(1)
-
-    assert train([training], "steps 3") == ["done"]
-    until(lambda: worker.of(Pulse) and worker.of(Pulse)[-1].problem)
-
-    assert [one.step for one in until(lambda: worker.digests)] == [1, 2, 3]
-    assert training.end() == 0

@@ -54,15 +54,8 @@ def main() -> None:
             step(0.05 if late_rank == os.environ.get("RANK") else 0.0)
         return "done"
 
-    def user(count: str) -> str:
-        for _ in range(int(count)):
-            net(torch.ones(2, 8)).sum().backward()
-            stepscope.live.step()
-        return "done"
-
     commands = {
         "steps": steps,
-        "user": user,
         "group": lambda: str(distributed.new_group([0, 1])),
         "fork": lambda: forked(step),
         "stop": lambda: str(stepscope.live.stop_worker()),
