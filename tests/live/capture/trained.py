@@ -39,7 +39,7 @@ def main() -> None:
     own_thread(listen, "listen").start()
     model = nn.Linear(64, 64)
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
-    large = torch.ones(200, 200)
+    large = torch.ones(300, 300)
     flag = torch.ones(1)
     while flag.item():
         for _ in range(30 if rank == 1 else 2):

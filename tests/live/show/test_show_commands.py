@@ -34,6 +34,7 @@ class Served:
     def __init__(self, manager: MadeManager) -> None:
         self.manager = manager
         self.port = 0
+        self.later: tuple[object, ...] = ()
         self.ready = threading.Event()
         self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self.thread.start()
@@ -43,9 +44,15 @@ class Served:
         self.loop, self.ended = asyncio.get_running_loop(), asyncio.Event()
         security = Security()
         server = security.server()
-        serve_manager(
-            server, self.manager, status=answers.status(self.manager), subscribe=answers.subscribe(self.manager)
-        )
+        answer = answers.status(self.manager)
+
+        def status() -> bytes:
+            text = answer()
+            later, self.later = self.later, ()
+            self.manager.happen(*later)
+            return text
+
+        serve_manager(server, self.manager, status=status, subscribe=answers.subscribe(self.manager))
         self.port = security.add_port(server, "127.0.0.1", 0)
         await server.start()
         self.ready.set()
@@ -58,6 +65,9 @@ class Served:
 
     def happen(self, *events: object) -> None:
         self.loop.call_soon_threadsafe(lambda: self.manager.happen(*events))
+
+    def after_the_first_status(self, *events: object) -> None:
+        self.later = events
 
     def close(self) -> None:
         if self.thread.is_alive():
@@ -128,8 +138,7 @@ def test_the_manager_of_another_job_refuses(served: Served, capsys: pytest.Captu
 
 def test_watch_prints_lines_where_there_is_no_terminal(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     served.happen(slow_rank())
-    later = threading.Timer(1.0, lambda: served.happen(slow_rank(until_step=60, until_at_ns=5), slow_rank(3)))
-    later.start()
+    served.after_the_first_status(slow_rank(until_step=60, until_at_ns=5), slow_rank(3))
 
     assert main(["live", "watch", "--manager", served.address, "--seconds", "2.5"]) == 0
     lines = capsys.readouterr().out.splitlines()
