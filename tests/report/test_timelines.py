@@ -37,7 +37,7 @@ def test_without_a_trace_file_times_are_those_of_the_clock() -> None:
 
     assert place is not None
     assert place.words() == (
-        "rank 3, no trace file in rank3.db, 2025-10-09 08:53:20.001234 to 2025-10-09 08:53:21.000000 UTC"
+        "rank 3, 2025-10-09 08:53:20.001234 to 2025-10-09 08:53:21.000000 UTC (no trace file in rank3.db)"
     )
     assert place.plain() is None
 

@@ -35,6 +35,7 @@ COLOURS: dict[str, str] = {
     "garbage_collection": "#882255",
     "checkpoint": "#44AA99",
     "other": "#A0A0A0",
+    "unmarked": "#B4B4B4",
     "not_recorded": "#C4C4C4",
     "computing_and_free": SKY,
     "interval": PURPLE,

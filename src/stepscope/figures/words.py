@@ -24,6 +24,7 @@ WORDS: dict[str, Text] = {
     "dependency": Text("idle: dependency", "空闲：依赖"),
     "python": Text("idle: Python", "空闲：Python"),
     "other": Text("idle: other", "空闲：其他"),
+    "unmarked": Text("not marked by light tracing", "轻量打点未标记"),
     "not_recorded": Text("idle: cause not recorded", "空闲：原因未记录"),
     "computing_and_free": Text("computing and idle", "计算与空闲"),
     "interval": Text("before forward", "前向之前"),

@@ -103,15 +103,18 @@ def awaited(late: Sequence[int], parts: pl.DataFrame) -> list[int]:
     return [rank for rank in late if own.get(rank, 0) < most]
 
 
-def average_step(steps: pl.DataFrame, averages: pl.DataFrame, waits: Waits | None = None) -> Sentence:
+def average_step(
+    steps: pl.DataFrame, averages: pl.DataFrame, waits: Waits | None = None, *, is_unmarked: bool = False
+) -> Sentence:
     """What a step, or what stands for steps, takes and how it splits, as the table of ranks shows it.
 
     Args:
         steps: The breakdown.
         averages: Its `time_by_rank`.
         waits: How exposed communication splits, if that is known.
+        is_unmarked: Whether work that nothing marks may be in the idle time.
     """
-    per, known = per_of(steps), {**_length(steps, averages), "split": _split(averages, waits)}
+    per, known = per_of(steps), {**_length(steps, averages), "split": _split(averages, waits, is_unmarked=is_unmarked)}
     if per == "recording":
         return Sentence("average_recording" if averages.height == 1 else "average_recordings", known, per)
     return Sentence("average", {**known, "left_out": _left_out(averages)}, per)
@@ -147,8 +150,10 @@ def shares(averages: pl.DataFrame) -> dict[str, float]:
     return {part: value / max(sum(sums.values()), 1.0) for part, value in sums.items()}
 
 
-def _split(averages: pl.DataFrame, waits: Waits | None = None) -> tuple[Sentence, ...]:
+def _split(averages: pl.DataFrame, waits: Waits | None = None, *, is_unmarked: bool = False) -> tuple[Sentence, ...]:
     found = {part: share for part, share in shares(averages).items() if share >= LEAST_SHARE}
+    if is_unmarked and "free_ns" in found:
+        found["unmarked_ns"] = found.pop("free_ns")
     return tuple(
         _communication(share, waits) if part == COMMUNICATION else Sentence(part, {"ratio": share})
         for part, share in found.items()

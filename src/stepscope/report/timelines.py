@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 LINE = Text("Timeline: {place}", "时间线：{place}")
 IN_FILE = Text("rank {rank}, {file}, {start} to {end}", "rank {rank}，{file}，{start} 至 {end}")
 NO_FILE = Text(
-    "rank {rank}, no trace file in {file}, {start} to {end} UTC",
-    "rank {rank}，{file} 中没有 trace 文件，{start} 至 {end} UTC",
+    "rank {rank}, {start} to {end} UTC (no trace file in {file})",
+    "rank {rank}，{start} 至 {end} UTC（{file} 中没有 trace 文件）",
 )
 
 IN_SECONDS_NS = 10_000_000_000

@@ -14,6 +14,7 @@ from stepscope.advice.limit_sets import VERDICT, VerdictLimits
 from stepscope.advice.messages import Text
 from stepscope.analysis.job.time_by_rank import LIMITS as LENGTHS
 from stepscope.analysis.job.time_by_rank import long_steps, time_by_rank
+from stepscope.analysis.step.idle import UNMARKED
 from stepscope.present import Language
 from stepscope.report.sentences import Line, Sentence, joined
 from stepscope.report.time_split import average_step, narrow_step, shares, some_steps
@@ -41,6 +42,9 @@ LONG_STEP = "long-step"
 
 NOT_RECORDED = "not_recorded"
 """Cause of idle time (of `idle`) where only the device was recorded."""
+
+UNKNOWN = (NOT_RECORDED, UNMARKED)
+"""Causes that stand for an unknown one."""
 
 
 def verdict(answers: Answers, language: Language = "en") -> str:
@@ -75,7 +79,7 @@ def sentences(answers: Answers) -> Iterator[Line]:
     if answers.narrow_step_ns is not None:
         yield narrow_step(breakdown, averages, answers.narrow_step_ns)
     elif steps.height == breakdown.height:
-        yield average_step(breakdown, averages, answers.waits)
+        yield average_step(breakdown, averages, answers.waits, is_unmarked=_main_cause(answers) == UNMARKED)
     else:
         yield some_steps(steps, time_by_rank(steps, answers.outer_steps, limits), averages)
     yield from _unknown(answers, averages)
@@ -153,9 +157,9 @@ def _accused(culprits: list[Finding]) -> Line:
 
 def _nothing(answers: Answers, averages: pl.DataFrame, unusual: pl.DataFrame) -> Iterator[Line]:
     """That no rule found anything, unless it would hide idle time or single steps that cost much."""
-    idle = shares(averages)["free_ns"]
-    if idle >= _much_idle(answers):
-        known = {"idle_ratio": idle, "cause": _main_cause(answers), "selected": answers.selected}
+    idle, cause = shares(averages)["free_ns"], _main_cause(answers)
+    if idle >= _much_idle(answers) and cause != UNMARKED:
+        known = {"idle_ratio": idle, "cause": cause, "selected": answers.selected}
         yield Sentence("much_idle", known)
     elif unusual["is_first"].all() and answers.narrow_step_ns is None:
         of_ranks = "slow_ranks" in answers.tables and answers.selected is None
@@ -164,8 +168,8 @@ def _nothing(answers: Answers, averages: pl.DataFrame, unusual: pl.DataFrame) ->
 
 def _unknown(answers: Answers, averages: pl.DataFrame) -> Iterator[Line]:
     """That most of the time is idle and why was not recorded, which no finding may hide."""
-    if shares(averages)["free_ns"] >= _much_idle(answers) and _main_cause(answers) == NOT_RECORDED:
-        yield Sentence("not_recorded")
+    if shares(averages)["free_ns"] >= _much_idle(answers) and (cause := _main_cause(answers)) in UNKNOWN:
+        yield Sentence(str(cause))
 
 
 def _of_how_many(answers: Answers, steps: pl.DataFrame) -> Iterator[Line]:

@@ -97,6 +97,13 @@ SENTENCES = {
     "transmission": Text("{ratio:percent} transmission", "传输 {ratio:percent}"),
     "memory_not_overlapped_ns": Text("{ratio:percent} exposed memory operations", "未掩盖的内存操作 {ratio:percent}"),
     "free_ns": Text("{ratio:percent} idle", "空闲 {ratio:percent}"),
+    "unmarked_ns": Text("{ratio:percent} unmarked or idle", "未标记或空闲 {ratio:percent}"),
+    "unmarked": Text(
+        "Light tracing does not mark backward passes and optimizers, so their time cannot be told from idle time; to "
+        "see it, profile some steps (`stepscope live capture`).",
+        "轻量打点不标记反向和优化器，因此无法区分其时间与空闲时间；要看到它们，请采集若干步"
+        "（`stepscope live capture`）。",
+    ),
     "not_recorded": Text("Why the devices are idle was not recorded.", "设备空闲的原因没有被记录。"),
     "some_known": Text(
         "This is about {known} of {steps:count step|steps}: no operators were recorded in the others, so costs that do "

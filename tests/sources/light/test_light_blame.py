@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,8 @@ import pytest
 from light_records import LightJob, always, one
 from stepscope import Run, open_run
 from stepscope.advice import advise
+from stepscope.report.answers import answers
+from stepscope.report.verdict import verdict
 
 SLOW_FORWARD = LightJob(forward=one(2, 15, 10))
 SLOW_BACKWARD = LightJob(backward=one(2, 15, 10))
@@ -75,6 +78,33 @@ def test_what_is_not_marked_is_no_finding(tmp_path: Path) -> None:
     run = opened(dataclasses.replace(LightJob(), backward=always(30)), tmp_path, "ours")
 
     assert [finding.rule for finding in advise(run, strict=True) if finding.rule == "idle-time"] == []
+
+
+def test_the_verdict_says_that_idle_time_is_not_known(tmp_path: Path) -> None:
+    run = opened(dataclasses.replace(LightJob(steps=20), backward=always(30)), tmp_path, "ours")
+
+    told = verdict(answers(run, strict=True))
+    assert "unmarked or idle" in told
+    assert "does not mark backward passes and optimizers" in told
+    assert set(run.analyse("idle")["cause"]) <= {"unmarked", "data_loading"}
+
+
+def test_calls_outside_of_recorded_steps_are_no_part_of_a_step(tmp_path: Path) -> None:
+    directory = LightJob(steps=60, communicates=lambda rank, step: step > 30).write(tmp_path)
+    for file in directory.glob("[0-9]*/[0-9]*"):  # as if steps had been switched off when communication went on
+        lines = file.read_text().splitlines(keepends=True)
+        late = {json.loads(line)["Id"] for line in lines if _step(line) > 30}
+        file.write_text("".join(line for line in lines if json.loads(line)["Id"] not in late))
+    run = open_run(directory)
+
+    assert not run.has("collectives")
+    assert run.issues.filter(pl.col("problem").str.contains("calls left out")).height
+    assert [finding.rule for finding in advise(run, strict=True) if finding.rule == "exposed-communication"] == []
+
+
+def _step(line: str) -> int:
+    name = json.loads(line)["Name"]
+    return int(name.split()[1]) if name.startswith("step ") else 0
 
 
 def test_ranks_whose_records_begin_at_different_steps_are_compared_by_step(tmp_path: Path) -> None:

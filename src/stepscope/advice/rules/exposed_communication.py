@@ -184,13 +184,15 @@ def exposed_communication(
     compute.
     """
     step_ns = median(breakdown, pl.col("window_ns"))
-    per_step = segments.group_by("rank", "step").agg(pl.col("transmit_ns", "wait_ns", "unsplit_ns").sum())
+    steps = breakdown.select("rank", "step")
+    in_steps = segments.join(steps, on=["rank", "step"], how="semi", nulls_equal=True)  # others have no length
+    per_step = in_steps.group_by("rank", "step").agg(pl.col("transmit_ns", "wait_ns", "unsplit_ns").sum())
     both = pl.col("transmit_ns") + pl.col("unsplit_ns")  # summed before the median: calls of some steps may be split
     medians = per_step.with_columns(both_ns=both).select(
         pl.col("transmit_ns", "wait_ns", "unsplit_ns", "both_ns").median()
     )
     exposed, waiting, unsplit, either = medians.row(0)
-    if not step_ns or either / step_ns < limits.exposed_ratio:
+    if not step_ns or either is None or either / step_ns < limits.exposed_ratio:
         return
     per, split = per_of(breakdown), unsplit <= exposed and exposed / step_ns >= limits.exposed_ratio
     shown = exposed if split else either

@@ -31,7 +31,6 @@ from stepscope.advice.rules.idle_gaps import Limits as GapLimits
 from stepscope.advice.rules.idle_time_words import MESSAGES
 from stepscope.analysis.input.loader import HOST_CPU
 from stepscope.analysis.methods.statistics import median
-from stepscope.analysis.replay.forward_only import is_mostly_unmarked
 from stepscope.analysis.step.lost_time import UNSEEN
 from stepscope.analysis.step.processor_waits import waits_ratio
 from stepscope.limits import limit
@@ -174,8 +173,6 @@ def idle_time(
             continue
         row = _typical(lost_time, cause, known_ranks)
         if row is None or not _is_worth_it(row, cause, limits):
-            continue
-        if cause == "other" and is_mostly_unmarked(row["rank"], slices):
             continue
         loading = cause == "data_loading"
         in_loop = cause in UNEXPLAINED or (loading and slowest is not None and not slowest["workers"])

@@ -82,6 +82,7 @@ _KINDS: dict[str, tuple[Text, Text | Choices]] = {
     ),
     "python": (Text("Python code runs outside any operator", "在算子之外运行 Python 代码"), _HOST),
     "other": (Text("Nothing that was recorded runs", "没有任何被记录的活动"), _HOST),
+    "unmarked": (Text("Nothing that light tracing marks runs", "没有任何轻量打点标记的活动"), _HOST),
     "not_recorded": (Text("The device is idle for a cause that was not recorded", "设备空闲，原因未被记录"), _HOST),
     "outside": (
         Text("The host works before or after all work of its device", "主机在设备的全部任务之前或之后耗时"),
@@ -128,7 +129,7 @@ class Limits:
 
 _CONFIDENCE: dict[str, Confidence] = {
     **dict.fromkeys(("compile", "garbage_collection", "data_loading", "checkpoint"), "certain"),
-    **dict.fromkeys(("dependency", "python", "other", "not_recorded", "outside", "unknown"), "possible"),
+    **dict.fromkeys(("dependency", "python", "other", "unmarked", "not_recorded", "outside", "unknown"), "possible"),
 }
 """Kinds of time that are marked as such, and those that have several explanations."""
 

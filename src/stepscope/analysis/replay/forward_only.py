@@ -10,10 +10,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analysis.methods.light_marks import marking_no_others
 from stepscope.limits import limit
-
-_OTHERS = r"^(backward|optimizer|validation|warm_up)(: |$)"
-"""Marks of phases other than forward passes."""
 
 
 @dataclass(frozen=True)
@@ -74,20 +72,3 @@ def forward_only(
         .with_columns(forward_known=pl.col("has_calls") | pl.col("together"))
         .select(list(KNOWN))
     )
-
-
-def marking_no_others(ranks: Sequence[int], slices: pl.LazyFrame | None) -> list[int]:
-    """The ranks of which no phases other than forward passes are marked, sorted."""
-    if not ranks or slices is None:
-        return []
-    of_ranks = slices.filter(pl.col("rank").is_in(list(ranks)), pl.col("category") == "annotation")
-    others = of_ranks.filter(pl.col("name").str.contains(_OTHERS)).select("rank").unique().collect()
-    return sorted({*ranks} - {*others["rank"].to_list()})
-
-
-def is_mostly_unmarked(rank: int, slices: pl.LazyFrame | None) -> bool:
-    """Whether light tracing alone recorded a rank: what it does in backward passes and optimizers is unmarked."""
-    if slices is None:
-        return False
-    kinds = slices.filter(pl.col("rank") == rank).select(pl.col("category").unique()).collect()["category"]
-    return set(kinds) <= {"annotation"} and bool(marking_no_others([rank], slices))

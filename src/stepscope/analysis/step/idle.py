@@ -8,6 +8,7 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.methods.intervals import END
+from stepscope.analysis.methods.light_marks import mostly_unmarked
 from stepscope.analysis.methods.ordering import in_order
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.methods.step_windows import is_whole_recording, known_steps, step_windows
@@ -28,12 +29,14 @@ CAUSES = (
     "dependency",
     "python",
     "other",
+    UNMARKED := "unmarked",
     "not_recorded",
 )
 """Causes of idle time, in this order: a compiler runs; Python collects garbage; the training loop waits for a batch; a
 checkpoint is written; the host waits for the device instead of launching the next kernel; the host launches the next
 kernel too late; it was launched in time but waits for another stream, an event or the hardware; Python code outside
-operators (CPU); none of these is visible; only the device was recorded, so the cause is unknown."""
+operators (CPU); none of these is visible; the same where light tracing alone recorded the rank, so that this may be
+backward passes, optimizers or idle time; only the device was recorded, so the cause is unknown."""
 
 SEEN_STEPS = 0.5
 """Share of steps with host operators from which the host counts as recorded, chosen by us: compiled graphs run a few
@@ -79,13 +82,18 @@ def idle_pieces(
     kernels: pl.LazyFrame | None,
     operators: pl.LazyFrame | None = None,
     marks: pl.DataFrame | None = None,
+    slices: pl.LazyFrame | None = None,
 ) -> pl.DataFrame:
     """Cut the idle time of each step into pieces with one cause each: one row per piece, in order of time.
 
-    `operators` and `marks` show that the host was recorded.
+    `operators` and `marks` show that the host was recorded, `slices` whether light tracing alone recorded a rank.
     """
     windows = step_windows(known_steps(steps))
-    return _pieces(windows, activity, kernels, _host_recorded(windows, kernels, operators, marks))
+    pieces = _pieces(windows, activity, kernels, _host_recorded(windows, kernels, operators, marks))
+    if kernels is not None or operators is not None:
+        return pieces
+    light = pl.col("rank").is_in(mostly_unmarked(ranks_of(steps), slices)) & (pl.col("cause") == "other")
+    return pieces.with_columns(cause=pl.when(light).then(pl.lit(UNMARKED)).otherwise("cause"))
 
 
 @analysis("rank", PIECES, together=True)

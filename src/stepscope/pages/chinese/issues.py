@@ -252,8 +252,8 @@ FORMS: tuple[tuple[str, str], ...] = (
         "步、前向和通信采用设备时间，批次和 checkpoint 采用主机时间",
     ),
     (
-        r"(\d+) calls? left out: recording began in the middle of their step",
-        r"略去 \1 次通信：记录从其所在步的中间开始",
+        r"(\d+) calls? left out: their step is not recorded, or only in part",
+        r"略去 \1 次通信：其所在步没有记录，或只记录了一部分",
     ),
     (r"Nothing to do: they cannot be matched with those of other ranks", "无需处理：它们无法与其他 rank 的通信对应"),
     (r"(\d+) ranges? without a recorded (?:start|end) left out", r"略去 \1 个没有记录开始或结束的区间"),

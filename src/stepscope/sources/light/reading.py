@@ -44,7 +44,7 @@ def read_light(item: Input, sink: Sink) -> None:
         problem = "no step was recorded, so ranges are not divided into steps"
         sink.issue("note", item.path, problem, "Switch steps on: `stepscope live switch step=on`", place=STEPS.name)
     if supplement.left_out:
-        problem = f"{plural(supplement.left_out, 'call')} left out: recording began in the middle of their step"
+        problem = f"{plural(supplement.left_out, 'call')} left out: their step is not recorded, or only in part"
         sink.issue("note", item.path, problem, "Nothing to do: they cannot be matched with those of other ranks")
     problem = "backward passes and optimizers are not marked by light tracing: their time shows as idle"
     sink.issue("note", item.path, problem, "For a whole picture of some steps: `stepscope live capture`")

@@ -19,7 +19,7 @@ class LightSource:
     """Reads the records of light tracing, of our workers and of TaskD, also while the job appends to them."""
 
     name = "light"
-    version = 1
+    version = 2
     family = "light"
     reasons: Mapping[str, str] = {
         **dict.fromkeys(

@@ -65,13 +65,15 @@ def _placed(calls: pl.DataFrame, steps: Steps) -> pl.DataFrame:
     switched on, or have lost their oldest files, at the same call: it is counted in each step anew.
 
     The calls of a step are left out if some before them may be missing: in the first step with calls, and in the first
-    one after steps without, if it has fewer than the next one; and those before the first step, unless that is step 1.
+    one after steps without, if it has fewer than the next one; and those in no recorded step, as when steps are switched
+    off, unless they are before step 1.
     """
     if not steps.ranges.height:
         return calls
     numbers = steps.ranges["step"]
-    first = int(numbers[0])
-    known = calls.sort("start_ns").with_columns(step=pl.col("step").fill_null(first - 1 if first == 1 else -1))
+    before_all = pl.col("start_ns") < int(steps.ranges["start_ns"][0]) if numbers[0] == 1 else pl.lit(False)
+    outside = pl.when(before_all).then(0).otherwise(-1)
+    known = calls.sort("start_ns").with_columns(step=pl.coalesce("step", outside))
     counts = known.filter(pl.col("step") >= 0).group_by("step").len("calls")
     counted = pl.DataFrame({"step": numbers}).join(counts, on="step", how="left", maintain_order="left")
     calls_in, before, after = (
