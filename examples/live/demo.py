@@ -22,6 +22,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from stepscope.errors import StepscopeError
+from stepscope.live.control.client import call
+
 HERE = Path(__file__).resolve().parent
 STEPSCOPE = (sys.executable, "-m", "stepscope")
 JOB = "demo"
@@ -82,11 +85,12 @@ def job(room: Path, ranks: int, options: list[str]) -> Iterator[tuple[str, list[
 
 
 def status(manager: str) -> dict[str, Any] | None:
-    """What the job is doing; None as long as the manager does not answer."""
-    asked = subprocess.run(
-        [*STEPSCOPE, "live", "status", "--manager", manager, "--json"], capture_output=True, check=False
-    )
-    return json.loads(asked.stdout) if asked.returncode in (0, 1) else None
+    """What the job is doing, as `stepscope live status --json` prints it; None while the manager does not answer."""
+    try:
+        found: dict[str, Any] = json.loads(call(lambda client: client.status(), manager))
+    except StepscopeError:
+        return None
+    return found
 
 
 def wait_for_verdict(manager: str, training: list[subprocess.Popen[bytes]], timeout_s: float) -> dict[str, Any] | None:
@@ -97,7 +101,7 @@ def wait_for_verdict(manager: str, training: list[subprocess.Popen[bytes]], time
         if known is not None and known["open"]:
             verdict: dict[str, Any] = known["open"][0]
             return verdict
-        time.sleep(1.0)
+        time.sleep(0.5)
     return None
 
 
@@ -115,10 +119,7 @@ def main() -> int:
     options.append(f"--factor={chosen.factor}")
     with (
         tempfile.TemporaryDirectory(prefix="stepscope-demo-") as room,
-        job(Path(room), chosen.ranks, options) as (
-            manager,
-            training,
-        ),
+        job(Path(room), chosen.ranks, options) as (manager, training),
     ):
         print(f"Training with {chosen.ranks} ranks. To watch: stepscope live watch --manager {manager}", flush=True)
         found = wait_for_verdict(manager, training, chosen.timeout)
