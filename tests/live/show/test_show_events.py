@@ -18,7 +18,7 @@ from stepscope.errors import StepscopeError
 from stepscope.live.control.board import Acknowledgement, Requested
 from stepscope.live.control.status import RankChange
 from stepscope.live.messages import Captured, Pulse
-from stepscope.live.show import event_source, events, outbox, webhook
+from stepscope.live.show import event_source, events, webhook
 from stepscope.live.show.event_source import source_of
 from stepscope.live.show.event_types import AnyEvent, from_json, to_json
 from stepscope.live.show.outbox import CannotDeliver, Outbox
@@ -306,9 +306,8 @@ def test_refusals_and_redirects_are_not_repeated(
 
 
 def test_an_endpoint_that_is_away_never_holds_up_the_job(
-    manager: MadeManager, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    manager: MadeManager, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(outbox, "FIRST_WAIT_S", 30.0)
     end = webhook.follow(manager, "http://127.0.0.1:1/nobody")
 
     began = time.monotonic()
