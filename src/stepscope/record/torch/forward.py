@@ -123,10 +123,10 @@ class ForwardHooks(Hook):
             if thread in inside or hook.off or not (FORWARD in steps.wanted or seen):
                 return (call or above.__call__)(self, *args, **kwargs)
             inside[thread] = perf_counter_ns(), None, args, kwargs
-            start_ns = hook.begins(FORWARD)
-            if light:
-                steps.passes(self, args, kwargs)
-            try:
+            try:  # from here on, as a signal handler of the user may raise at any time
+                start_ns = hook.begins(FORWARD)
+                if light:
+                    steps.passes(self, args, kwargs)
                 result = (call or above.__call__)(self, *args, **kwargs)
             finally:
                 inside.pop(thread, None)

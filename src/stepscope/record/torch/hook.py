@@ -98,10 +98,11 @@ def marked(original: Callable[..., Any], hook: Hook, kind: MarkKind, describe: D
         thread, inside = get_ident(), hook.inside
         if thread in inside or (inside and hook.alone):
             return original(*args, **kwargs)
-        inside[thread] = perf_counter_ns(), describe, args, kwargs
-        start_ns = hook.begins(kind)
-        over = None if around is None else around(args, kwargs)
-        try:
+        inside[thread], over = (perf_counter_ns(), describe, args, kwargs), None
+        try:  # from here on, as a signal handler of the user may raise at any time
+            start_ns = hook.begins(kind)
+            if around is not None:
+                over = around(args, kwargs)
             result = original(*args, **kwargs)
         finally:
             inside.pop(thread, None)

@@ -54,8 +54,9 @@ class LoaderHooks(Hook):
             thread = get_ident()
             if wanted:
                 inside[thread] = perf_counter_ns(), None, (), {}
-                start_ns = hook.begins(DATA)
             try:
+                if wanted:
+                    start_ns = hook.begins(DATA)
                 batch = original(self)
             except StopIteration:
                 hook.attempt(epochs.ends, self._dataset)
