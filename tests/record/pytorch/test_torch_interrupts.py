@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
-
 from stepscope.live.kinds import Kind
 from stepscope.live.worker.on_times import marks_of
 from stepscope.live.worker.tracker import LiveTracker
 from stepscope.record.options import resolve
 from stepscope.record.torch.backend import TorchBackend
+
+torch = pytest.importorskip("torch")
 
 
 class Interrupted(LiveTracker):
