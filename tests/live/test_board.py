@@ -31,7 +31,19 @@ def test_the_same_state_again_is_no_new_revision() -> None:
 
     first, second = asyncio.run(twice())
 
-    assert first is second
+    assert (second.revision, second.switches) == (first.revision, first.switches)
+
+
+def test_who_asks_for_the_same_state_again_owns_it(tmp_path: Path) -> None:
+    async def twice() -> Requested:
+        board = Board(tmp_path / "job.json")
+        await board.request(COMMUNICATION, "escalation")
+        return await board.request(COMMUNICATION, "cli")
+
+    owned = asyncio.run(twice())
+
+    assert owned.by == "cli"
+    assert Board(tmp_path / "job.json").requested == owned
 
 
 def test_the_initial_state_can_be_asked_for() -> None:

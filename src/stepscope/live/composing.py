@@ -95,7 +95,7 @@ async def run_manager(settings: ManagerSettings, ready: Callable[[ManagerServer,
             _background(way, stack)
         if settings.proxy_port is not None:
             proxy = _proxy(server.local_target, settings.proxy_port)
-            node = ProxyServer(proxy, port=settings.proxy_port)
+            node = ProxyServer(proxy, port=settings.proxy_port, option="--proxy-port")
             await node.start()
             stack.push_async_callback(node.stop)
         if settings.kineto:

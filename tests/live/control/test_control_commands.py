@@ -77,6 +77,7 @@ def test_a_manager_serves_until_it_is_told_to_end_and_keeps_the_switches(room: P
     first = start(*words, "--events", str(events))
     revision = switched(port).revision
     refused = ran(*words)
+    of_node = ran("manager", "--job", "job", "--port", str(free_port()), "--proxy-port", str(node))
     code, said = end(first, signal.SIGTERM)
     second = start(*words)
     again = switched(port).revision
@@ -86,6 +87,8 @@ def test_a_manager_serves_until_it_is_told_to_end_and_keeps_the_switches(room: P
     assert (code, interrupted) == (0, 0)
     assert f"manager of job job listens on 127.0.0.1:{port}" in said
     assert refused.returncode == 2 and f"127.0.0.1:{port}: cannot listen there" in refused.stderr
+    assert of_node.returncode == 2 and "choose another port with --proxy-port" in " ".join(of_node.stderr.split())
+    assert "GRPC_VERBOSITY" not in refused.stderr and "add_port" not in refused.stderr
     assert "Traceback" not in said + refused.stderr
     assert '"switch_requested"' in events.read_text()
 

@@ -93,6 +93,9 @@ class Board:
     async def request(self, changes: Mapping[Kind, bool], by: str) -> Requested:
         """Change some switches. A state equal to the present one keeps its revision, unless nobody has switched yet.
 
+        Who asks for it again owns it from now on, so that nobody else undoes it (escalation switches communication off
+        only as long as it is the one who has asked for it).
+
         Returns:
             The state from now on. It is on disk, so it survives the manager.
 
@@ -104,6 +107,11 @@ class Board:
             asked = Requested(self.requested.revision + 1, switches, by, time.time_ns())
             self._keep(asked)
             self._adopt(asked)
+        elif by != self.requested.by:
+            asked = replace(self.requested, by=by, at_ns=time.time_ns())
+            self._keep(asked)
+            self.requested = asked
+            log.info("the switches are as asked for again (%s)", by)
         self._asked.update(changes)
         return self.requested
 

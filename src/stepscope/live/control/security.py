@@ -102,8 +102,11 @@ class Security:
                 "%s: the token and all messages travel unencrypted; use TLS in networks that others share", host
             )
 
-    def add_port(self, server: Any, host: str, port: int) -> int:
+    def add_port(self, server: Any, host: str, port: int, option: str = "--port") -> int:
         """Let a server listen; returns the port, which is chosen if 0 is given.
+
+        Args:
+            option: Chooses another port; for the message.
 
         Raises:
             StepscopeError: If the port is in use, or the certificates cannot be used.
@@ -122,7 +125,7 @@ class Security:
         else:
             problem = "it cannot be opened"
         if not bound:
-            raise StepscopeError(_cannot_listen(host, port, problem))
+            raise StepscopeError(_cannot_listen(host, port, problem, option))
         return int(bound)
 
     def channel(self, target: str, bounds: Bounds = BOUNDS) -> Any:
@@ -262,8 +265,9 @@ def _read(file: Path) -> bytes:
         raise Insecure(f"{file}: cannot be read ({error.strerror}). Check the paths of the TLS options") from error
 
 
-def _cannot_listen(host: str, port: int, problem: str) -> str:
+def _cannot_listen(host: str, port: int, problem: str, option: str) -> str:
     return (
         f"{address_of(host, port)}: cannot listen there ({problem}). If the port is in use, another manager or proxy "
-        f"may be running: stop it (`ss -ltnp 'sport = :{port}'` names its process), or choose another port with --port"
+        f"may be running: stop it (`ss -ltnp 'sport = :{port}'` names its process), or choose another port with "
+        f"{option}"
     )

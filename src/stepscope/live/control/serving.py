@@ -87,6 +87,7 @@ class ProxyServer:
 
     Args:
         port: Port; 0 chooses one; None for the Unix socket alone.
+        option: Of the command, which chooses another port; for the message if it is in use.
     """
 
     def __init__(
@@ -97,9 +98,10 @@ class ProxyServer:
         port: int | None = places.PROXY_PORT,
         security: Security | None = None,
         bounds: Bounds = BOUNDS,
+        option: str = "--port",
     ) -> None:
         self.proxy, self.host, self.port = proxy, host, port
-        self._security, self._bounds = security or Security(), bounds
+        self._security, self._bounds, self._option = security or Security(), bounds, option
         self._server: Any = None
 
     async def start(self) -> None:
@@ -112,7 +114,7 @@ class ProxyServer:
             self._security.check_server(self.host)
             self._server = self._security.server(self._bounds)
             serve_node(self._server, self.proxy, self._bounds)
-            self.port = self._security.add_port(self._server, self.host, self.port)
+            self.port = self._security.add_port(self._server, self.host, self.port, self._option)
         await self.proxy.start()
         if self._server is not None:
             await self._server.start()
