@@ -16,6 +16,7 @@ from control_rig import Rig, run_rig, until
 from stepscope.errors import StepscopeError
 from stepscope.live.control import link, sockets
 from stepscope.live.control.bounds import Bounds
+from stepscope.live.control.node_service import StreamConnection
 from stepscope.live.control.outbox import Outbox
 from stepscope.live.control.sockets import Peer, PrivateSocket
 from stepscope.live.messages import Digest, Digests, Hello, Pulse, Refused, line_of, to_worker
@@ -237,6 +238,27 @@ def test_a_worker_over_grpc_takes_part_like_others(monkeypatch: pytest.MonkeyPat
 
         assert isinstance(answer[0], Refused) and "through the Unix socket" in answer[0].reason
         assert [one["rank"] for one in status["workers"]] == [0, 1]
+
+    run_rig(scenario, monkeypatch)
+
+
+def test_of_a_worker_over_grpc_no_process_is_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    async def take_stacks(pid: int) -> str:
+        asked.append(pid)
+        return "secret"
+
+    async def scenario(rig: Rig) -> None:
+        manager = await rig.start_manager("job")
+        proxy = await rig.start_node(take_stacks=take_stacks)
+        connection = StreamConnection()
+        proxy.joined(connection, HELLO)
+        await rig.ranks(0)
+
+        ((text, error),) = (await manager.stacks([0])).values()
+
+        assert not text and "cannot be seen" in error and not asked
 
     run_rig(scenario, monkeypatch)
 

@@ -51,7 +51,10 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """Its process as this node counts; 0 if it cannot be seen from here."""
+        """Its process as this node counts; 0 if it cannot be seen from here, or only the peer itself says which it is:
+        any user of this node may use the port, and must not have the stacks of processes of this one shown."""
+        if not self.connection.is_local:
+            return 0
         peer = self.connection.peer
         return self.hello.pid if peer is None else peer.pid
 
