@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 
 from stepscope.cli import main
+from stepscope.cli.app import app
 from tests.cli.calling import EXAMPLE, printed
 
 
@@ -103,6 +106,16 @@ def test_wrong_words_exit_2_without_a_traceback(capfd) -> None:
     assert main(["analyse-this"]) == 2
     assert main(["analyze"]) == 2
     assert "Traceback" not in printed(capfd, "cache", "list", "--format", "xml", code=2)
+
+
+def test_every_option_of_every_command_is_explained() -> None:
+    def unexplained(command: Any, name: str) -> list[str]:
+        own = [f"{name} {option.opts[0]}" for option in command.params if not (option.help or option.hidden)]
+        return own + [
+            one for word, inner in getattr(command, "commands", {}).items() for one in unexplained(inner, word)
+        ]
+
+    assert unexplained(typer.main.get_command(app), "stepscope") == []
 
 
 def test_help_and_version(capfd) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -115,10 +114,10 @@ def _is_replaced(target: Path) -> bool:
 @functools.cache  # the same for most commands, and slow to find out
 def described(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     """Parameters with their annotations as objects, to be given by name."""
-    hints = typing.get_type_hints(function, include_extras=True)
+    # not by typing.get_type_hints, which in Python 3.10 hides the help of options that are None by default
     return {
-        name: parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
-        for name, parameter in inspect.signature(function).parameters.items()
+        name: parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in inspect.signature(function, eval_str=True).parameters.items()
     }
 
 
