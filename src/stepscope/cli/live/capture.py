@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stepscope.cli.live.connecting import JobArgument, ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
-from stepscope.cli.options import Debug
+from stepscope.cli.live.connecting import ChosenManager, JobArgument, asks_manager
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ MOST_UNNAMED = 16
 """Ranks that are profiled if none are named."""
 
 
+@asks_manager
 def capture(
     job: JobArgument = "",
     ranks: Annotated[
@@ -67,12 +67,8 @@ def capture(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
-    manager: ManagerAddress = "",
-    token_file: TokenFile = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    debug: Debug = False,  # noqa: ARG001 - read by main()
+    *,
+    manager: ChosenManager,
 ) -> int:
     """Profile some steps of a running job, e.g. `stepscope live capture --ranks 0,3 -o profiles`.
 
@@ -90,8 +86,6 @@ def capture(
     if seconds is not None:
         raise StepscopeError("--seconds only goes with --kineto; ranks are profiled for whole steps: use --steps")
     from stepscope.live.control.bounds import BOUNDS
-    from stepscope.live.control.client import call
-    from stepscope.live.control.security import Security
     from stepscope.live.messages import Captured
     from stepscope.live.show.status import from_json
 
@@ -108,8 +102,7 @@ def capture(
         answers = await client.capture(chosen, steps, shapes=shapes, stacks=stacks, wait_s=wait)
         return answers, {one.rank: one.host for one in known.ranks}
 
-    security = Security.stated(token_file, tls_cert, tls_key, tls_ca)
-    answers, hosts = call(ask, manager, security=security, job=job)
+    answers, hosts = manager.call(ask, job)
     results = [one for one in answers.results if isinstance(one, Captured)]
     copies = {} if output is None else _copied(results, output)
     if as_json:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepscope.cli.live.capture import EXIT_INCOMPLETE, chosen_ranks
-from stepscope.cli.live.connecting import JobArgument, ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
-from stepscope.cli.options import Debug
+from stepscope.cli.live.connecting import ChosenManager, JobArgument, asks_manager
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ MOST_RANKS = 8
 """Links are measured pair by pair, for which all of them stand still."""
 
 
+@asks_manager
 def check(
     job: JobArgument = "",
     ranks: Annotated[
@@ -34,12 +34,8 @@ def check(
     ] = False,
     wait: Annotated[float, typer.Option(help="Wait this long for the results.", metavar="SECONDS")] = 120.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
-    manager: ManagerAddress = "",
-    token_file: TokenFile = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    debug: Debug = False,  # noqa: ARG001 - read by main()
+    *,
+    manager: ChosenManager,
 ) -> int:
     """Measure devices and links of a running job between two of its steps, e.g. `stepscope live check --ranks 0,3`.
 
@@ -48,8 +44,6 @@ def check(
 
     The exit code is 0 if all ranks have results, 1 if some have not.
     """
-    from stepscope.live.control.client import call
-    from stepscope.live.control.security import Security
     from stepscope.live.messages import Checked
     from stepscope.live.show.status import from_json
     from stepscope.present import printable
@@ -65,7 +59,7 @@ def check(
             raise StepscopeError(f"{len(chosen):,} ranks are too many; name up to {MOST_RANKS}, e.g. --ranks 0,3")
         return await client.check(chosen, kinds, wait_s=wait)
 
-    answers = call(ask, manager, security=Security.stated(token_file, tls_cert, tls_key, tls_ca), job=job)
+    answers = manager.call(ask, job)
     results = [one for one in answers.results if isinstance(one, Checked)]
     if as_json:
         rows = [{"rank": one.rank, "results": one.results, "error": one.error} for one in results]

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from stepscope.cli.options import argument
+from stepscope.cli.formatted import described, signed
+from stepscope.cli.options import Debug, argument
+
+if TYPE_CHECKING:
+    from stepscope.live.control.client import Client
+    from stepscope.live.control.security import Security
+
+T = TypeVar("T")
 
 MOST_PORT = 65_535
 
@@ -57,3 +68,68 @@ Kineto = Annotated[
         help="Also serve processes of this node that were started with KINETO_USE_DAEMON=1, in place of dynolog.",
     ),
 ]
+
+
+@dataclass(frozen=True)
+class ChosenManager:
+    """The manager that a command asks, and how, as its options say.
+
+    Args:
+        manager: `HOST` or `HOST:PORT`; empty for the usual one.
+    """
+
+    manager: str
+    token_file: Path | None
+    tls_ca: Path | None
+    tls_cert: Path | None
+    tls_key: Path | None
+
+    def call(self, ask: Callable[[Client], Awaitable[T]], job: str = "") -> T:
+        """Ask it one thing. If a job is given, a manager of another one refuses.
+
+        Raises:
+            StepscopeError: If it cannot be reached, or refuses.
+        """
+        from stepscope.live.control.client import call
+
+        return call(ask, self.manager, security=self.security(), job=job)
+
+    def connected(self, job: str = "") -> AbstractAsyncContextManager[Client]:
+        """A connection to it, for several questions."""
+        from stepscope.live.control.client import connected
+
+        return connected(self.manager, security=self.security(), job=job)
+
+    def security(self) -> Security:
+        """What the options say of tokens and certificates.
+
+        Raises:
+            StepscopeError: If they cannot be used.
+        """
+        from stepscope.live.control.security import Security
+
+        return Security.stated(self.token_file, self.tls_cert, self.tls_key, self.tls_ca)
+
+
+def asks_manager(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Give a command the options by which it reaches a manager, and `--debug`; it gets `manager`, a `ChosenManager`."""
+
+    @functools.wraps(command)
+    def with_options(**words: object) -> int | None:
+        mine = {name: words.pop(name) for name in described(_options)}
+        del mine["debug"]
+        return command(**words, manager=ChosenManager(**mine))  # type: ignore[arg-type] # as declared below
+
+    own = {name: each for name, each in described(command).items() if name != "manager"}
+    return signed(with_options, {**own, **described(_options)})
+
+
+def _options(
+    manager: ManagerAddress = "",
+    token_file: TokenFile = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    debug: Debug = False,
+) -> None:
+    """The options of every such command; `--debug` is read by main()."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stepscope.cli.live.capture import EXIT_INCOMPLETE, chosen_ranks
-from stepscope.cli.live.connecting import JobArgument, ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
-from stepscope.cli.options import Debug
+from stepscope.cli.live.connecting import ChosenManager, JobArgument, asks_manager
 
 if TYPE_CHECKING:
     from stepscope.live.control.client import Client
 
 
+@asks_manager
 def stacks(
     job: JobArgument = "",
     ranks: Annotated[
@@ -22,12 +22,8 @@ def stacks(
     ] = None,
     tree: Annotated[bool, typer.Option("--tree", help="Show whole stacks, as one tree over all ranks.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON, with whole stacks.")] = False,
-    manager: ManagerAddress = "",
-    token_file: TokenFile = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    debug: Debug = False,  # noqa: ARG001 - read by main()
+    *,
+    manager: ChosenManager,
 ) -> int:
     """Show where the training threads of all ranks are, e.g. when a job hangs. Needs py-spy on each node.
 
@@ -38,8 +34,6 @@ def stacks(
     import msgspec
 
     from stepscope.live.capture.stacks import NoStacks, lines_of_tree, merged, threads_in
-    from stepscope.live.control.client import call
-    from stepscope.live.control.security import Security
     from stepscope.live.show.status import from_json
     from stepscope.present import printable
     from stepscope.selection import describe_numbers, named_numbers
@@ -48,7 +42,7 @@ def stacks(
         known = from_json(await client.status())
         return await client.stacks(chosen_ranks(ranks, [one.rank for one in known.ranks if one.state != "lost"]))
 
-    taken = call(ask, manager, security=Security.stated(token_file, tls_cert, tls_key, tls_ca), job=job)
+    taken = manager.call(ask, job)
     found, missing = {}, {}
     for rank, (text, error) in sorted(taken.items()):
         try:

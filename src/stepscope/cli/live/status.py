@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.live.connecting import JobArgument, ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
-from stepscope.cli.options import Debug, LanguageOption
+from stepscope.cli.live.connecting import ChosenManager, JobArgument, asks_manager
+from stepscope.cli.options import LanguageOption
 
 if TYPE_CHECKING:
     from stepscope.live.show.status import Status
@@ -17,29 +17,21 @@ EXIT_SLOW = 1
 NARROWEST = 80
 
 
+@asks_manager
 def status(
     job: JobArgument = "",
-    manager: ManagerAddress = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole status as JSON.")] = False,
     language: LanguageOption = "en",
-    token_file: TokenFile = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    debug: Debug = False,  # noqa: ARG001 - read by main()
+    *,
+    manager: ChosenManager,
 ) -> int:
     """Show what a running job is doing: who is slow, which ranks take part, what is recorded, where records are.
 
     The exit code is 0 if no rank is slow, 1 if a verdict is open, 2 if the manager cannot be asked.
     """
-    from stepscope.live.control.client import Client, call
-    from stepscope.live.control.security import Security
     from stepscope.live.show.status import from_json
 
-    async def ask(client: Client) -> bytes:
-        return await client.status()
-
-    text = call(ask, manager, security=Security.stated(token_file, tls_cert, tls_key, tls_ca), job=job)
+    text = manager.call(lambda client: client.status(), job)
     known = from_json(text)
     if as_json:
         print(text.decode())

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stepscope.cli.live.connecting import ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
-from stepscope.cli.options import Debug, argument
+from stepscope.cli.live.connecting import ChosenManager, asks_manager
+from stepscope.cli.options import argument
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ EXIT_INCOMPLETE = 1
 SHOWN_FAILURES = 10
 
 
+@asks_manager
 def switch(
     words: Annotated[
         list[str] | None,
@@ -38,12 +39,8 @@ def switch(
         bool, typer.Option("--no-wait", help="Return once the manager has taken the switches; exit code 0.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
-    manager: ManagerAddress = "",
-    token_file: TokenFile = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    debug: Debug = False,  # noqa: ARG001 - read by main()
+    *,
+    manager: ChosenManager,
 ) -> int:
     """Switch light tracing of a running job on and off, e.g. `stepscope live switch communication=on`.
 
@@ -53,23 +50,20 @@ def switch(
     The exit code is 0 if all ranks have applied it, 1 if some have not, 2 if nothing was switched.
     """
     from stepscope.live.control.bounds import BOUNDS
-    from stepscope.live.control.client import call
-    from stepscope.live.control.security import Security
 
     job, changes = _parsed(words or [])
     if not 0 <= wait <= BOUNDS.wait_s:
         raise StepscopeError(f"--wait {wait:g}: give 0 to {BOUNDS.wait_s:g} seconds")
     wait_s = 0.0 if no_wait else wait
-    security = Security.stated(token_file, tls_cert, tls_key, tls_ca)
     if not changes:
-        return _show(call(_status, manager, security=security, job=job), as_json)
+        return _show(manager.call(_status, job), as_json)
 
     async def ask(client: Client) -> tuple[Switched, float, Status]:
         began_s = time.perf_counter()
         switched = await client.switch(changes, wait_s=wait_s)
         return switched, time.perf_counter() - began_s, await _status(client)
 
-    switched, took_s, known = call(ask, manager, security=security, job=job)
+    switched, took_s, known = manager.call(ask, job)
     answer = _answer(switched, took_s, known)
     if as_json:
         _print_json(answer)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.live.connecting import JobArgument, ManagerAddress, TlsCa, TlsCert, TlsKey, TokenFile
-from stepscope.cli.options import Debug, LanguageOption
+from stepscope.cli.live.connecting import ChosenManager, JobArgument, asks_manager
+from stepscope.cli.options import LanguageOption
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -27,32 +27,25 @@ LINE_EVERY_S = 10.0
 """Not on a terminal: a line about the job this often; verdicts at once."""
 
 
+@asks_manager
 def watch(
     job: JobArgument = "",
-    manager: ManagerAddress = "",
     seconds: Annotated[
         float | None,
         typer.Option(help="End after this many seconds. Default: until q or Ctrl-C.", metavar="S", show_default=False),
     ] = None,
     language: LanguageOption = "en",
-    token_file: TokenFile = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    debug: Debug = False,  # noqa: ARG001 - read by main()
+    *,
+    manager: ChosenManager,
 ) -> None:
     """Watch a running job: step times of its ranks as a map, verdicts, switches; twice a second.
 
     Keys: q quits, m changes what the map shows (step, data wait, forward). If the output is not a terminal, lines are
     printed instead: a verdict when it opens, changes or is over, and the state of the job every 10 s.
     """
-    from stepscope.live.control.client import connected
-    from stepscope.live.control.security import Security
-
-    security = Security.stated(token_file, tls_cert, tls_key, tls_ca)
 
     async def run() -> None:
-        async with connected(manager, security=security, job=job) as client:
+        async with manager.connected(job) as client:
             watching = Watching(client, time.monotonic() + seconds if seconds is not None else None)
             if sys.stdout.isatty():
                 await _on_screen(watching, language)
