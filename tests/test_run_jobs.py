@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from builders import EPOCH_NS, toy_recording
 from grouped import S, all_members, at, members
 from stepscope.run.jobs import group
@@ -190,3 +192,19 @@ def test_a_last_recording_that_holds_no_work_does_not_hide_the_one_before() -> N
     last.rows = {"steps": 1}
 
     assert all_members(last, first) == [{0: "a/1.json"}, {0: "a/2.json"}]
+
+
+def test_captures_of_a_job_come_after_its_light_records() -> None:
+    light = [at(f"job/{rank}", 0, 60, source="light", rank=rank, world_size=2) for rank in (0, 1)]
+    captures = []
+    for rank in (0, 1):
+        path = f"job/{rank}/captures/c1/recording/r"
+        made = at(path, 61, source="recording", rank=rank, world_size=2)
+        frames = {"operators": pl.DataFrame({"rank": [rank] * 9})}
+        captures.append(MemoryRecording(made.source, made.path, made.files, made.facts, frames))
+
+    first, second = group([*captures, *light])
+
+    assert members(first) == {0: "job/0", 1: "job/1"}
+    assert members(second)[0] == "job/0/captures/c1/recording/r"
+    assert first.issues == []

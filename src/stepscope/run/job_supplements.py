@@ -11,6 +11,9 @@ from stepscope.run.supplements import Supplement, described, tables_for
 from stepscope.store.recording import Recording
 from stepscope.tables.issues import Issue
 
+_LIGHT = "light"
+"""Family of the records of light tracing, below which the captures of a rank lie."""
+
 _FLAT, _BY_RANK = "classic", "ascend"
 """Families of formats of flat files and of the directories in which they are completed."""
 
@@ -31,7 +34,7 @@ def completed(jobs: Sequence[Job]) -> list[Job]:
     found: list[Job] = []
     beside: dict[int, list[Job]] = defaultdict(list)
     others: dict[int, Job] = {}
-    for job in jobs:
+    for job in (job for job in jobs if job.family != _LIGHT):
         more = next((other for other in jobs if other.family != job.family and _holds_more(other, job)), None)
         if more is not None:
             found.append(job)
@@ -46,6 +49,13 @@ def completed(jobs: Sequence[Job]) -> list[Job]:
             problem = f"holds files of the same ranks, which are a run of their own{rest}"
             other.issues.append(Issue("note", path, problem, "Choose that run with --run"))
     return found
+
+
+def captured(jobs: Sequence[Job]) -> list[Job]:
+    """Captures of some steps of a job whose light records are there as well: all their recordings lie below those."""
+    records = {member.recording.path for job in jobs if job.family == _LIGHT for member in job.members}
+    others = (job for job in jobs if job.family != _LIGHT)
+    return [job for job in others if all(records & {*member.recording.path.parents} for member in job.members)]
 
 
 def _holds_more(other: Job, job: Job) -> bool:

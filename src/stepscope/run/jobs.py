@@ -16,7 +16,7 @@ from stepscope.run.job_contradictions import apart
 from stepscope.run.job_doubts import doubts, shifted, strays
 from stepscope.run.job_folders import common_folders
 from stepscope.run.job_pieces import Piece, piece_of
-from stepscope.run.job_supplements import completed
+from stepscope.run.job_supplements import captured, completed
 from stepscope.store.recording import Recording
 from stepscope.tables.issues import Issue
 
@@ -40,8 +40,8 @@ SLACK_NS = 10_000_000_000
 
 
 def group(recordings: Iterable[Recording]) -> list[Job]:
-    """Group recordings into jobs: dumps of calls last, before them what repeats another job; else largest first, then
-    those with recorded work, then newest.
+    """Group recordings into jobs: dumps of calls last, before them what repeats another job and captures of a job
+    whose light records are there; else largest first, then those with recorded work, then newest.
 
     A profiler with a repeating schedule may leave a last recording that had just begun, without any work. Recordings
     belong to one job if their windows overlap (within `SLACK_NS`), their formats are of one family and their recorded
@@ -61,7 +61,7 @@ def group(recordings: Iterable[Recording]) -> list[Job]:
     for job in jobs:
         paths = {str(member.recording.path) for member in job.members}
         job.issues.extend(issue for kept, issue in issues if kept in paths)
-    repeated = set(map(id, completed(jobs)))
+    repeated = set(map(id, [*completed(jobs), *captured(jobs)]))
     jobs.sort(
         key=lambda job: (_is_dump(job), id(job) in repeated, -len(job.members), _is_bare(job), -job.newest, job.name)
     )
