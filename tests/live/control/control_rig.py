@@ -83,6 +83,14 @@ class Rig:
     def stop_worker(self, rank: int) -> None:
         self._tasks.pop(rank).cancel()
 
+    async def start(self, ranks: int) -> list[SimulatedWorker]:
+        """A manager, a node and its workers, which have registered when this returns."""
+        await self.start_manager()
+        await self.start_node()
+        workers = [self.start_worker(rank) for rank in range(ranks)]
+        await self.ranks(*range(ranks))
+        return workers
+
     @asynccontextmanager
     async def client(self, security: Security | None = None, job: str = "") -> AsyncIterator[Client]:
         async with connected(f"127.0.0.1:{self.port}", security=security or self.security, job=job) as client:

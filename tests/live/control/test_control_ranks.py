@@ -106,11 +106,7 @@ def test_a_command_that_names_an_unknown_rank_is_refused(monkeypatch: pytest.Mon
 
 def test_a_capture_goes_to_the_named_ranks_and_their_answers_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(rig: Rig) -> None:
-        await rig.start_manager()
-        await rig.start_node()
-        for rank in range(3):
-            rig.start_worker(rank)
-        await rig.ranks(0, 1, 2)
+        await rig.start(3)
         begun: list[tuple[str, list[int]]] = []
         rig.manager.capture_begun.append(lambda name, ranks: begun.append((name, ranks)))
         rig.workers[0].answers = {Capture: lambda asked: Captured(0, asked.capture, ["/trace"], [5, 6])}
@@ -147,11 +143,7 @@ def test_a_rank_that_restarts_fails_what_it_was_asked(monkeypatch: pytest.Monkey
 
 def test_a_switch_no_longer_waits_for_a_rank_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(rig: Rig) -> None:
-        await rig.start_manager()
-        await rig.start_node()
-        for rank in range(2):
-            rig.start_worker(rank)
-        await rig.ranks(0, 1)
+        await rig.start(2)
         rig.workers[1].ignores = 1000
 
         async with rig.client() as client:
@@ -167,10 +159,7 @@ def test_a_switch_no_longer_waits_for_a_rank_that_is_lost(monkeypatch: pytest.Mo
 
 def test_nobody_waits_for_stacks_from_a_node_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(rig: Rig) -> None:
-        await rig.start_manager()
-        await rig.start_node()
-        rig.start_worker(0)
-        await rig.ranks(0)
+        await rig.start(1)
         await rig.stop_node()
         await until(lambda: not rig.manager.nodes)
 

@@ -108,11 +108,7 @@ def test_an_older_process_does_not_replace_a_newer_one(monkeypatch: pytest.Monke
 
 def test_a_switch_survives_the_death_of_the_manager(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(rig: Rig) -> None:
-        await rig.start_manager()
-        await rig.start_node()
-        for rank in range(2):
-            rig.start_worker(rank)
-        await rig.ranks(0, 1)
+        await rig.start(2)
         rig.stop_worker(1)
         async with rig.client() as client:
             await client.switch(COMMUNICATION)
@@ -133,10 +129,7 @@ def test_a_switch_survives_the_death_of_the_manager(monkeypatch: pytest.MonkeyPa
 
 def test_a_manager_that_has_lost_its_disk_learns_the_state_from_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(rig: Rig) -> None:
-        await rig.start_manager()
-        await rig.start_node()
-        worker = rig.start_worker(0)
-        await rig.ranks(0)
+        (worker,) = await rig.start(1)
         async with rig.client() as client:
             for state in ("on", "off", "on"):
                 await client.switch({"communication": state}, wait_s=10)
@@ -156,10 +149,7 @@ def test_a_switch_made_while_a_proxy_is_dead_reaches_its_workers_when_it_returns
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario(rig: Rig) -> None:
-        await rig.start_manager()
-        await rig.start_node()
-        worker = rig.start_worker(0)
-        await rig.ranks(0)
+        (worker,) = await rig.start(1)
         await rig.stop_node()
         async with rig.client() as client:
             switched = await client.switch(COMMUNICATION)
@@ -174,10 +164,7 @@ def test_a_switch_made_while_a_proxy_is_dead_reaches_its_workers_when_it_returns
 
 def test_proxy_and_manager_that_both_died_learn_the_state_from_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(rig: Rig) -> None:
-        await rig.start_manager()
-        await rig.start_node()
-        rig.start_worker(0)
-        await rig.ranks(0)
+        await rig.start(1)
         async with rig.client() as client:
             await client.switch(COMMUNICATION, wait_s=10)
         await rig.stop_node()
@@ -198,10 +185,7 @@ def test_proxy_and_manager_that_both_died_learn_the_state_from_the_workers(monke
 
 def test_a_rank_that_has_missed_the_switch_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(rig: Rig) -> None:
-        await rig.start_manager()
-        await rig.start_node()
-        worker = rig.start_worker(0)
-        await rig.ranks(0)
+        (worker,) = await rig.start(1)
         worker.ignores = 2
         async with rig.client() as client:
             switched = await client.switch(COMMUNICATION, wait_s=10)
@@ -214,11 +198,7 @@ def test_a_rank_that_has_missed_the_switch_is_told_again(monkeypatch: pytest.Mon
 
 def test_a_rank_that_cannot_apply_the_switches_is_named_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(rig: Rig) -> None:
-        await rig.start_manager()
-        await rig.start_node()
-        for rank in range(2):
-            rig.start_worker(rank)
-        await rig.ranks(0, 1)
+        await rig.start(2)
         rig.workers[1].error = "no hooks"
         async with rig.client() as client:
             switched = await client.switch(COMMUNICATION, wait_s=1)
@@ -276,10 +256,7 @@ def test_no_switch_is_acknowledged_before_it_is_known_where_to_keep_it(monkeypat
 def test_a_switch_that_cannot_be_kept_is_an_error_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(rig: Rig) -> None:
         (rig.room / "state").write_text("a file where a directory should be")
-        await rig.start_manager()
-        await rig.start_node()
-        worker = rig.start_worker(0)
-        await rig.ranks(0)
+        (worker,) = await rig.start(1)
         async with rig.client() as client:
             with pytest.raises(StepscopeError, match="cannot be written"):
                 await client.switch(COMMUNICATION)
