@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import get_ident
 from time import perf_counter_ns
+from types import SimpleNamespace
 from typing import Any
 
 from stepscope.record.marks import MarkBuffer
@@ -56,6 +57,10 @@ class StepTracker:
         self._waits = ProcessorWaits()
         self._began_waits: Reading | None = None
         self._pending_waits: Reading | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What pickles a wrapper gets nothing of the tracker; see `record.torch.hook.Hook`."""
+        return SimpleNamespace, (), {"wanted": frozenset(), "light": self.light}
 
     def begin(self) -> None:
         """Recording begins: the next activity begins a step."""

@@ -39,7 +39,7 @@ class ForwardHooks(Hook):
     kind = FORWARD
 
     def __init__(self, steps: StepTracker, patches: Patches) -> None:
-        super().__init__(steps, patches, self._marked)
+        super().__init__(steps, patches, self.found)
         if steps.light:
             self.around = lambda args, kwargs: steps.passes(args[0], args[1:], kwargs)
         self._roots: set[type] = set()
@@ -78,8 +78,14 @@ class ForwardHooks(Hook):
             self._fruitless += 1
             self._watch(1)
 
-    def _marked(self) -> None:
+    def found(self) -> None:
+        """A forward pass was marked."""
         self._forward = True
+
+    @staticmethod
+    def manner(module: Any) -> str:
+        """See `_manner`."""
+        return _manner(module)
 
     def _watch(self, steps: int) -> None:
         from torch.nn import Module
@@ -113,8 +119,9 @@ class ForwardHooks(Hook):
             call: Called instead, if given.
             seen: Called with the class.
         """
+        # cloudpickle stores classes of the user's script with this function and all that it refers to: see `__reduce__`
         hook, steps, inside = self, self.steps, self.inside
-        marked_one, light = self._marked, steps.light
+        light = steps.light
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - its name in tracebacks
             if _is_compiling():  # type: ignore[misc]
@@ -132,8 +139,8 @@ class ForwardHooks(Hook):
                 inside.pop(thread, None)
             try:
                 end_ns = perf_counter_ns()
-                steps.mark(FORWARD, type(self).__name__, start_ns, end_ns, "" if light else _manner(self))
-                marked_one()
+                steps.mark(FORWARD, type(self).__name__, start_ns, end_ns, "" if light else hook.manner(self))
+                hook.found()
                 if seen is not None:
                     seen(type(self))
             except Exception as error:
