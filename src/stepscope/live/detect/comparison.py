@@ -17,7 +17,7 @@ from typing import Generic
 from stepscope.live.detect.limits import TESTS, Limits, Tuning
 from stepscope.live.detect.normal import FEW, Normal
 from stepscope.live.detect.series import KEPT, RECENT, Series
-from stepscope.live.detect.statistics import LEVEL_ERROR, MAD_TO_SIGMA, lower_median, lowest_group, median
+from stepscope.live.detect.statistics import LEVEL_ERROR, MAD_TO_SIGMA, lower_median, lowest_group, median, onset
 from stepscope.live.detect.suspect import OFTEN, OTHERS, PAST, M, Suspect
 from stepscope.live.detect.tails import Tails
 
@@ -245,6 +245,7 @@ class Comparison(Generic[M]):
         self._rounds_total += series.rounds_all - rounds
 
     def _accuse(self, number: int, member: M, series: Series, changed: list[Suspect[M]]) -> None:
+        half = self.indifference
         for how, score, since in (
             (OTHERS, series.score, series.since),
             (PAST, series.change_score, series.change_since),
@@ -260,8 +261,11 @@ class Comparison(Generic[M]):
             least = self.limits.least_ratio if series.seen >= KEPT else self.limits.early_ratio
             if excess - self._doubt(values, series) < least * self.tuning.shift:
                 continue
+            first, began = onset(values, self.limits.least_rounds, half), since
+            if first:  # small excesses by chance began its score
+                began, excess = number - len(values) + 1 + first, median(values[first:])
             sureness = self._sureness(score * self.theta)
-            self._open(Suspect(member, how, since, number, excess, 1.0, sureness, number), changed)
+            self._open(Suspect(member, how, began, number, excess, 1.0, sureness, number), changed)
             return
         often = self._log_tests()
         if series.lates >= self.limits.late_rounds and series.often_score >= often:

@@ -19,6 +19,26 @@ def median(values: Sequence[float]) -> float:
     return ordered[n // 2] if n % 2 else (ordered[n // 2 - 1] + ordered[n // 2]) / 2
 
 
+def onset(values: Sequence[float], least: int, small: float) -> int:
+    """Index of the first value of a level that is higher than before; 0 if all values belong to it.
+
+    It parts the values in two with the least squared deviations from the mean of each part.
+
+    Args:
+        least: The higher level has at least so many values.
+        small: A first part with a larger median belongs to the higher level, too.
+    """
+    n, total = len(values), sum(values)
+    best, found, before = 0.0, 0, 0.0
+    for k in range(1, n - least + 1):
+        before += values[k - 1]
+        apart = (total - before) / (n - k) - before / k
+        gain = apart * apart * k * (n - k) if apart > 0 else 0.0
+        if gain > best:
+            best, found = gain, k
+    return found if found and median(values[:found]) < small else 0
+
+
 def lower_median(ordered: Sequence[float], apart: float) -> float:
     """The median of values in order; if the two in the middle are apart, so that half of all are larger, the lower."""
     n = len(ordered)
