@@ -53,8 +53,8 @@ def detect(
         _show(_last_states(told), as_json, language)
         _explain(replay, watching, told, as_json)
         return EXIT_SLOW if watching.detector.open else 0
-    _show(_last_states(told), as_json, language)
     with suppress(KeyboardInterrupt):
+        _show(_last_states(told), as_json, language)
         while True:
             time.sleep(FOLLOW_EVERY_S)
             news = [one for one in watching.take(replay.appended()) if watching.is_news(one)]
