@@ -113,7 +113,7 @@ def test_a_check_that_cannot_be_made_says_why_and_training_goes_on(job: Job) -> 
     nobody = job.ask(Check("k4", ["link"], at_step=10**6, peers=[7]))
 
     assert all(isinstance(one, Checked) and "step 1 was over" in one.error for one in over)
-    assert all(isinstance(one, Checked) and "'disk' is no check" in one.error for one in unknown)
+    assert all(isinstance(one, Checked) and "'disk' is not a check" in one.error for one in unknown)
     assert all(isinstance(one, Checked) and "ranks of this job are 0 to 1" in one.error for one in nobody)
 
 

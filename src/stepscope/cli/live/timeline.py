@@ -94,7 +94,7 @@ def _directory(job: str) -> Path:
         directory = base / safe_name(job)
         if "/" in job or not directory.is_dir():
             raise StepscopeError(
-                f"{job}: is no directory, nor a job with records below {base}. Check STEPSCOPE_LIVE_DIR"
+                f"{job}: is neither a directory nor a job with records below {base}. Check STEPSCOPE_LIVE_DIR"
             )
         return directory
     try:

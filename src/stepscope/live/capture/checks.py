@@ -64,7 +64,7 @@ class ActiveCheck:
     def _run(self) -> None:
         request = self._request
         if unknown := [kind for kind in request.kinds if kind not in KINDS]:
-            raise CannotMeasure(f"{unknown[0]!r} is no check; there are {', '.join(KINDS)}")
+            raise CannotMeasure(f"{unknown[0]!r} is not a check. Checks: {', '.join(KINDS)}")
         if not type(self._base).__module__.startswith("stepscope.record.torch"):
             raise CannotMeasure("active checks are only made in PyTorch")
         if request.at_step and self._tracker.number >= request.at_step:

@@ -77,7 +77,7 @@ async def answer_of(*arguments: str) -> dict[str, Any]:
     except ValueError as error:
         raise NotAnalysed(f"the answer of the analysis is damaged ({error})") from error
     if not isinstance(answer, dict):
-        raise NotAnalysed("the answer of the analysis is no JSON object")
+        raise NotAnalysed("the analysis did not print a JSON object")
     return answer
 
 

@@ -82,7 +82,7 @@ class Arriving:
         name, _, time_ns = name.partition("\0")
         relative = PurePosixPath(name)
         if not name or len(name) > MOST_NAME or relative.is_absolute() or ".." in relative.parts:
-            raise NotSent(f"{name[:80]!r} is no name of a file in a capture")
+            raise NotSent(f"{name[:80]!r} is not the name of a file in a capture")
         self._size += len(piece)
         path = self.directory / relative
         if time_ns:
