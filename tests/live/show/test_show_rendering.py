@@ -54,6 +54,15 @@ def test_without_a_verdict_the_status_says_so() -> None:
     assert lines_of(status_of(MadeManager(lag_ns=None)))[0].startswith("Nobody looks for slow ranks")
 
 
+def test_a_job_that_stands_still_is_not_called_healthy() -> None:
+    manager = made_job(ranks=2)
+    manager.happen(*(Pulse(rank=rank, step=12, idle_ns=28_000_000_000) for rank in range(2)))
+
+    first = lines_of(status_of(manager))[0]
+
+    assert first.startswith("Nothing happens in training") and "stepscope live stacks" in first
+
+
 def test_a_job_that_has_ended_is_not_called_healthy() -> None:
     manager = made_job(ranks=2)
     for rank in manager.ranks.values():

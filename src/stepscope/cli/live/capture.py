@@ -202,7 +202,11 @@ def _show(
         note = f" ({one.note})" if one.note else ""
         lines.append(f"Rank {one.rank}, {steps}: {where}{place}{note}")
     if pending:
-        lines.append(f"No answer within {wait_s:g} s from {named_numbers('rank', pending)}")
+        late = named_numbers("rank", pending)
+        lines.append(
+            f"No answer within {wait_s:g} s from {late}: a profile needs whole steps. Wait longer (--wait), or,"
+        )
+        lines.append("Wait longer (--wait), or see where training is: stepscope live stacks")
     if len(readable) == len(results) - sum(bool(one.error) for one in results) and readable:
         lines.append(f"Next: stepscope analyze {' '.join(readable)}")
     elif readable or any(one.directory for one in results):

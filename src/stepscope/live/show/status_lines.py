@@ -62,6 +62,11 @@ def calm(status: Status) -> str:
         return "No steps have been reported yet, so nothing is known of slow ranks"
     if all(rank.state == "lost" for rank in status.ranks):
         return "No rank takes part any more: the job has ended, or none of its hosts can be reached"
+    idle, alive = sum(rank.is_idle for rank in status.ranks), status.count("alive")
+    if alive and idle == alive:
+        return (
+            "Nothing happens in training: a long step, checkpoint or compilation, or a hang. See: stepscope live stacks"
+        )
     return "OK: no rank is slow, as far as the light records show"
 
 
