@@ -50,9 +50,9 @@ class _Link:
 def run_real(number: int) -> Score:
     """Run a job and score what the detector says of it."""
     kind, factor, ranks, every = KINDS[number % len(KINDS)]
-    fault = Fault(kind, factor, ranks, FIRST, every=every)
+    faults = tuple(Fault(kind, factor, (rank,), FIRST, every=every) for rank in ranks)
     job = Job(
-        f"real {number}", Layout(data=RANKS), steps=STEPS, faults=(fault,) if ranks else (), family="real",
+        f"real {number}", Layout(data=RANKS), steps=STEPS, faults=faults, family="real",
         magnitude=f"x{factor:g}",
     )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="live-real-") as room:
