@@ -72,23 +72,21 @@ class Hooks(Patches):
 
         @functools.wraps(original)
         def hooked(*args: Any, **kwargs: Any) -> Any:
-            token = None
-            if not switch.off:
-                try:
-                    token = enter(args, kwargs)
-                except Exception as error:
-                    switch.failed(error)
-            if token is None:
-                return original(*args, **kwargs)
-            returned = False
-            try:
+            token, returned = None, False
+            try:  # from here on, as a signal handler of the user may raise at any time
+                if not switch.off:
+                    try:
+                        token = enter(args, kwargs)
+                    except Exception as error:
+                        switch.failed(error)
                 result = original(*args, **kwargs)
                 returned = True
                 return result
             finally:
-                try:
-                    leave(token, returned)
-                except Exception as error:
-                    switch.failed(error)
+                if token is not None:
+                    try:
+                        leave(token, returned)
+                    except Exception as error:
+                        switch.failed(error)
 
         return hooked

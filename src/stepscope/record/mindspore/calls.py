@@ -104,20 +104,23 @@ class CallHooks:
         def enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Phase, int] | None:
             if self._nesting.inside or (phase := find(args[0])) is None:
                 return None
-            self._nesting.inside = True
-            start_ns = perf_counter_ns()
-            self._inside[phase.kind, get_ident()] = start_ns, None
-            self._steps.activity(start_ns, phase.kind)
-            if self._steps.light and phase.kind is FORWARD:
-                self._steps.passes(args[0], args[1:], kwargs)
+            try:  # a signal handler of the user may raise at any time
+                self._nesting.inside = True
+                start_ns = perf_counter_ns()
+                self._inside[phase.kind, get_ident()] = start_ns, None
+                self._steps.activity(start_ns, phase.kind)
+                if self._steps.light and phase.kind is FORWARD:
+                    self._steps.passes(args[0], args[1:], kwargs)
+            except BaseException:
+                self._end(phase.kind)
+                raise
             return phase, start_ns
 
         return enter
 
     def _leave(self, token: tuple[_Phase, int], returned: bool) -> None:
-        self._nesting.inside = False
         phase, start_ns = token
-        self._inside.pop((phase.kind, get_ident()), None)
+        self._end(phase.kind)
         if not returned:
             return
         now_ns = perf_counter_ns()
@@ -125,6 +128,10 @@ class CallHooks:
         if phase.stepper is not None and not self.model_trains and self._owner.ends_step(phase.stepper):
             self._step_ended()
             self._steps.ended(now_ns)
+
+    def _end(self, kind: MarkKind) -> None:
+        self._nesting.inside = False
+        self._inside.pop((kind, get_ident()), None)
 
     def _of_cell(self, cell: Any) -> _Phase | None:
         name = type(cell).__name__

@@ -58,9 +58,13 @@ class Loader:
             self._in_pass.add(iterator)
             self.epochs.begins(_data_set(iterator))
         start_ns = perf_counter_ns()
-        if self._marks and DATA in self._steps.wanted:
-            self._inside[DATA, get_ident()] = start_ns, None
-        self._steps.activity(start_ns, DATA)
+        try:  # a signal handler of the user may raise at any time
+            if self._marks and DATA in self._steps.wanted:
+                self._inside[DATA, get_ident()] = start_ns, None
+            self._steps.activity(start_ns, DATA)
+        except BaseException:
+            self._inside.pop((DATA, get_ident()), None)
+            raise
         return iterator, start_ns
 
     def _leave(self, token: tuple[Any, int], returned: bool) -> None:

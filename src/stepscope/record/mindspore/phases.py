@@ -34,8 +34,12 @@ def marked(
         if kind not in steps.wanted:
             return None
         start_ns = perf_counter_ns()
-        inside[kind, get_ident()] = start_ns, partial(describe, args, kwargs)
-        steps.enters(kind, start_ns)
+        try:  # a signal handler of the user may raise at any time
+            inside[kind, get_ident()] = start_ns, partial(describe, args, kwargs)
+            steps.enters(kind, start_ns)
+        except BaseException:
+            inside.pop((kind, get_ident()), None)
+            raise
         return args, kwargs, start_ns
 
     def leave(token: tuple[Any, ...], returned: bool) -> None:
