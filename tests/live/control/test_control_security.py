@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,36 @@ def test_with_mutual_tls_only_peers_with_a_certificate_of_the_authority_get_in(
         assert worker.revision == 1
 
     run_rig(scenario, monkeypatch, security=friend)
+
+    for file, content, told in (
+        ("cert", b"\x30\x82", "cert: holds no certificate in PEM format"),
+        (
+            "cert",
+            b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            "cert: its certificate cannot be used",
+        ),
+        ("key", b"none", "key: holds no private key in PEM format"),
+        (
+            "key",
+            b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+            "key: its private key cannot be used",
+        ),
+        ("key", b"-----BEGIN ENCRYPTED PRIVATE KEY-----", "key: the private key is encrypted"),
+        ("key", (tmp_path / "other-node.key").read_bytes(), "key: is not the private key of"),
+        ("ca", b"", "ca: holds no certificate in PEM format"),
+    ):
+        bad = tmp_path / file
+        bad.write_bytes(content)
+        damaged = replace(friend, **{file: bad})
+        with pytest.raises(StepscopeError, match=told):
+            damaged.channel("host7:9601")
+        with pytest.raises(StepscopeError, match=told):
+            damaged.add_port(None, "127.0.0.1", 0)
+
+
+def test_a_missing_certificate_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StepscopeError, match=r"none\.pem: cannot be read \(No such file"):
+        Security(ca=tmp_path / "none.pem").channel("host7:9601")
 
 
 def test_an_address_that_calls_too_often_is_refused_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ import grpc.aio
 
 from stepscope.errors import StepscopeError
 from stepscope.live.control.bounds import BOUNDS, Bounds
+from stepscope.live.control.pem import certificates_in, pair_in
 from stepscope.live.control.rates import Bucket
 
 log = logging.getLogger("stepscope")
@@ -114,8 +115,7 @@ class Security:
         address = address_of(host, port)
         try:
             if self.cert is not None and self.key is not None:
-                pair = (_read(self.key), _read(self.cert))
-                roots = _read(self.ca) if self.ca is not None else None
+                roots, pair = self._contents()
                 credentials = grpc.ssl_server_credentials([pair], roots, roots is not None)
                 bound = server.add_secure_port(address, credentials)
             else:
@@ -133,12 +133,14 @@ class Security:
         options = [*_options(bounds), ("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
         if not self.has_tls or target.startswith(_ALWAYS_LOCAL):
             return grpc.aio.insecure_channel(target, options=options)
-        credentials = grpc.ssl_channel_credentials(
-            _read(self.ca) if self.ca is not None else None,
-            _read(self.key) if self.key is not None else None,
-            _read(self.cert) if self.cert is not None else None,
-        )
+        roots, (key, cert) = self._contents()
+        credentials = grpc.ssl_channel_credentials(roots, key, cert)
         return grpc.aio.secure_channel(target, credentials, options=options)
+
+    def _contents(self) -> tuple[bytes | None, tuple[bytes | None, bytes | None]]:
+        """Certificates of the authority; key and certificate of this side."""
+        roots = certificates_in(self.ca) if self.ca is not None else None
+        return roots, (pair_in(self.key, self.cert) if self.key is not None and self.cert is not None else (None, None))
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
@@ -256,13 +258,6 @@ def _token_in(file: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise Insecure(f"{file}: the token cannot be read ({reason}). Check the path of --token-file") from error
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise Insecure(f"{file}: cannot be read ({error.strerror}). Check the paths of the TLS options") from error
 
 
 def _cannot_listen(host: str, port: int, problem: str, option: str) -> str:
