@@ -9,7 +9,7 @@ from shown_jobs import MS, MadeManager, digest, made_job, slow_rank, status_of
 
 from stepscope.errors import StepscopeError
 from stepscope.live.control.board import Acknowledgement, Requested
-from stepscope.live.messages import Captured, Pulse
+from stepscope.live.messages import Captured, Digest, Pulse
 from stepscope.live.show.status import from_json, to_json
 from stepscope.live.show.view import LATE_NS, WORTH_A_LOOK, view_of
 from stepscope.live.switches import ALL, DEFAULT
@@ -123,6 +123,18 @@ def test_storage_names_directories_and_problems() -> None:
     assert storage.directories == ["/rec/job-7"]
     assert storage.dropped == 12
     assert [(each.rank, each.problem) for each in storage.problems] == [(1, "/rec: No space left on device\\x1b[31m")]
+
+
+def test_a_rank_that_never_waited_for_a_batch_has_no_waits() -> None:
+    manager = made_job(ranks=2, steps=0)
+    for step in range(1, 4):
+        manager.happen(Digest(0, step, 0, 100, data_ns=0), Digest(1, step, 0, 100, data_ns=step // 3 * 90))
+
+    without, some = status_of(manager).ranks
+
+    assert (without.data_ns, some.data_ns) == (None, 0)
+    assert [recent[2] for recent in without.recent] == [None] * 3
+    assert [recent[2] for recent in some.recent] == [0, 0, 90]
 
 
 def test_captures_are_joined_over_ranks() -> None:

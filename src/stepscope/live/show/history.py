@@ -86,8 +86,15 @@ class RankHistory:
         """Its process is a new one: steps of the old one are not recent any more. Totals go on."""
         self.recent.clear()
 
+    @property
+    def waits_for_batches(self) -> bool:
+        """Whether it ever has: a script without a data loader does not wait 0 us for it."""
+        return self.totals["data_ns"].sum_ns > 0
+
     def typical(self, measure: str) -> int | None:
         """Median of a time over the last steps in which it was measured; None if there are none."""
+        if measure == "data_ns" and not self.waits_for_batches:
+            return None
         last = islice(reversed(self.recent), MEDIAN_STEPS)
         return median_of(getattr(times, measure) for times in last)
 

@@ -57,6 +57,7 @@ class RankStatus(msgspec.Struct, frozen=True):
         step_ns: Like the times that follow, the median of the last steps.
         own_ns: What it spent without waiting for others, as far as measured.
         own_ratio: `own_ns` relative to the median over ranks.
+        data_ns: Waits for batches; None also if it never waited for one.
         checkpoint_ns: The longest of the last steps.
         idle_ns: Since when nothing has happened in its training.
         inside: What it is in now, e.g. `forward 0.20 s`.

@@ -199,7 +199,10 @@ class View:
         history = self.histories.get(one.rank)
         if history is None:
             return one
-        last = [(each.step, each.step_ns, each.data_ns, each.forward_ns) for each in history.recent][-RECENT_STEPS:]
+        waits = history.waits_for_batches
+        last = [(each.step, each.step_ns, each.data_ns if waits else None, each.forward_ns) for each in history.recent][
+            -RECENT_STEPS:
+        ]
         return RankStatus(**{**{name: getattr(one, name) for name in one.__struct_fields__}, "recent": last})
 
 
