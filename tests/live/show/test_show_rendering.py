@@ -152,6 +152,22 @@ def test_the_screen_can_be_read_without_colours() -> None:
     assert "! Rank 2 computes slowly" in text
 
 
+def test_the_screen_says_why_where_there_is_room() -> None:
+    manager = made_job()
+    why = "In its profile, rank 2 works 39.37 ms (37%) longer per step than rank 0. " * 6
+    manager.happen(slow_rank(explanation=why))
+
+    text = drawn(Screen(status_of(manager)), terminal=False)
+
+    assert "  In its profile, rank 2 works 39.37 ms (37%) longer per step than rank 0." in text
+    assert text.count("39.37 ms") < 6 and " ...\n" in text
+    assert "Compare the profiles in detail" in text
+    assert all(f"\n{'!' if rank == 2 else ' '}     {rank} " in text for rank in range(4))
+    manager.happen(slow_rank(3, explanation="It waits for the disk. " * 9))
+    two = drawn(Screen(status_of(manager)), terminal=False)
+    assert "  In its profile, rank 2 works" in two and "  It waits for the disk." in two
+
+
 def test_the_worst_ranks_are_shown_and_the_rest_is_summarised() -> None:
     manager = made_job(ranks=1024, steps=3, slow={700: 2.0})
     manager.happen(slow_rank(5))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from stepscope.live.messages import MOST_TEXT
 from stepscope.live.show.history import median_of
 from stepscope.live.show.sentences import action, circumstances, headline, short_name
 from stepscope.live.show.status import RankStatus, Status, VerdictStatus
@@ -71,12 +72,12 @@ class Screen:
             foot.insert(0, _cut(Text(short_name(self.problem, 200), "bold red"), width))
         if self.status is None:
             return [_cut(Text("waiting for the manager"), width), *foot]
-        head = [*_head(self.status), *self._verdicts(self.status, width)]
+        head = [*_head(self.status), *self._verdicts(self.status, width, height)]
         head = [_cut(line, width) for line in head][: max(height - len(foot) - 3, 2)]
         room = height - len(head) - len(foot)
         return [*head, *self._map(self.status, width, room), *foot]
 
-    def _verdicts(self, status: Status, width: int) -> list[Text]:
+    def _verdicts(self, status: Status, width: int, height: int) -> list[Text]:
         if not status.open:
             lines = [Text(calm(status), "green")]
             if status.over:
@@ -86,21 +87,25 @@ class Screen:
             return lines
         lines = []
         for one in status.open[:MOST_VERDICTS]:
-            lines += self._verdict(one, status, width)
+            lines += self._verdict(one, status, width, height)
         if (more := len(status.open) - MOST_VERDICTS) > 0:
             lines.append(Text(f"and {plural(more, 'more verdict')}: see stepscope live status", "dim"))
         return lines
 
-    def _verdict(self, one: VerdictStatus, status: Status, width: int) -> list[Text]:
-        verdict = one.verdict
+    def _verdict(self, one: VerdictStatus, status: Status, width: int, height: int) -> list[Text]:
+        """What is found, and why; of a single verdict also what to do. An explanation takes at most a sixth of the screen,
+        so that ranks stay visible."""
+        verdict, is_alone = one.verdict, len(status.open) == 1
         lines = [
             Text(f"! {headline(verdict, self.language)}", "bold red"),
             Text(f"  {circumstances(verdict, self.language)}", "red"),
         ]
-        if len(status.open) == 1:
+        if verdict.explanation:
+            most = max(height // 6, 2) if is_alone else 1
+            lines += _wrapped(short_name(verdict.explanation, MOST_TEXT), width, most)
+        if is_alone:
             told = action(verdict, one.framework, one.device, self.language)
-            cells = width if self.language == "en" else width // 2
-            lines += [Text(line) for line in textwrap.wrap(told, cells, initial_indent="  ", subsequent_indent="  ")]
+            lines += _wrapped(told, width if self.language == "en" else width // 2)
         return lines
 
     def _map(self, status: Status, width: int, room: int) -> list[Text]:
@@ -140,6 +145,12 @@ class Screen:
         return row
 
 
+def _wrapped(text: str, width: int, most: int | None = None) -> list[Text]:
+    """A text in lines that are indented like those of a verdict."""
+    lines = textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="  ", max_lines=most, placeholder=" ...")
+    return [Text(line) for line in lines]
+
+
 def _head(status: Status) -> list[Text]:
     at = time.strftime("%H:%M:%S", time.localtime(status.at_ns / 1e9))
     switches = status.switches
@@ -163,7 +174,7 @@ def _columns(shown: Sequence[RankStatus], room: int) -> list[int]:
 def _heading(steps: Sequence[int], measure: int, median: int | None) -> Text:
     span = f"steps {steps[0]:,} to {steps[-1]:,}" if steps else "no steps yet"
     if steps and median is None:
-        span = f"{MEASURES[measure]} is not recorded"
+        span = f"no {MEASURES[measure]} was recorded"
     title = f"{'rank':>7} {'host':<14} {'state':<5} "
     place = max(len(steps), NARROWEST_MAP)
     return Text(f"{title}{span[:place]:<{place}} {MEASURES[measure]:>9} {'own':>5}", "bold")
