@@ -93,8 +93,8 @@ class Screen:
         return lines
 
     def _verdict(self, one: VerdictStatus, status: Status, width: int, height: int) -> list[Text]:
-        """What is found, and why; of a single verdict also what to do. An explanation takes at most a sixth of the screen,
-        so that ranks stay visible."""
+        """What is found, and why; of a single verdict also what to do. An explanation takes a sixth of the screen
+        at most, so that ranks stay visible."""
         verdict, is_alone = one.verdict, len(status.open) == 1
         lines = [
             Text(f"! {headline(verdict, self.language)}", "bold red"),
