@@ -16,6 +16,7 @@ from stepscope.live.capture.findings import Finding, NotAnalysed
 from stepscope.live.capture.limits import EscalationLimits
 from stepscope.live.capture.stacks import Frame, Thread, text_of
 from stepscope.live.messages import Captured, Checked, Group
+from stepscope.live.show.sentences import headline
 from stepscope.live.verdicts import Cause, Verdict
 
 LIMITS = EscalationLimits()
@@ -213,6 +214,37 @@ def test_a_hang_says_where_all_ranks_are() -> None:
     assert one.explanation.startswith(
         "Ranks 0,2 in all_reduce at train.py:8; rank 1 in load at data.py:4. No stacks of rank 3: no py-spy. Dumps: "
     )
+
+
+def test_a_hang_that_blames_nobody_blames_the_rank_that_its_last_calls_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hanging(_: Mapping[int, str]) -> Finding:
+        return Finding("Rank 3 never made the call", ranks=[3])
+
+    monkeypatch.setattr(findings, "hanging", hanging)
+
+    (one,) = after(verdict("hang", Cause.HANG, [])).published
+
+    assert one.ranks == [3]
+    assert headline(one) == "Rank 3 makes no progress"
+
+
+def test_a_verdict_that_is_over_meanwhile_stays_over_and_the_next_one_is_not_explained_by_it() -> None:
+    async def work() -> None:
+        fakes = Fakes()
+        fakes.goes_on.clear()
+        escalation = Escalation(fakes)
+        first = asyncio.create_task(escalation.on_verdict(verdict()))
+        await asyncio.sleep(0)
+        await escalation.on_verdict(verdict(until_at_ns=9))
+        fakes.goes_on.set()
+        await first
+
+        (told,) = fakes.published
+        assert told.is_over and told.explanation
+        assert escalation.amended(verdict(until_at_ns=9)).explanation
+        assert not escalation.amended(verdict(since_at_ns=20)).explanation
+
+    asyncio.run(work())
 
 
 def test_checks_are_only_made_if_asked_for() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from stepscope.live.capture import findings
 from stepscope.live.capture.findings import NotAnalysed, answer_of, difference, places
+from tests.sources.flight_dumps import call, waits, write_job
 
 
 def row(**more: Any) -> dict[str, Any]:
@@ -91,6 +92,17 @@ def test_a_command_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pyt
 def test_dumps_that_are_missing_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotAnalysed, match="no last calls"):
         asyncio.run(findings.hanging({0: str(tmp_path)}))
+
+
+def test_ranks_that_are_missing_in_a_call_are_named_as_data(tmp_path: Path) -> None:
+    job = {0: [call(), waits()], 1: [call()], 2: [call(), waits()]}
+    for rank, calls in job.items():
+        write_job(tmp_path / str(rank), {rank: calls}, {"0": [0, 1, 2]})
+
+    finding = asyncio.run(findings.hanging({rank: str(tmp_path / str(rank)) for rank in job}))
+
+    assert finding.text.startswith("Rank 1 never made the call all_reduce 2 of default_pg: ranks 0,2 wait in it")
+    assert finding.ranks == [1]
 
 
 def test_places_name_the_first_and_count_the_others() -> None:

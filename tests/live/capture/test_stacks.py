@@ -16,6 +16,7 @@ from stepscope.live.capture.stacks import (
     Frame,
     NoStacks,
     Thread,
+    elsewhere,
     lines_of_tree,
     merged,
     sentence,
@@ -46,6 +47,22 @@ def test_ranks_in_one_call_are_named_together_and_the_odd_one_last() -> None:
     places = merged({rank: loading() if rank == 7 else waiting() for rank in range(8)})
 
     assert sentence(places) == "ranks 0-6 in all_reduce at train.py:88; rank 7 in load_batch at data.py:40"
+
+
+def test_ranks_that_are_not_where_all_others_wait_are_known() -> None:
+    library = "/venv/lib/python3.11/site-packages/torch"
+    reduces = [Frame("all_reduce", f"{library}/distributed/distributed_c10d.py", 9), Frame("main", "/train.py", 5)]
+    backward = [Frame("_engine_run_backward", f"{library}/autograd/graph.py", 9), Frame("main", "/train.py", 4)]
+    loads = [Frame("load", "/data.py", 3), Frame("main", "/train.py", 2)]
+
+    def odd(*stacks: list[Frame]) -> list[int]:
+        return elsewhere(merged({rank: [Thread("", frames, is_main=True)] for rank, frames in enumerate(stacks)}))
+
+    assert odd(reduces, loads, reduces) == [1]
+    assert odd(backward, loads) == [1]
+    assert odd(reduces, reduces) == odd(loads, loads) == []
+    assert odd(reduces, backward, loads) == []
+    assert odd(reduces, loads, loads) == []
 
 
 def test_many_places_are_abridged() -> None:

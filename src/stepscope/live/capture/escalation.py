@@ -21,7 +21,7 @@ from stepscope.live.capture import findings
 from stepscope.live.capture.choosing import RankFacts, comparable
 from stepscope.live.capture.findings import Finding, NotAnalysed
 from stepscope.live.capture.limits import LIMITS, EscalationLimits
-from stepscope.live.capture.stacks import NoStacks, Thread, merged, sentence, threads_in
+from stepscope.live.capture.stacks import NoStacks, Thread, elsewhere, merged, sentence, threads_in
 from stepscope.live.messages import Captured, Checked
 from stepscope.live.verdicts import Cause, Verdict
 from stepscope.selection import named_numbers
@@ -89,6 +89,8 @@ class Escalation:
     ) -> None:
         self._actions, self._limits, self._now_s = actions, limits, now_s
         self._open: dict[str, Verdict] = {}
+        self._over: dict[str, Verdict] = {}
+        """Verdicts that are over and have not begun anew, in their last state."""
         self._known: dict[str, Finding] = {}
         self._tried_s: dict[str, float] = {}
         self._captured_s: deque[float] = deque(maxlen=limits.most_an_hour)
@@ -104,10 +106,13 @@ class Escalation:
 
     async def on_verdict(self, verdict: Verdict) -> None:
         """A verdict is new, has changed or is over. Returns when everything that follows from it is done."""
-        if verdict.explanation:
-            return
         if verdict.is_over:
             self._open.pop(verdict.key, None)
+            self._over[verdict.key] = verdict
+            while len(self._over) > MOST_KEPT:
+                del self._over[next(iter(self._over))]
+            return
+        if verdict.explanation:
             return
         self._open[verdict.key] = verdict
         if verdict.key in self._waiting or not self._is_due(verdict):
@@ -133,15 +138,22 @@ class Escalation:
             return
         if finding is not None:
             self._keep(verdict.key, finding)
-            self._actions.publish(self.amended(self._open.get(verdict.key, verdict)))
+            newest = self._open.get(verdict.key) or self._over.get(verdict.key, verdict)  # it may be over meanwhile
+            self._actions.publish(self.amended(newest))
 
     def amended(self, verdict: Verdict) -> Verdict:
-        """A verdict with what is known of its cause, if anything is."""
+        """A verdict with what is known of its cause, if anything is; a hang that blames nobody then blames the ranks
+        for which the others wait. One that begins anew is not explained by what was found the last time."""
+        if not verdict.is_over and self._over.pop(verdict.key, None) is not None:
+            self._known.pop(verdict.key, None)
         finding = self._known.get(verdict.key)
         if finding is None or verdict.explanation:
             return verdict
         return msgspec.structs.replace(
-            verdict, explanation=finding.text, evidence={**verdict.evidence, **finding.figures}
+            verdict,
+            ranks=verdict.ranks or (finding.ranks if verdict.cause is Cause.HANG else []),
+            explanation=finding.text,
+            evidence={**verdict.evidence, **finding.figures},
         )
 
     def _keep(self, key: str, finding: Finding) -> None:
@@ -246,17 +258,22 @@ class Escalation:
         there = {one.rank: one.directory for one in dumped if one.directory and not one.error}
         read = await self._read(there)
         stacks, errors = _stacks(taken, read)
-        texts = []
+        texts, culprits = [], []
         if stacks:
-            texts.append(_capital(sentence(merged(stacks))))
+            places = merged(stacks)
+            texts.append(_capital(sentence(places)))
+            if not errors and all(one.device == "cpu" for one in facts.values()):
+                culprits = elsewhere(places)
         if errors:
             named = named_numbers("rank", sorted(errors))
             texts.append(f"No stacks of {named}: {errors[min(errors)]}")
         with suppress(NotAnalysed):
-            texts.append((await findings.hanging(read)).text)
+            last_calls = await findings.hanging(read)
+            texts.append(last_calls.text)
+            culprits = last_calls.ranks or culprits
         if there:
             texts.append(f"Dumps: {findings.places(there, {rank: one.host for rank, one in facts.items()})}")
-        return Finding(". ".join(texts)) if texts else None
+        return Finding(". ".join(texts), ranks=culprits) if texts else None
 
 
 def _stacks(

@@ -52,10 +52,11 @@ class NotAnalysed(StepscopeError):
 
 @dataclass(frozen=True)
 class Finding:
-    """What a capture shows: sentences, and the figures behind them by name."""
+    """What a capture shows: sentences, the figures behind them by name, and ranks for which the others wait."""
 
     text: str
     figures: dict[str, float] = field(default_factory=dict)
+    ranks: list[int] = field(default_factory=list)
 
 
 async def answer_of(*arguments: str) -> dict[str, Any]:
@@ -132,8 +133,11 @@ async def summed_up(directories: Mapping[int, str], suspects: Sequence[int]) -> 
     answer = await answer_of("analyze", *directories.values())
     found = []
     for one in answer.get("findings", ()):
-        ranks = (one.get("where") or {}).get("ranks") or []
-        if {*ranks} & {*suspects} or "communication" in str(one.get("rule", "")) or "link" in str(one.get("rule", "")):
+        if (
+            {*_ranks(one)} & {*suspects}
+            or "communication" in str(one.get("rule", ""))
+            or "link" in str(one.get("rule", ""))
+        ):
             found.append(str(one["summary"]).rstrip("."))
     if not found:
         return Finding(f"The profiles of {named_numbers('rank', sorted(directories))} show no cause")
@@ -153,10 +157,22 @@ async def hanging(directories: Mapping[int, str]) -> Finding:
         if not any(Path(room).iterdir()):
             raise NotAnalysed("no last calls of torch.distributed were kept")
         answer = await answer_of("analyze", room)
-    texts = [str(one["summary"]).rstrip(".") for one in answer.get("findings", ()) if one.get("rule") == "hang"]
-    if not texts:
+    hangs = [one for one in answer.get("findings", ()) if one.get("rule") == "hang"][:2]
+    if not hangs:
         raise NotAnalysed("the last calls of torch.distributed show no call that hangs")
-    return Finding("; ".join(texts[:2]))
+    culprits = {rank for one in hangs if one.get("confidence") != "possible" for rank in _absent(one)}
+    return Finding("; ".join(str(one["summary"]).rstrip(".") for one in hangs), ranks=sorted(culprits))
+
+
+def _ranks(finding: Mapping[str, Any]) -> list[int]:
+    """The ranks that a finding of `analyze` is about."""
+    where = finding.get("where") or {}
+    return [*(where.get("ranks") or ()), *([where["rank"]] if where.get("rank") is not None else ())]
+
+
+def _absent(hang: Mapping[str, Any]) -> set[int]:
+    """The ranks of a call that hangs which do not wait in it."""
+    return {*_ranks(hang)} - {*((hang.get("evidence") or {}).get("waiting_ranks") or ())}
 
 
 def _part(part: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:

@@ -27,6 +27,8 @@ MOST_THREADS, MOST_FRAMES = 64, 100
 _LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python3", "<frozen", "<string>")
 _OURS = ("/stepscope/record/", "/stepscope/live/")
 """Our hooks around functions of a framework are left out of stacks."""
+_BACKWARD = "_engine_run_backward"
+"""What runs a backward pass in torch."""
 _WRAPPERS = ("wrapper", "inner", "decorate_context")
 """What functions of decorators are called in torch."""
 
@@ -116,6 +118,13 @@ class Place:
     place: str
     frames: list[Frame]
 
+    @property
+    def waits_for_ranks(self) -> bool:
+        """Whether they are in a call of torch.distributed, or a backward pass, which contains some."""
+        user = next((number for number, frame in enumerate(self.frames) if not frame.is_of_library), len(self.frames))
+        inner = self.frames[:user]
+        return any("/torch/distributed/" in frame.file or frame.function == _BACKWARD for frame in inner)
+
     def sentence(self) -> str:
         """Where they are, e.g. `ranks 0-6 in all_reduce at train.py:88`."""
         where = f" at {self.place}" if self.place else ""
@@ -138,6 +147,16 @@ def merged(stacks: Mapping[int, list[Thread]]) -> list[Place]:
         else:
             found[function, place] = Place([rank], function, place, frames)
     return sorted(found.values(), key=lambda one: (-len(one.ranks), one.ranks))
+
+
+def elsewhere(places: list[Place]) -> list[int]:
+    """The ranks, at most half of them, that are not where all others wait for ranks; none if that is not clear.
+
+    Only for ranks whose calls block on the host.
+    """
+    waiting = [place for place in places if place.waits_for_ranks]
+    others = sorted(rank for place in places if not place.waits_for_ranks for rank in place.ranks)
+    return others if len(waiting) == 1 and len(others) <= len(waiting[0].ranks) else []
 
 
 def sentence(places: list[Place], most: int = 6) -> str:
