@@ -6,12 +6,15 @@ import asyncio
 import subprocess
 import sys
 
+import msgspec
 import pytest
 from control_rig import Rig, run_rig, until
 
 from stepscope.errors import StepscopeError
 from stepscope.live.control.bounds import Bounds
 from stepscope.live.messages import Capture, Captured, Check, Digest, Digests, Hello, Pulse, line_of
+from stepscope.live.show.event_source import source_of
+from stepscope.live.show.view import view_of
 from stepscope.live.verdicts import Cause, Verdict
 
 IMPATIENT = Bounds(retry_s=0.1, lost_after_s=0.6)
@@ -237,6 +240,69 @@ def test_a_verdict_that_cannot_be_passed_on_does_not_end_the_detector(monkeypatc
         manager.amend = fails
 
         await until(lambda: len(calls) > 1)
+
+    run_rig(scenario, monkeypatch)
+
+
+HANG = Verdict("hang", Cause.HANG, [], 7, 1, None, None, 0.9)
+
+
+class FindsOnce(FakeDetector):
+    """Finds a hang, once."""
+
+    def look(self, now_ns: int) -> list[Verdict]:
+        found = [HANG] if any(isinstance(one, Hello) for one in self.told) and "found" not in self.told else []
+        self.told += ["found"] * len(found)
+        return found
+
+
+def test_no_verdict_lasts_and_no_capture_runs_when_all_ranks_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(rig: Rig) -> None:
+        manager = await rig.start_manager(detector=FindsOnce())
+        view = view_of(manager)
+        source_of(manager)  # as the manager of the command does, to hear of captures
+        await rig.start_node()
+        processes = [
+            subprocess.Popen([sys.executable, "-c", WORKER.replace('"rank": 3', f'"rank": {rank}'), str(rig.socket())])
+            for rank in (3, 4)
+        ]
+        await rig.ranks(3, 4)
+        await until(lambda: "hang" in manager.verdicts)
+        await manager.capture([3, 4], 8)
+
+        processes[0].kill()
+        processes[0].wait()
+        await until(lambda: not manager.ranks[3].alive, timeout_s=5)
+        assert not manager.verdicts["hang"].is_over
+        assert view.status().captures[0].state == "running"
+        processes[1].kill()
+        processes[1].wait()
+        await until(lambda: not manager.ranks[4].alive, timeout_s=5)
+
+        status = view.status()
+        assert status.open == [] and [one.verdict.key for one in status.over] == ["hang"]
+        (capture,) = status.captures
+        assert (capture.state, capture.error) == ("failed", "rank 4: it has left")
+        manager.explain(msgspec.structs.replace(HANG, ranks=[4], explanation="late"))
+        assert (manager.verdicts["hang"].is_over, manager.verdicts["hang"].explanation) == (True, "late")
+
+    run_rig(scenario, monkeypatch, Bounds(retry_s=0.1, lost_after_s=60))
+
+
+def test_a_verdict_lasts_again_when_lost_ranks_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(rig: Rig) -> None:
+        manager = await rig.start_manager(detector=FindsOnce())
+        await rig.start_node()
+        rig.start_worker(0)
+        await until(lambda: "hang" in manager.verdicts)
+        await rig.stop_node()
+        await until(lambda: not manager.ranks[0].alive)
+        assert manager.verdicts["hang"].is_over
+
+        await rig.start_node()
+        await until(lambda: manager.ranks[0].alive)
+
+        assert manager.verdicts["hang"] == HANG
 
     run_rig(scenario, monkeypatch)
 

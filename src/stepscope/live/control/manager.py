@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from stepscope.live import places
 from stepscope.live.control.board import Board, CannotKeep, Requested
 from stepscope.live.control.bounds import BOUNDS, Bounds
@@ -83,6 +85,8 @@ class Manager(Commands):
         self._bounds, self._persistent, self._forgets = bounds, persistent, forgets
         self._callbacks: list[Callback] = []
         self._sent_s: dict[int, float] = {}
+        self._set_aside: dict[str, Verdict] = {}
+        """Verdicts that would last if the ranks had not gone; they do again if the ranks come back."""
         self._tasks: list[asyncio.Task[None]] = []
         self._stated_job = job
 
@@ -326,8 +330,33 @@ class Manager(Commands):
             if self._watching is not None:
                 self._watching.left(change.rank, change.at_ns)
         self._tell(change)
+        if not self._registry.alive():
+            for verdict in [one for one in self.verdicts.values() if not one.is_over]:
+                self._found(verdict)
+        elif change.change == "returned":
+            for verdict in self._set_aside.values():
+                self._tell_verdict(verdict)
+            self._set_aside.clear()
+        elif change.change in ("joined", "restarted"):
+            self._set_aside.clear()
 
     def _found(self, verdict: Verdict) -> None:
+        """A verdict is new, has changed, or is over. It cannot last when no rank takes part any more."""
+        known = self.verdicts.get(verdict.key)
+        if verdict.is_over:
+            self._set_aside.pop(verdict.key, None)
+            if known is not None and known.is_over:
+                return  # since the ranks have gone
+        elif self.ranks and not self._registry.alive():
+            self._set_aside[verdict.key] = verdict
+            if known is not None and known.is_over:
+                return
+            last = max((one.digest.step for one in self.ranks.values() if one.digest is not None), default=0)
+            until_step = max(last, verdict.since_step)
+            verdict = msgspec.structs.replace(verdict, until_step=until_step, until_at_ns=time.time_ns())
+        self._tell_verdict(verdict)
+
+    def _tell_verdict(self, verdict: Verdict) -> None:
         if self.amend is not None:
             verdict = self.amend(verdict)
         self.verdicts[verdict.key] = verdict
@@ -337,8 +366,13 @@ class Manager(Commands):
         self._tell(verdict)
 
     def explain(self, verdict: Verdict) -> None:
-        """More is known of a verdict, e.g. from a capture."""
-        self._found(verdict)
+        """More is known of a verdict, e.g. from a capture. One that is over meanwhile stays so."""
+        known = self.verdicts.get(verdict.key)
+        if known is not None and known.is_over and not verdict.is_over:
+            verdict = msgspec.structs.replace(
+                known, ranks=verdict.ranks, evidence=verdict.evidence, explanation=verdict.explanation
+            )
+        self._tell_verdict(verdict)
 
     def _tell(self, event: Event) -> None:
         for callback in list(self._callbacks):
