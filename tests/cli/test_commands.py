@@ -143,3 +143,20 @@ def test_a_file_of_another_tool_is_told_what_can_be_read(capfd, tmp_path) -> Non
 
     assert "It reads traces of the PyTorch profiler" in err
     assert "Pass the trace file itself" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["attach", "abc"], "Invalid value for 'PID': give a whole number"),
+        (["attach", "1", "--timeout", "soon"], "Invalid value for '--timeout': give a number"),
+    ],
+)
+def test_a_value_that_is_no_number_is_a_short_usage_error(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+
+    printed = capsys.readouterr().err
+    assert told in printed
+    assert all(len(line) <= 80 for line in printed.splitlines())

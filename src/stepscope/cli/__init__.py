@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import os
+import re
 import signal
 import sys
 from typing import NoReturn
@@ -105,6 +106,7 @@ def _explain(error: Exception) -> int:
         return _fail(str(error))
     show = getattr(error, "show", None)
     if show is not None:  # a usage error of the command-line library
+        error.message = _plain(str(getattr(error, "message", "")))  # type: ignore[attr-defined]
         show(file=sys.stderr)
         return EXIT_FAILED
     if isinstance(error, OSError):
@@ -118,6 +120,13 @@ def _explain(error: Exception) -> int:
     return _fail(
         f"internal error: {type(error).__name__}: {error}. Run the same command with --debug and report what it prints."
     )
+
+
+def _plain(problem: str) -> str:
+    """A problem with a value, without the words of a parser."""
+    for kind, what in (("integer", "whole number"), ("number", "number")):
+        problem = re.sub(rf"Input should be a valid {kind}\b.*", f"give a {what}", problem)
+    return problem
 
 
 def _fail(message: str) -> int:

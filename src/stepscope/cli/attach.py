@@ -13,6 +13,7 @@ import typer
 from stepscope.cli.notes import note
 from stepscope.cli.options import Debug, argument, worded
 from stepscope.errors import StepscopeError
+from stepscope.present import printable
 
 if TYPE_CHECKING:
     from stepscope.live.attach.job import Job, Outcome
@@ -129,13 +130,27 @@ def _give(output: Path, pid: int) -> None:
 
 
 def _switch_worker(job: Job, live: bool, disk_limit: int) -> None:
-    for pid, told in job.work(what="live" if live else "detach", disk_limit_mb=disk_limit).items():
+    """Start or remove live workers.
+
+    Raises:
+        StepscopeError: If one was started, but the manager serves another job, so that nobody sees it.
+    """
+    answers = job.work(what="live" if live else "detach", disk_limit_mb=disk_limit)
+    for pid, told in answers.items():
         if live:
             note(f"{pid}: started the live worker of rank {told['rank']}; its records are in {told['directory']}")
         else:
             note(f"{pid}: stopped the live worker and removed it")
-    if live:
-        note("next: stepscope live status. To remove it: stepscope attach PID --detach")
+    if not live:
+        return
+    if refused := [str(told["refused"]) for told in answers.values() if told["refused"]]:
+        raise StepscopeError(
+            f"it only writes records: the proxy of this node refuses it. {printable(refused[0])}. To remove it: "
+            "stepscope attach PID --detach"
+        )
+    if not all(told["is_linked"] for told in answers.values()):
+        note("no manager or proxy answers on this node yet. Start one: stepscope live manager")
+    note("next: stepscope live status. To remove it: stepscope attach PID --detach")
 
 
 def _summarise(outcomes: list[Outcome], steps: int, output: Path) -> None:

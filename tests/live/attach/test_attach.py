@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +23,8 @@ pytestmark = pytest.mark.skipif(bool(why_not_gdb()), reason=why_not_gdb() or "gd
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Script]:
     pytest.importorskip("torch")
-    with script("training.py", STEPSCOPE_LIVE_DIR=str(tmp_path_factory.mktemp("live"))) as running:
+    room = str(tmp_path_factory.mktemp("live"))
+    with script("training.py", STEPSCOPE_LIVE_DIR=room, STEPSCOPE_LIVE_SOCKET=f"{room}/none") as running:
         yield running
 
 
@@ -61,10 +65,40 @@ def test_a_live_worker_stays_until_it_is_removed(
     after = training.look()
     assert (started, removed) == (0, 0), said
     assert "started the live worker of rank 0" in said
+    assert "no manager or proxy answers on this node yet" in said
     assert again and "runs in the process already" in refused
     assert missing and "no live worker runs in the process" in none
     assert during["modules"] and during["changed"]
     assert lasting(after) == lasting(before)
+
+
+def test_a_live_worker_that_the_proxy_refuses_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("msgspec")
+    from stepscope.live.messages import Refused, line_of
+
+    place = tmp_path / "socket"
+    proxy = socket.socket(socket.AF_UNIX)
+    proxy.bind(str(place))
+    proxy.listen(8)
+
+    def refuse() -> None:
+        with suppress(OSError):
+            while True:
+                link, _ = proxy.accept()
+                link.recv(4096)
+                link.sendall(line_of(Refused("rank 0 belongs to another job")))
+                link.close()
+
+    threading.Thread(target=refuse, daemon=True).start()
+    with script("training.py", STEPSCOPE_LIVE_DIR=str(tmp_path), STEPSCOPE_LIVE_SOCKET=str(place)) as training:
+        code, said = stepscope("attach", str(training.pid), "--live")
+    proxy.close()
+
+    assert code == 2
+    assert "started the live worker of rank 0" in said
+    assert "the proxy of this node refuses it. rank 0 belongs to another job. To remove it: " in said
+    assert "next: stepscope live status" not in said
 
 
 def test_ctrl_c_ends_the_recording_early_and_keeps_what_was_recorded(training: Script, tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_root_may_attach_to_any_user(proc: Proc, monkeypatch: pytest.MonkeyPatch
 def test_this_command_and_missing_processes_are_refused() -> None:
     with pytest.raises(CannotAttach, match="is this command itself"):
         check(look(os.getpid()))
-    with pytest.raises(StepscopeError, match="no process of this number"):
+    with pytest.raises(StepscopeError, match="no process with PID "):
         look(2**22 + 1)
 
 

@@ -115,7 +115,7 @@ def look(pid: int) -> Process:
         command = (PROC / str(pid) / "cmdline").read_bytes()
     except OSError as error:
         raise StepscopeError(
-            f"{pid}: there is no process of this number here. Find it with: ps -ef | grep python. In a container, run "
+            f"no process with PID {pid} runs here. List them: ps -ef | grep python. If it runs in a container, run "
             "stepscope inside the container"
         ) from error
     fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)

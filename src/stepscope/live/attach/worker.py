@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,11 @@ from stepscope.record import forks
 
 if TYPE_CHECKING:
     from stepscope.live.attach.visitor import Visit
+    from stepscope.live.worker.thread import LiveThread
     from stepscope.live.worker.tracker import LiveTracker
 
+WELCOME_S = 2.0
+"""How long to wait for proxy and manager to refuse a worker: two attempts to connect."""
 _LOOK_S = 0.1
 _MOST_ENDS = 64
 _EARLIER = "_stepscope_attached"
@@ -47,9 +51,18 @@ def _start(visit: Visit, order: dict[str, Any]) -> None:
         _leave()
         raise StepscopeError(f"no live worker could be started: {reason or 'it ended at once'}")
     visit.stays = True
-    visit.say("live", rank=thread.facts.rank, directory=str(thread.directory))
+    refused, is_linked = _welcome(thread)
+    visit.say("live", rank=thread.facts.rank, directory=str(thread.directory), refused=refused, is_linked=is_linked)
     if order["aligns"]:
         _align(visit, worker.tracker)
+
+
+def _welcome(thread: LiveThread) -> tuple[str, bool]:
+    """Why the proxy refuses the worker, if it does within some time, and whether there is one. It accepts silently."""
+    end_s = time.monotonic() + WELCOME_S
+    while not thread.refused and time.monotonic() < end_s:
+        time.sleep(_LOOK_S)
+    return thread.refused, thread.is_linked
 
 
 def _align(visit: Visit, tracker: LiveTracker) -> None:

@@ -124,6 +124,16 @@ class LiveThread:
         """Where the records of this rank are."""
         return places.base_directory() / self.facts.job / str(self.facts.rank)
 
+    @property
+    def refused(self) -> str:
+        """Why the proxy has refused this worker the last time; empty if it has not."""
+        return self._link.refused
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether there is a connection to the proxy."""
+        return self._link.is_up
+
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
