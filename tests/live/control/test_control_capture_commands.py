@@ -120,6 +120,31 @@ def test_stacks_are_merged_over_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     run_rig(scenario, monkeypatch)
 
 
+def test_a_difference_that_is_no_larger_than_between_rounds_is_not_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.start_manager("job")
+        await rig.start_node()
+        rounds = {0: [10, 12, 13], 1: [14, 11, 13]}
+        for rank, times in rounds.items():
+            left = iter(times)
+
+            def answer(request: Check, rank: int = rank, left: Any = left) -> Checked:
+                return Checked(rank, request.check, {"gemm_ns": next(left) * 10**6, "gemm_flops": 10**9})
+
+            rig.start_worker(rank).answers[Check] = answer
+        await rig.ranks(0, 1)
+
+        code, out, _ = await command(rig, "check")
+
+        assert code == 0
+        assert out.splitlines() == [
+            "Rank 0: matrix product 12.00 ms (10.00 ms to 13.00 ms), 0.08 TFLOP/s, no clear difference",
+            "Rank 1: matrix product 13.00 ms (11.00 ms to 14.00 ms), 0.08 TFLOP/s, no clear difference",
+        ]
+
+    run_rig(scenario, monkeypatch)
+
+
 def test_checks_are_shown_beside_the_median(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(rig: Rig) -> None:
         await rig.start_manager("job")
@@ -137,7 +162,8 @@ def test_checks_are_shown_beside_the_median(monkeypatch: pytest.MonkeyPatch) -> 
         nothing, _, reason = await command(rig, "check", "--no-gemm")
 
         assert (code, error) == (0, "")
-        assert "Rank 2: matrix product 30.00 ms, 0.03 TFLOP/s, 3.00x the median" in out
+        assert "Rank 2: matrix product 30.00 ms (30.00 ms to 30.00 ms), 0.03 TFLOP/s, 3.00x the median" in out
+        assert "Rank 0: matrix product 10.00 ms (10.00 ms to 10.00 ms), 0.10 TFLOP/s, no clear difference" in out
         assert "Rank 1 to 0: 1.00 GB/s, round trip 5.0 us" in out
         assert nothing == 2
         assert "nothing to measure" in reason
