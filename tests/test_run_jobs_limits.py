@@ -174,6 +174,18 @@ def test_of_copies_the_newest_is_used(tmp_path, who) -> None:
         ]
 
 
+def test_of_two_processes_that_write_light_records_into_one_directory_the_advice_can_be_followed() -> None:
+    one, other = (at("job/0", start, rank=0, process=process) for start, process in ((0, 7), (0, 8)))
+    one.source = other.source = "light"
+
+    (job,) = group([one, other])
+
+    assert len(job.members) == 1
+    told = "two processes have written there at the same time; that with newer or more complete records was used"
+    remedy = "If they are of two jobs, give one of these another MINDX_TASK_ID or STEPSCOPE_LIVE_DIR"
+    assert problems(job) == [("warning", "/data/job/0", told, remedy, 0)]
+
+
 def test_a_recording_is_as_new_as_its_newest_file(tmp_path) -> None:
     one = written(at("x/1", 0, rank=0), 1, 9, 2, folder=tmp_path)
     other = written(at("x/2", 0, rank=0), 5, 6, 7, folder=tmp_path)

@@ -35,6 +35,9 @@ _CALLS_ONLY = frozenset({"ranks", "groups", "stacks", "rank_figures", "recorded_
 BARE = frozenset({"ranks", "groups", "steps", "slices", "rank_figures", "issues"})
 """Tables that hold only marks and information about the rank."""
 
+_LIGHT = "light"
+"""Family of light records: all processes of a rank write into one directory."""
+
 SLACK_NS = 10_000_000_000
 """How much host clocks may differ, and recordings may start apart, in one job."""
 
@@ -204,6 +207,14 @@ def _without_rivals(pieces: Sequence[Piece]) -> tuple[list[Piece], list[Issue]]:
 
 
 def _rival(dropped: Piece, kept: Piece) -> Issue:
+    if dropped.family == _LIGHT and dropped.recording.path == kept.recording.path:
+        return Issue(
+            "warning",
+            str(dropped.recording.path),
+            "two processes have written there at the same time; that with newer or more complete records was used",
+            "If they are of two jobs, give one of these another MINDX_TASK_ID or STEPSCOPE_LIVE_DIR",
+            rank=kept.rank,
+        )
     return Issue(
         "warning",
         str(dropped.recording.path),

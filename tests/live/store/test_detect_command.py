@@ -44,6 +44,28 @@ def test_a_healthy_job_and_damage_are_reported(tmp_path: Path, capsys: pytest.Ca
     assert "1 damaged line" in said.err
 
 
+def test_two_processes_of_a_rank_at_the_same_time_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    LightJob(ranks=2, steps=20).write(tmp_path)
+    LightJob(ranks=2, steps=20, pid=500, start_ns=START_NS + 30 * MS).write(tmp_path)
+
+    main(["live", "detect", str(tmp_path)])
+
+    said = capsys.readouterr().err
+    assert "warning: two processes (100 and 500) have written the records of ranks 0-1 at the same time" in said
+    assert "another MINDX_TASK_ID or STEPSCOPE_LIVE_DIR" in said
+
+
+def test_a_restarted_rank_is_no_rival_of_its_earlier_process(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    LightJob(ranks=2, steps=20).write(tmp_path)
+    LightJob(ranks=2, steps=20, pid=500, start_ns=START_NS + 60_000 * MS).write(tmp_path)
+
+    main(["live", "detect", str(tmp_path)])
+
+    assert "two processes" not in capsys.readouterr().err
+
+
 def test_one_that_recovers_is_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = LightJob(steps=500, forward=lambda rank, step: 20 if rank == 2 and 100 < step < 250 else 10)
 

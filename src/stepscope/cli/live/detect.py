@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -51,14 +51,19 @@ def detect(
         if not replay.ranks:
             raise StepscopeError(f"{directory}: no records below it. Give the directory of a job or of a rank")
         _show(_last_states(told), as_json, language)
+        _warn_of_rivals(replay.rivals)
         _explain(replay, watching, told, as_json)
         return EXIT_SLOW if watching.detector.open else 0
     with suppress(KeyboardInterrupt):
         _show(_last_states(told), as_json, language)
+        warned = replay.rivals
+        _warn_of_rivals(warned)
         while True:
             time.sleep(FOLLOW_EVERY_S)
             news = [one for one in watching.take(replay.appended()) if watching.is_news(one)]
             _show(news, as_json, language)
+            _warn_of_rivals({rank: pids for rank, pids in replay.rivals.items() if rank not in warned})
+            warned |= replay.rivals
     return EXIT_SLOW if watching.detector.open else 0
 
 
@@ -133,6 +138,21 @@ def _show(verdicts: list[Verdict], as_json: bool, language: Language) -> None:
         else:
             out.say(f"{headline(one, language)} ({circumstances(one, language)})")
     sys.stdout.flush()
+
+
+def _warn_of_rivals(rivals: Mapping[int, tuple[int, int]]) -> None:
+    """Say of which ranks the steps of two processes are mixed."""
+    from stepscope.cli.notes import note
+    from stepscope.selection import named_numbers
+
+    if not rivals:
+        return
+    one, other = next(iter(rivals.values()))
+    note(
+        f"warning: two processes ({one} and {other}) have written the records of {named_numbers('rank', [*rivals])} "
+        "at the same time, so verdicts may be wrong. If they are of two jobs, give one of these another MINDX_TASK_ID "
+        "or STEPSCOPE_LIVE_DIR"
+    )
 
 
 def _explain(replay: Replay, watching: _Watching, told: list[Verdict], as_json: bool) -> None:

@@ -21,6 +21,8 @@ MOST_WAITING = 50_000
 """Ranges that wait for the end of their step; beyond, the oldest are left out, as when steps are not recorded."""
 MOST_CALLS = 256
 """Different calls in a digest; further ones are only in the sum."""
+MOST_PROCESSES = 16
+"""The last processes of a rank that are compared with each other."""
 _LARGEST_FILE = 1 << 20
 
 
@@ -68,12 +70,16 @@ class RecordedRank:
         """Its `problems` count what could not be read."""
         self.left_out = 0
         """Ranges that belong to no recorded step."""
+        self.rivals: tuple[int, int] | None = None
+        """Two processes that have written at the same time, so that their steps are mixed; None if there are none."""
         self._directory = directory
         self._waiting: list[tuple[MarkKind, LightRange]] = []
         self._ended: _Step | None = None
         self._before: _Step | None = None
         self._process: int | None = None
         self._seen: set[MarkKind] = set()
+        self._until_ns: dict[int, int] = {}
+        """When the last step of each process ended."""
 
     def feed(self, lines: bytes) -> Iterator[Hello | Digest]:
         """What whole lines that were appended tell: a `Hello` whenever another process has begun to write."""
@@ -103,6 +109,7 @@ class RecordedRank:
                     self.left_out += half
                     del self._waiting[:half]
                 continue
+            self._note(one.process, one.start_ns, one.end_ns)
             last = self._ended or self._before
             restarted = last is not None and (one.process != last.process or number <= last.number)
             if restarted and self._ended is not None:
@@ -117,6 +124,15 @@ class RecordedRank:
                 yield self._digest(self._ended, step)
                 self._before = self._ended
             self._ended = step
+
+    def _note(self, process: int, start_ns: int, end_ns: int) -> None:
+        """A step that begins before the last one of another process has ended: both run, and none was restarted."""
+        for other, until_ns in self._until_ns.items():
+            if other != process and start_ns < until_ns:
+                self.rivals = other, process
+        self._until_ns[process] = max(end_ns, self._until_ns.get(process, 0))
+        while len(self._until_ns) > MOST_PROCESSES:
+            del self._until_ns[next(iter(self._until_ns))]
 
     def _step(self, number: int, one: LightRange) -> _Step:
         """A step, with the ranges since the one before. Batches that were loaded between the two, and checkpoints that

@@ -93,6 +93,12 @@ class Replay:
         return sorted(rank.records.rank for rank in self._ranks.values())
 
     @property
+    def rivals(self) -> dict[int, tuple[int, int]]:
+        """Ranks for which two processes have written at the same time, with these."""
+        found = {each.records.rank: each.records.rivals for each in self._ranks.values()}
+        return {rank: pids for rank, pids in sorted(found.items()) if pids is not None}
+
+    @property
     def problems(self) -> Problems:
         """What could not be read, of all ranks."""
         total = Problems()

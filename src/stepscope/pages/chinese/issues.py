@@ -19,6 +19,14 @@ FORMS: tuple[tuple[str, str], ...] = (
         r"records the same rank and time as (.+), which is newer or more complete and was used",
         r"与 \1 记录了相同的 rank 和时间；后者更新或更完整，已采用",
     ),
+    (
+        r"two processes have written there at the same time; that with newer or more complete records was used",
+        "两个进程同时写入该处；已采用较新或较完整的进程的记录",
+    ),
+    (
+        r"If they are of two jobs, give one of these another MINDX_TASK_ID or STEPSCOPE_LIVE_DIR",
+        "若属于两个作业，请为其中一个设置不同的 MINDX_TASK_ID 或 STEPSCOPE_LIVE_DIR",
+    ),
     (r"Move one of the two elsewhere, or open each by itself", "请移走其中一个，或分别打开"),
     (r"states no rank; it is called (\d+) by the order of file names", r"没有标明 rank；按文件名顺序编为 \1"),
     (
