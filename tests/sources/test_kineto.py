@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 from stepscope.errors import UnreadableInput
+from stepscope.recording_format.element_types import element_bytes
 from stepscope.sources.head import read_head
 from stepscope.sources.kineto import KinetoSource
 from stepscope.sources.kineto.communication import operation_of, size_bytes, tensor_bytes
-from stepscope.recording_format.element_types import element_bytes
 from stepscope.store import MemorySink
 from stepscope.tables import TABLES
 

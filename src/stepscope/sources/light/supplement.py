@@ -65,8 +65,8 @@ def _placed(calls: pl.DataFrame, steps: Steps) -> pl.DataFrame:
     switched on, or have lost their oldest files, at the same call: it is counted in each step anew.
 
     The calls of a step are left out if some before them may be missing: in the first step with calls, and in the first
-    one after steps without, if it has fewer than the next one; and those in no recorded step, as when steps are switched
-    off, unless they are before step 1.
+    one after steps without, if it has fewer than the next one. So are those in no recorded step, as when steps are
+    switched off, unless they are before step 1.
     """
     if not steps.ranges.height:
         return calls
