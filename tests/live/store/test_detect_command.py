@@ -14,7 +14,7 @@ import pytest
 from light_records import MS, START_NS, LightJob, one
 from stepscope.cli import main
 
-SLOW = LightJob(forward=one(2, 15, 10))
+SLOW = LightJob(forward=one(2, 15, 10), steps=200)
 
 
 def test_the_slow_rank_is_named_and_the_exit_code_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,8 @@ NEWS_RATIO = 0.3
 """Relative change of an excess, or of the cost as a share of a step, that is worth another report."""
 FLAPS_ROUNDS = 400
 """What returns within so many rounds comes and goes."""
+MOST_LOG_RATIO = 6.9
+"""Ratios are at most a thousand."""
 AVERAGED = 32
 PAST_ROUNDS = 16
 """Rounds before a verdict in which it is measured what it has cost."""
@@ -37,6 +39,8 @@ class Spent:
         step_ns: A typical step.
         at_ns: When the round ended.
         notes: Figures of ranks for the evidence, by name.
+        rest_ns: Part of `time_ns` that was added to what was measured (see `rest`).
+        now_ns: A step of this round.
     """
 
     time_ns: Mapping[int, float]
@@ -44,6 +48,8 @@ class Spent:
     step_ns: float
     at_ns: int
     notes: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    rest_ns: float = 0.0
+    now_ns: float = 0.0
 
 
 @dataclass
@@ -80,12 +86,15 @@ class Accuser:
         self.hides_waits = False
         """Whether times may contain waits for members of the same group."""
         self.records: dict[str, Record] = {}
+        self.others: list[Accuser] = []
+        """Of the same kind of work, measured in another way before or after."""
         self._ended: dict[str, int] = {}
         self._starts: Mapping[int, tuple[int, int]] = {}
         self._until: dict[int, int] = {}
-        self._usual_ns: float | None = None
-        self._past: deque[tuple[int, Mapping[int, float], Mapping[int, float]]] = deque(maxlen=PAST_ROUNDS)
-        """Busy times and times of this kind in the last rounds."""
+        self._past: deque[tuple[int, Mapping[int, float], Mapping[int, float], float, float]] = deque(
+            maxlen=PAST_ROUNDS
+        )
+        """Busy times, times of this kind, the typical step and the step of the last rounds."""
 
     def judge(
         self,
@@ -106,10 +115,7 @@ class Accuser:
         """
         news: list[Verdict] = []
         self._starts = first_steps
-        if self.is_share:
-            middle = median(list(spent.time_ns.values()))
-            self._usual_ns = middle if self._usual_ns is None else self._usual_ns + 0.05 * (middle - self._usual_ns)
-        self._past.append((number, spent.busy_ns, spent.time_ns))
+        self._past.append((number, spent.busy_ns, spent.time_ns, spent.step_ns, spent.now_ns))
         for suspect in changed:
             if suspect.until is None:
                 self._open(number, suspect, spent, layout, news)
@@ -118,6 +124,17 @@ class Accuser:
         for key, record in list(self.records.items()):
             self._follow(number, key, record, spent, news)
         return news
+
+    def most_ns(self, rounds: int) -> float:
+        """The most that the last rounds took a rank longer than others, beyond what it usually does; ns a step."""
+        if not self._past:
+            return 0.0
+        _, _, times, step_ns, _ = self._past[-1]
+        middle = median(list(times.values()))
+        excess = max((self.comparison.grown(rank, min(rounds, AVERAGED)) for rank in times), default=0.0)
+        if self.is_share:
+            return max(0.0, excess) * step_ns
+        return middle * (exp(max(0.0, min(excess, MOST_LOG_RATIO))) - 1)
 
     def suspects(self) -> set[int]:
         """The ranks that are blamed at the moment."""
@@ -145,6 +162,9 @@ class Accuser:
         for member in members:
             self.comparison.open_with(suspect, member)
         step, at_ns = self._starts.get(suspect.since, next(iter(self._starts.values()), (suspect.since, spent.at_ns)))
+        before = self._known_before(key, suspect)
+        if before is not None and before[0] < step:
+            step, at_ns = before
         flaps = number - self._ended.get(key, -(10**9)) <= FLAPS_ROUNDS
         verdict = Verdict(
             key=key,
@@ -160,7 +180,7 @@ class Accuser:
             intermittent=suspect.how == OFTEN or flaps,
         )
         record = Record(verdict, sorted(members), number, group_hides=bool(group) and self.hides_waits)
-        for then, busy, times in self._past if suspect.how != OFTEN else ():
+        for then, busy, times, *_ in self._past if suspect.how != OFTEN else ():
             if suspect.since <= then < number:
                 saved = {m: self._lost(suspect.excess, times.get(m, 0.0), spent) for m in members}
                 record.rounds += 1
@@ -170,6 +190,18 @@ class Accuser:
             record.cost_ns = self._lost_at_times(suspect.excess, spent) * suspect.share
             record.rounds = AVERAGED // 2
         self.records[key] = record
+
+    def _known_before(self, key: str, suspect: Suspect[int]) -> tuple[int, int] | None:
+        """Step and time since which another measure, which came before, has shown the same."""
+        for other in self.others:
+            record = other.records.get(key)
+            if record is not None:
+                return record.verdict.since_step, record.verdict.since_at_ns
+            began = other.comparison.slow_since(suspect.member)
+            mine = self.comparison.members.get(suspect.member)
+            if began is not None and mine is not None and suspect.since <= mine.first + self.limits.least_rounds:
+                return self._starts.get(began)
+        return None
 
     def _unit(self, suspect: Suspect[int], layout: Layout) -> tuple[str, Cause, list[int], list[str], str]:
         """The smallest unit that explains a suspect: its key, cause, ranks, hosts and group."""
@@ -236,16 +268,19 @@ class Accuser:
         excess = excesses[len(excesses) // 2]
         shares = [self.comparison.suspects[rank].share for rank in still]
         share = sorted(shares)[len(shares) // 2]
-        times = sorted(spent.time_ns.get(rank, 0.0) for rank in still)
-        time = times[len(times) // 2]
+        lately = [one for one in self._past if one[0] >= self.comparison.suspects[still[0]].since]
+        time = median([times[rank] for _, _, times, *_ in lately for rank in still if rank in times])
+        now_ns = median([now for *_, now in lately]) or spent.step_ns
         is_single = any(self.comparison.suspects[rank].how == OFTEN for rank in still)
         lost = self._lost_at_times(excess, spent) if is_single else self._lost(excess, time, spent)
+        if self.is_share and not is_single:  # it was a share of what was typical in these rounds
+            lost *= median([typical for *_, typical, _ in lately]) / spent.step_ns
         if (
             not record.is_published
             and lost * share < self.part_ratio * self.comparison.tuning.cost_ratio * spent.step_ns
         ):
             return
-        ratio = self._ratio(excess, spent)
+        ratio = self._ratio(excess, lost, now_ns, spent, is_single=is_single)
         cost = round(max(0.0, record.cost_ns))
         if record.is_published:
             before = old.evidence.get("excess_ns", lost)
@@ -255,7 +290,7 @@ class Accuser:
                 return
         notes = spent.notes.get(still[0], {})
         evidence = {
-            "own_ns": round(time, 0),
+            "own_ns": round(time - spent.rest_ns, 0),
             "excess_ns": round(lost, 0),
             "step_ns": round(spent.step_ns, 0),
             "late_share": round(share, 3),
@@ -279,12 +314,13 @@ class Accuser:
             return max(0.0, excess) * spent.step_ns
         return median(list(spent.time_ns.values())) * (exp(max(0.0, min(excess, 20.0))) - 1)
 
-    def _ratio(self, excess: float, spent: Spent) -> float:
-        """An excess as a ratio of times, at most a thousand."""
-        if not self.is_share:
-            return exp(min(excess, 6.9))
-        usual = self._usual_ns or 0.0
-        return min(1000.0, (usual + max(0.0, excess) * spent.step_ns) / usual) if usual > 0 else 1000.0
+    def _ratio(self, excess: float, lost_ns: float, now_ns: float, spent: Spent, *, is_single: bool) -> float:
+        """An excess as a ratio of times. Of work that is a small part of a step, of steps: twice of next to nothing
+        says little, and varies."""
+        if not self.is_share and not spent.rest_ns:
+            return exp(min(excess, MOST_LOG_RATIO))
+        without = spent.step_ns if is_single else max(now_ns - lost_ns, now_ns / 1000)
+        return (without + lost_ns) / without
 
     def _excess(self, rank: int, number: int) -> float:
         suspect = self.comparison.suspects[rank]

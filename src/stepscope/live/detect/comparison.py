@@ -16,10 +16,10 @@ from typing import Generic
 
 from stepscope.live.detect.limits import TESTS, Limits, Tuning
 from stepscope.live.detect.normal import FEW, Normal
-from stepscope.live.detect.series import KEPT, RECENT, Series
-from stepscope.live.detect.statistics import LEVEL_ERROR, MAD_TO_SIGMA, lower_median, lowest_group, median, onset
+from stepscope.live.detect.series import FIRST_REFRESHES, KEPT, RECENT, Series
+from stepscope.live.detect.statistics import LEVEL_ERROR, MAD_TO_SIGMA, lower_median, median, onset
 from stepscope.live.detect.suspect import OFTEN, OTHERS, PAST, M, Suspect
-from stepscope.live.detect.tails import Tails
+from stepscope.live.detect.tails import ASSUMED, Tails
 
 PRIOR_ROUNDS = 12
 """Rounds of one member as which the assumed noise counts."""
@@ -27,6 +27,10 @@ NORMAL_EACH = 4
 """Rounds between looks at who is normal."""
 MANY = 8
 """Members from which on it shows how far healthy ones differ for good."""
+ENOUGH = 6
+"""Rounds that show noise."""
+CLEARLY = 3.0
+"""Standard deviations of a round by which a median over some is larger than before, clearly."""
 SETTLED = 16
 """Rounds from which on a member's own past is known."""
 
@@ -48,7 +52,7 @@ class Comparison(Generic[M]):
         """Of the last round."""
         self.late_counts: deque[int] = deque(maxlen=limits.rotating_rounds)
         self.late_members: deque[list[M]] = deque(maxlen=limits.rotating_rounds)
-        self.rounds = 0
+        self.rounds = self._last_number = 0
         self.normal = Normal(self.members, tuning, limits)
         self.noise = tuning.noise
         self._tails = Tails(limits.most_increment)
@@ -92,13 +96,14 @@ class Comparison(Generic[M]):
             Suspects that are new or have recovered.
         """
         self.rounds += 1
+        self._last_number = number
         self._round_ns = round_ns
         self._program_of = program_of
         self._single = single or {}
         programs: dict[Hashable, list[M]] = {}
         for member in values:
             if member not in self.members:
-                self.members[member] = Series()
+                self.members[member] = Series(number)
             programs.setdefault(program_of[member], []).append(member)
         if self.rounds % NORMAL_EACH == 0 or self.rounds <= RECENT:
             self.normal.choose(programs, self.noise)
@@ -130,19 +135,59 @@ class Comparison(Generic[M]):
         series = self.members.get(member)
         if series is None or not series.seen:
             return 0.0
-        rounds = max(1, min(rounds, 64))
-        usual = series.base if how == PAST else self._usual(member, series, rounds)
-        return median(series.last(rounds)) - usual
+        return median(series.above(how, max(1, min(rounds, KEPT))))
+
+    def grown(self, member: M, rounds: int) -> float:
+        """How much larger its excess over others was in its last rounds than before, if clearly; else 0."""
+        series = self.members.get(member)
+        if series is None:
+            return 0.0
+        values = series.above(OTHERS, KEPT)
+        rounds = min(rounds, len(values) // 2)
+        if rounds < self.limits.least_rounds:
+            return 0.0
+        more = median(values[-rounds:]) - median(values[:-rounds])
+        return more if more > CLEARLY * series.sigma else 0.0
 
     def suspected(self) -> set[M]:
         """The members that are slow, or may soon be found to be."""
-        least = self.threshold / 4
+        return self._doubtful() if self.threshold < 1e9 else set(self.suspects)
+
+    def _unsure_rounds(self, doubtful: set[M]) -> int:
+        """How many of the last rounds do not show noise, as some members are doubtful: not theirs, and if all are few,
+        not that of others, whose values move with it. None if it has long been so."""
+        begins = [since for m in doubtful if (since := self.slow_since(m)) is not None]
+        rounds = self._last_number - min(begins, default=self._last_number + 1) + 1
+        return rounds if rounds <= KEPT - RECENT else 0
+
+    def _least_doubtful(self) -> float:
+        return min(self.threshold, self._log_tests() / ASSUMED) / 4
+
+    def _doubtful(self) -> set[M]:
+        """The members whose values may be those of a fault, and do not show what is normal."""
+        least = self._least_doubtful()
         return {m for m, s in self.members.items() if m in self.suspects or max(s.score, s.change_score) > least}
 
     def rising(self) -> bool:
         """Whether some member is not slow yet, but may soon be found to be."""
         least = self.threshold / 2
         return any(max(s.score, s.change_score) > least for m, s in self.members.items() if m not in self.suspects)
+
+    def slow_since(self, member: M) -> int | None:
+        """The round since which a member seems to be slow, whether it is blamed or not; None if it does not."""
+        suspect, series = self.suspects.get(member), self.members.get(member)
+        if suspect is not None:
+            return None if suspect.how == OFTEN else suspect.since
+        if series is None:
+            return None
+        for how, score, since in series.scores():
+            if score <= self._least_doubtful():
+                continue
+            rounds = self._last_number - since + 1
+            values = series.above(how, rounds)
+            first = onset(values, self.limits.least_rounds, max(self.indifference, series.sigma))
+            return self._last_number - len(values) + 1 + first if first else since
+        return None
 
     def open_with(self, suspect: Suspect[M], member: M) -> None:
         """Another member is slow for the same reason, e.g. as it is on the same host."""
@@ -204,6 +249,8 @@ class Comparison(Generic[M]):
     ) -> bool:
         """Take a round of a member into its scores; return whether its statistics are due."""
         due = series.add(value)
+        if series.based:
+            series.add_beside(excess if excess is not None else 0.0)
         shown = excess if excess is not None else change
         if shown is None:
             return due
@@ -246,26 +293,28 @@ class Comparison(Generic[M]):
 
     def _accuse(self, number: int, member: M, series: Series, changed: list[Suspect[M]]) -> None:
         half = self.indifference
-        for how, score, since in (
-            (OTHERS, series.score, series.since),
-            (PAST, series.change_score, series.change_since),
-        ):
+        for how, score, begin in series.scores():
             if score < self.threshold:
                 continue
-            rounds = number - since + 1
+            # it had no score before
+            scored = series.first if begin <= series.first + FIRST_REFRESHES[0] else begin
+            rounds = number - scored + 1
             if rounds < self.limits.least_rounds or rounds * self._round_ns < self.limits.least_ns:
                 continue
-            off = series.base if how == PAST else self._usual(member, series, rounds)
-            values = [value - off for value in series.last(rounds)]
+            values = series.above(how, rounds)
             excess = median(values)
             least = self.limits.least_ratio if series.seen >= KEPT else self.limits.early_ratio
             if excess - self._doubt(values, series) < least * self.tuning.shift:
                 continue
-            first, began = onset(values, self.limits.least_rounds, half), since
+            first, since = onset(values, self.limits.least_rounds, max(half, series.sigma)), scored
             if first:  # small excesses by chance began its score
-                began, excess = number - len(values) + 1 + first, median(values[first:])
+                since, excess = number - len(values) + 1 + first, median(values[first:])
+            if how == PAST:
+                series.change_since = since
+            else:
+                series.since = since
             sureness = self._sureness(score * self.theta)
-            self._open(Suspect(member, how, began, number, excess, 1.0, sureness, number), changed)
+            self._open(Suspect(member, how, since, number, excess, 1.0, sureness, number), changed)
             return
         often = self._log_tests()
         if series.lates >= self.limits.late_rounds and series.often_score >= often:
@@ -275,18 +324,6 @@ class Comparison(Generic[M]):
             self._open(
                 Suspect(member, OFTEN, series.often_since, number, mean, min(1.0, share), sureness, number), changed
             )
-
-    def _usual(self, member: M, series: Series, rounds: int) -> float:
-        """What of its remembered values is normal: they are relative to normal already, unless it has a base."""
-        if not series.based:
-            return 0.0
-        name = self._program_of.get(member)
-        others = [
-            median(self.members[other].last(rounds))
-            for other, program in self._program_of.items()
-            if other != member and program == name and other in self.members
-        ]
-        return lowest_group(others, self.normal.least_gap(), self.limits.enough_ratio) if others else series.base
 
     @staticmethod
     def _doubt(values: list[float], series: Series) -> float:
@@ -353,13 +390,15 @@ class Comparison(Generic[M]):
     def _refresh(self, due: list[M]) -> None:
         """Measure levels and noise anew, of members that are not suspected."""
         half, most = self.indifference, self.limits.most_increment
+        doubtful = self._doubtful()
+        unsure = self._unsure_rounds(doubtful) if len(self.members) < FEW else 0
         for member in due:
             series = self.members[member]
             series.level = median(series.last(RECENT))
-            suspected = member in self.suspects or max(series.score, series.change_score) > self.threshold / 4
-            if suspected and series.seen > RECENT:
+            if member in doubtful and series.seen > RECENT:
                 continue
-            series.measure_noise()
+            late = max(unsure, self._unsure_rounds({member})) if member in doubtful else unsure
+            series.measure_noise(late if series.seen - late >= ENOUGH else 0)
             if series.based:
                 usual = series.long_level
                 series.base += (usual - series.base) * (1.0 if series.seen <= 64 else 0.25)
@@ -368,7 +407,7 @@ class Comparison(Generic[M]):
                 series.usual += 0.5 * (usual - series.usual)
             if series.seen % RECENT == 0 and series.scale > 0:
                 middle = series.base if series.based else series.usual
-                for value in series.last(RECENT):
+                for value in series.last(RECENT)[: max(0, RECENT - unsure)]:
                     gain = series.scale * (value - middle - half)
                     self._tails.add(most if gain > most else -most if gain < -most else gain)
         if self.rounds <= 2 * RECENT or self.rounds - self._pooled_at >= NORMAL_EACH:

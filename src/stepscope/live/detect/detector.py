@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Mapping
-from math import log
+from math import exp, log
 
 from stepscope.live.detect.accuse import Accuser, Spent
 from stepscope.live.detect.comparison import Comparison
@@ -14,6 +14,7 @@ from stepscope.live.detect.lengths import Lengths
 from stepscope.live.detect.limits import LIMITS, Limits
 from stepscope.live.detect.links import transfers
 from stepscope.live.detect.own_times import CALLS, DEVICE, FORWARD, MEASURES, Own, is_sane, own_of
+from stepscope.live.detect.rest import Rest
 from stepscope.live.detect.rotating import Rotating
 from stepscope.live.detect.rounds import Round, Rounds
 from stepscope.live.detect.slow_job import SlowJob
@@ -30,6 +31,8 @@ FORWARD_RATIO = 0.4
 """Share of the work of a step that forward passes are, about: backward passes take twice as long."""
 SWITCHED_ROUNDS = 32
 """Rounds after which what another measure of own time has shown no longer counts."""
+UNDECIDED_ROUNDS = 256
+"""The same, if the present measure shows it too, but is not sure yet."""
 
 
 class Detector:
@@ -52,6 +55,9 @@ class Detector:
             self._compute[name].comparison.normal.place_of = self.layout.hosts.get
         self._compute[FORWARD].hides_waits = True
         self._compute[FORWARD].part_ratio = self._compute[DEVICE].part_ratio = FORWARD_RATIO
+        for name, accuser in self._compute.items():
+            accuser.others = [other for each, other in self._compute.items() if each != name]
+        self._rests = {name: Rest(limits.compute, each.part_ratio) for name, each in self._compute.items()}
         self._measured_at = dict.fromkeys(MEASURES, -(10**9))
         data, checkpoint = Comparison[int](limits.data, limits), Comparison[int](limits.checkpoint, limits)
         self._data = Accuser(Cause.DATA, Cause.DATA, data, limits, is_share=True)
@@ -154,7 +160,11 @@ class Detector:
         self._starts[self._number] = one.first_step, at_ns
         if len(self._starts) > REMEMBERED:
             del self._starts[next(iter(self._starts))]
-        owns = {rank: own_of(digest, one.counts[rank]) for rank, digest in one.digests.items() if rank not in one.warm}
+        owns = {
+            rank: own_of(digest, one.counts[rank])
+            for rank, digest in one.digests.items()
+            if one.is_single or rank not in one.warm
+        }
         self._hangs.progress(median([d.step_ns / one.counts[r] for r, d in one.digests.items()]), self._now_ns)
         if not owns:
             return
@@ -162,6 +172,9 @@ class Detector:
         self._steps.append(median([own.step for own in owns.values()]))
         step_ns = median(list(self._steps))
         round_ns = step_ns * one.steps
+        if one.is_single:
+            self._judge_job(owns, round_ns, at_ns)
+            return
         programs = {rank: self.layout.program(rank) for rank in owns}
         busy = {rank: own.busy for rank, own in owns.items() if own.busy is not None}
         self._tell(self._judge_data(owns, busy, step_ns, round_ns, at_ns))
@@ -184,7 +197,7 @@ class Detector:
         values = {rank: min(time / step_ns, 5.0) for rank, time in times.items()}
         same: Mapping[int, Hashable] = dict.fromkeys(values, 0)
         changed = self._data.comparison.update(self._number, values, same, round_ns, sure=True)
-        spent = Spent(times, busy, step_ns, at_ns)
+        spent = Spent(times, busy, step_ns, at_ns, now_ns=self._steps[-1])
         return self._data.judge(self._number, changed, spent, self.layout, self._starts)
 
     def _judge_checkpoints(
@@ -197,7 +210,7 @@ class Detector:
         same: Mapping[int, Hashable] = dict.fromkeys(values, 0)
         long_ns = max(round_ns, self.limits.least_ns / self.limits.least_rounds)
         changed = self._checkpoint.comparison.update(self._number, values, same, long_ns, sure=len(values) > 1)
-        spent = Spent(times, busy, step_ns, at_ns)
+        spent = Spent(times, busy, step_ns, at_ns, now_ns=self._steps[-1])
         return self._checkpoint.judge(self._number, changed, spent, self.layout, self._starts)
 
     def _judge_compute(
@@ -220,27 +233,43 @@ class Detector:
         known = {rank: length for rank, length in units.items() if length}
         lengths = self._lengths[name]
         corrections = lengths.corrections(known)
-        values = {rank: log(time) - corrections.get(rank, 0.0) for rank, time in times.items()}
+        rest = self._rests[name].of_round(self._steps[-1], times.values())
+        filled = {rank: time * exp(-corrections.get(rank, 0.0)) + rest for rank, time in times.items()}
+        values = {rank: log(time) for rank, time in filled.items()}
         if known:
             lengths.learn(known, times)
         self._measured_at[name] = self._number
         accuser = self._compute[name]
         sure = self.layout.is_sure
         single = {
-            rank: log(1 + own.garbage / times[rank]) for rank, own in owns.items() if own.garbage and rank in times
+            rank: log(1 + own.garbage / (times[rank] + rest))
+            for rank, own in owns.items()
+            if own.garbage and rank in times
         }
         changed = accuser.comparison.update(self._number, values, programs, round_ns, sure=sure, single=single)
         if name != CALLS and len(times) < 4:
             changed = [one for one in changed if one.until is not None or not self._is_wait(one.member, accuser)]
-        spent = Spent(times, busy, step_ns, at_ns, _Notes(owns))
+        times = {rank: time + rest for rank, time in times.items()}
+        spent = Spent(times, busy, step_ns, at_ns, _Notes(owns), rest_ns=rest, now_ns=self._steps[-1])
         news = accuser.judge(self._number, changed, spent, self.layout, self._starts)
         news += self._rotating[name].judge(self._number, times, step_ns, self._starts, at_ns)
         for other, of_other in self._compute.items():
             if other != name and self._number - self._measured_at[other] > SWITCHED_ROUNDS:
+                if self._number - self._measured_at[other] < UNDECIDED_ROUNDS and self._still_shows(of_other, accuser):
+                    continue
                 step = self._starts[self._number][0]
                 ended = of_other.end(self._number, at_ns, "", step)
                 news += [over for over in ended if over.key not in accuser.records]
         return news
+
+    @staticmethod
+    def _still_shows(before: Accuser, now: Accuser) -> bool:
+        """Whether what a measure has shown that is no longer known shows in the one that is, though not surely yet."""
+        least = now.comparison.tuning.shift
+        ranks = {rank for record in before.records.values() for rank in record.members}
+        if ranks & now.suspects():
+            return False
+        return any(now.comparison.recent_excess(rank, SWITCHED_ROUNDS) > least for rank in ranks)
 
     def _is_wait(self, rank: int, accuser: Accuser) -> bool:
         """Whether what looks like slow compute may be a wait for a rank that is late for another reason: of few ranks,
@@ -259,7 +288,7 @@ class Detector:
         return found
 
     def _judge_job(self, owns: Mapping[int, Own], round_ns: float, at_ns: int) -> None:
-        suspected = self._job.is_suspicious and self._blames_soon()
+        suspected = self._job.is_suspicious and (self._blames_soon() or self._grown_ns() > self._job.unexplained_ns)
         lengths = next((self._lengths[own.measure] for own in owns.values() if own.measure), None)
         units = {rank: own.units for rank, own in owns.items() if own.units}
         longest = max(lengths.corrections(units).values(), default=0.0) if lengths and units else 0.0
@@ -268,6 +297,12 @@ class Detector:
                 self._number, owns, longest, self._open.values(), round_ns, self._starts, at_ns, wait=suspected
             )
         )
+
+    def _grown_ns(self) -> float:
+        """The most that a rank takes longer than its peers, or than before, since the job may be slower; ns a step."""
+        rounds = max(1, self._number - self._job.since + 1)
+        current = [one for name, one in self._compute.items() if self._number - self._measured_at[name] < 2]
+        return max((one.most_ns(rounds) for one in (*current, self._data)), default=0.0)
 
     def _blames_soon(self) -> bool:
         """Whether some rank or link may soon be blamed."""
@@ -290,6 +325,8 @@ class Detector:
             accuser.comparison.forget(rank)
         for lengths in self._lengths.values():
             lengths.forget(rank)
+        for rest in self._rests.values():
+            rest.restart()
         self._links.forget(rank)
 
 

@@ -59,6 +59,7 @@ class Limits:
     least_ns: float = limit(1.5e9, "ns, that something must have lasted", "chosen by us: a busy host is no fault")
     least_rounds: int = limit(5, "rounds, that something must have lasted", "chosen by us: a few stalls are no fault")
     warm_steps: int = limit(3, "first steps of a process, not judged", "compiling, allocating and tuning kernels")
+    warm_ns: float = limit(0.5e9, "ns of steps of a process, not judged", "as `least_ns`: short steps settle as slowly")
     enough_ratio: float = limit(
         0.4, "of the ranks, in the group that is normal", "hidden waits make most ranks late: half may be, not more"
     )
@@ -90,6 +91,9 @@ class Limits:
     )
     recovery_score: float = limit(9.0, "of the score, over theta, to be healthy again", "one wrong recovery in 8,000")
     pace_rounds: int = limit(48, "rounds, for the usual pace of a job to be known", "chosen by us")
+    pace_score: float = limit(
+        3.0, "standard deviations of rounds, that a job is slower beyond the shift", "our trials of drifting machines"
+    )
     hang_ns: float = limit(3e10, "ns without any progress", "far above any step; NCCL gives up after 10 minutes")
     hang_steps: float = limit(10.0, "of the longest recent step, without any progress", "chosen by us")
     long_hang_ns: float = limit(6e11, "ns, before the first step, or in a checkpoint or compiler", "these may be slow")

@@ -43,6 +43,8 @@ class Own(NamedTuple):
     parts: tuple[float | None, float | None, float | None]
     """Forward, own part of backward, optimizer: which part is longer."""
     knows_calls: bool
+    run_delay: float | None = None
+    """How long its thread waited for a processor."""
 
 
 def is_sane(digest: Digest) -> bool:
@@ -95,6 +97,7 @@ def own_of(digest: Digest, steps: int = 1) -> Own:
         _each(digest.units, steps),
         (_each(forward, steps), _each(back, steps), _each(digest.optimizer_ns, steps)),
         digest.communication_ns is not None or bool(digest.calls),
+        _each(digest.run_delay_ns, steps),
     )
 
 
@@ -113,7 +116,7 @@ def summed(one: Digest, other: Digest) -> Digest:
         _sum(one.checkpoint_ns, other.checkpoint_ns),
         _sum(one.communication_ns, other.communication_ns),
         _sum(one.garbage_ns, other.garbage_ns),
-        None,
+        _sum(one.run_delay_ns, other.run_delay_ns),
         _sum(one.device_step_ns, other.device_step_ns),
         _sum(one.device_forward_ns, other.device_forward_ns),
         _sum(one.units, other.units),

@@ -7,11 +7,13 @@ from math import exp, log, sqrt
 
 from stepscope.live.detect.limits import TESTS, Limits, Tuning
 from stepscope.live.detect.series import Series
-from stepscope.live.detect.statistics import LEVEL_ERROR, MAD_TO_SIGMA, median
+from stepscope.live.detect.statistics import LEVEL_ERROR, MAD_TO_SIGMA, median, onset
 from stepscope.live.detect.tails import Tails
 
 BLOCK = 16
 """Rounds whose median counts as one for what is usual."""
+LASTING = 0.7
+"""Share of the noise that a change must exceed if it lasts for long, chosen by us: machines drift for minutes."""
 BLOCKS = 128
 
 
@@ -46,12 +48,24 @@ class Pace:
         """Whether it may be slower."""
         return self.is_slow or self._series.score > 4
 
+    @property
+    def slower_since(self) -> int:
+        """The round since which it may be slower."""
+        return self.since if self.is_slow else self._series.since
+
     def excess(self, rounds: int = 16) -> float:
         """How much slower than usual the last rounds are: a difference of logarithms."""
         return median(self._series.last(rounds)) - self.base
 
-    def update(self, number: int, value: float, round_ns: float) -> bool:
-        """Take in a round; return whether it has become slow, or is no longer."""
+    def update(self, number: int, value: float, round_ns: float, spare: float = 0.0) -> bool:
+        """Take in a round; return whether it has become slow, or is no longer.
+
+        Args:
+            number: Of the round.
+            value: Of the round.
+            round_ns: How long a round usually is.
+            spare: Further excess that is needed to be slow.
+        """
         series, tuning, most = self._series, self._tuning, self._limits.most_increment
         series.add(value)
         if series.seen < self._limits.pace_rounds:
@@ -75,9 +89,15 @@ class Pace:
                 return False
             shown = self.excess(rounds)
             doubt = 2 * LEVEL_ERROR * series.sigma / sqrt(min(rounds, 64))
-            if rounds < 2 * self._limits.least_rounds or shown < self._limits.least_ratio * tuning.shift + doubt:
+            # a machine drifts: what lasts for several blocks of rounds is less and less likely chance
+            drift = self._limits.pace_score * series.sigma * max(LASTING, sqrt(min(1.0, BLOCK / rounds)))
+            least = max(self._limits.least_ratio * tuning.shift + doubt, drift - tuning.shift)
+            if rounds < 2 * self._limits.least_rounds or shown < least + spare:
                 return False
-            self.is_slow, self.since, self._recovery = True, series.since, 0.0
+            values = [one - self.base for one in series.last(rounds)]
+            first = onset(values, self._limits.least_rounds, self._indifference)
+            self.since = number - len(values) + 1 + first if first else series.since
+            self.is_slow, self._recovery = True, 0.0
             false = self._limits.budget * exp(min(0.0, tests - series.score * theta))
             self.sureness = round(max(0.5, min(0.999, 1 - false)), 3)
             return True

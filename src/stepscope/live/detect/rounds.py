@@ -46,7 +46,11 @@ class Round:
     counts: dict[int, int] = field(default_factory=dict)
     """How many steps of each rank are in."""
     warm: set[int] = field(default_factory=set)
-    """Ranks that have just started."""
+    """Ranks that are not judged, as they have just started."""
+    is_single: bool = False
+    """Whether it is a single step before steps are summed, which shows the pace of the job only."""
+    ages: dict[int, int] = field(default_factory=dict)
+    """How many steps each rank had done before."""
     full: int = 0
 
 
@@ -81,6 +85,8 @@ class Rounds:
         self._cohorts: list[_Cohort] = []
         self._pending: dict[int, Round] = {}
         self._beyond: set[int] = set()
+        self._settled: set[int] = set()
+        """Ranks that have done enough steps to be judged."""
         self._next = 0
         self._latest = 0
         self._judged = 0
@@ -104,6 +110,7 @@ class Rounds:
     def left(self, rank: int) -> None:
         """A rank no longer takes part."""
         self._tracks.pop(rank, None)
+        self._settled.discard(rank)
         self._announced.discard(rank)
         self._count()
 
@@ -161,8 +168,7 @@ class Rounds:
             track.missed = 0
             self._count()
         track.at_ns = self.now_ns
-        if digest.step < track.begin + self._limits.warm_steps:
-            found.warm.add(rank)
+        found.ages[rank] = min(digest.step - track.begin, found.ages.get(rank, digest.step))
         if count + 1 < found.steps:
             return False
         found.full += 1
@@ -224,6 +230,7 @@ class Rounds:
             self._cohorts = [*self._cohorts[-7:], cohort]
         begin = 1 if digest.step <= self._limits.reorder_steps + 1 else digest.step
         track = self._tracks[digest.rank] = _Track(cohort, digest.step, begin)
+        self._settled.discard(digest.rank)
         self._announced.discard(digest.rank)
         self._count()
         return track
@@ -244,17 +251,25 @@ class Rounds:
         return self._size if self._size > 1 and number >= self._grouped_from else 1
 
     def _learn(self, found: Round) -> None:
-        """From how long steps are, how many make a round."""
-        if self._lengths is None or found.warm:
+        """From how long steps are: how many make a round, and which ranks have just started."""
+        lengths = sorted(digest.step_ns / found.counts[rank] for rank, digest in found.digests.items())
+        middle, limits = lengths[len(lengths) // 2], self._limits
+        for rank, age in found.ages.items():
+            if rank not in self._settled and age >= limits.warm_steps and age * middle >= limits.warm_ns:
+                self._settled.add(rank)
+        # single steps vary more than sums of several, so they do not show the noise of these
+        found.is_single = self._size > 1 and found.first_step < self._grouped_from
+        found.warm = found.ages.keys() - self._settled
+        if self._lengths is None or min(found.ages.values()) < limits.warm_steps:
             return
-        lengths = sorted(digest.step_ns for digest in found.digests.values())
-        self._lengths.append(lengths[len(lengths) // 2])
+        self._lengths.append(middle)
         if len(self._lengths) < TYPICAL:
             return
         typical, self._lengths = sorted(self._lengths)[TYPICAL // 2], None
         if typical < self._limits.round_ns / 2:
             # far enough ahead that it is the same whatever order digests arrive in
-            self._grouped_from = max(found.first_step + NEAR, self._latest + 1)
+            far = min(NEAR, self._limits.reorder_steps + ceil(self._limits.late_digest_ns / typical))
+            self._grouped_from = max(found.first_step + far, self._latest + 1)
             self._size = min(1000, ceil(self._limits.round_ns / typical))
 
 

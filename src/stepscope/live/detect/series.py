@@ -6,6 +6,7 @@ from array import array
 from math import sqrt
 
 from stepscope.live.detect.statistics import MAD_TO_SIGMA, median
+from stepscope.live.detect.suspect import OTHERS, PAST
 
 KEPT = 64
 """Rounds that are remembered."""
@@ -21,7 +22,10 @@ class Series:
     """One member of a comparison.
 
     Attributes:
+        first: Its first round.
         seen: Rounds so far.
+        ring, beside: Its last values; if these are beyond what the round has in common for all, also by how much it was
+            above others.
         base: Its usual value, beyond what the round has in common for all.
         level, long_level: Median of its values in the last `RECENT` rounds, and in all that are remembered.
         usual: How much longer than others it has taken for long, at least 0; as far as that is no fault.
@@ -39,8 +43,10 @@ class Series:
     __slots__ = (
         "base",
         "based",
+        "beside",
         "change_score",
         "change_since",
+        "first",
         "last_late",
         "late",
         "late_all",
@@ -65,21 +71,26 @@ class Series:
         "usual",
     )
 
-    def __init__(self) -> None:
-        self.ring = array("d")
+    def __init__(self, number: int = 0) -> None:
+        self.first = number
+        self.ring, self.beside = array("d"), array("d")
         self.place = self.seen = self.based = self.last_late = 0
         self.base = self.level = self.long_level = self.noise = 0.0
         self.linked = 1.0
         self.scale = self.sigma = self.usual = 0.0
         self.late_all = self.rounds_all = 0.0
         self.late_gain, self.late_loss = 2.0, -0.15
-        self.restart(0)
+        self.restart(number - 1)
 
     def restart(self, number: int) -> None:
         """Forget scores, e.g. after a recovery."""
         self.score = self.change_score = self.often_score = 0.0
         self.since = self.change_since = self.often_since = number + 1
         self.late, self.lates, self.late_sum = False, 0, 0.0
+
+    def scores(self) -> tuple[tuple[str, float, int], ...]:
+        """Beside what, score, and the first round that counts in it: of what lasts."""
+        return (OTHERS, self.score, self.since), (PAST, self.change_score, self.change_since)
 
     def add(self, value: float) -> bool:
         """Remember a value; return whether statistics are due."""
@@ -91,18 +102,34 @@ class Series:
         self.seen += 1
         return self.seen % RECENT == 0 or self.seen in FIRST_REFRESHES
 
+    def add_beside(self, excess: float) -> None:
+        """Remember by how much it was above others in the round whose value was added last. From then on in each."""
+        if len(self.beside) < len(self.ring):  # so far values were relative to others already
+            self.beside.extend(self.ring[len(self.beside) :])
+        self.beside[(self.place - 1) % KEPT] = excess
+
     def last(self, count: int) -> list[float]:
         """The last values, oldest first."""
-        count = min(count, len(self.ring))
-        if len(self.ring) < KEPT:
-            return list(self.ring[len(self.ring) - count :])
-        start = (self.place - count) % KEPT
-        part = list(self.ring[start : start + count])
-        return part + list(self.ring[: count - len(part)])
+        return self._last(self.ring, count)
 
-    def measure_noise(self) -> None:
-        """Take its noise from all rounds that are remembered."""
+    def above(self, how: str, rounds: int) -> list[float]:
+        """By how much it was above others, or above its past, in its last rounds, oldest first."""
+        if how == PAST:
+            return [value - self.base for value in self.last(rounds)]
+        return self._last(self.beside, rounds) if self.beside else self.last(rounds)
+
+    def _last(self, ring: array[float], count: int) -> list[float]:
+        count = min(count, len(ring))
+        if len(ring) < KEPT:
+            return list(ring[len(ring) - count :])
+        start = (self.place - count) % KEPT
+        part = list(ring[start : start + count])
+        return part + list(ring[: count - len(part)])
+
+    def measure_noise(self, without: int = 0) -> None:
+        """Take its noise from all rounds that are remembered, less so many of the last ones."""
         values = self.last(KEPT)
+        values = values[: max(1, len(values) - without)]
         self.long_level = middle = median(values)
         around = median([abs(value - middle) for value in values]) * MAD_TO_SIGMA
         self.noise = around * (1 + 1 / len(values))

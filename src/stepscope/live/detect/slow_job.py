@@ -17,6 +17,8 @@ EXPLAINED_RATIO = 0.5
 """Share of a slowdown that known verdicts or one kind of work must cost, to be the reason."""
 UNEXPLAINED_ROUNDS = 16
 USUAL_WEIGHT = 0.02
+RUN_DELAY = "run_delay"
+"""How long ranks wait for a processor. Where they usually do, others use the machine, and how much varies."""
 
 
 class SlowJob:
@@ -36,6 +38,17 @@ class SlowJob:
     def is_suspicious(self) -> bool:
         """Whether the job may be slower than before."""
         return self._step.suspected
+
+    @property
+    def since(self) -> int:
+        """The round since which it may be."""
+        return self._step.slower_since
+
+    @property
+    def unexplained_ns(self) -> float:
+        """How much longer a rank must take for it to explain how much longer steps are, ns."""
+        excess = self._step.excess(UNEXPLAINED_ROUNDS)
+        return EXPLAINED_RATIO * exp(self._step.base) * (exp(max(0.0, min(excess, 20.0))) - 1)
 
     def judge(
         self,
@@ -63,7 +76,8 @@ class SlowJob:
         """
         step = median([own.step for own in owns.values()])
         self._learn(owns, step)
-        turned = self._step.update(number, log(step) - longest, round_ns)
+        waited = self._usual.get(RUN_DELAY, 0.0) / self._usual["step"]
+        turned = self._step.update(number, log(step) - longest, round_ns, log(1 + max(0.0, waited)))
         news: list[Verdict] = []
         if turned and self._step.is_slow:
             self._waiting = True
@@ -133,6 +147,7 @@ class SlowJob:
         kinds = {
             Cause.DATA.value: [own.data for own in owns.values() if own.data is not None],
             Cause.COMPUTE.value: [own.own for own in owns.values() if own.own is not None],
+            RUN_DELAY: [own.run_delay for own in owns.values() if own.run_delay is not None],
         }
         now = {name: median(values) for name, values in kinds.items() if values} | {"step": step}
         for name, value in now.items():
@@ -148,6 +163,7 @@ class SlowJob:
         key = f"{Cause.DATA.value}:job" if is_data else Cause.JOB.value
         step, since_ns = starts.get(self._step.since, (0, at_ns))
         names = {Cause.DATA.value: "data_more_ns", Cause.COMPUTE.value: "own_more_ns", "step": "step_more_ns"}
+        names[RUN_DELAY] = "run_delay_more_ns"
         verdict = Verdict(
             key=key,
             cause=cause,

@@ -9,6 +9,9 @@ LEVEL_ERROR = 1.2533
 MAD_TO_SIGMA = 1.4826
 """Standard deviation over the median absolute deviation, of normal values."""
 
+CLEAR = 10.0
+"""A level so many times as high as what was before is another one."""
+
 
 def median(values: Sequence[float]) -> float:
     """The median; 0 of nothing."""
@@ -26,7 +29,7 @@ def onset(values: Sequence[float], least: int, small: float) -> int:
 
     Args:
         least: The higher level has at least so many values.
-        small: A first part with a larger median belongs to the higher level, too.
+        small: A first part with a larger median belongs to the higher level, too, if that is not `CLEAR` times as high.
     """
     n, total = len(values), sum(values)
     best, found, before = 0.0, 0, 0.0
@@ -36,7 +39,10 @@ def onset(values: Sequence[float], least: int, small: float) -> int:
         gain = apart * apart * k * (n - k) if apart > 0 else 0.0
         if gain > best:
             best, found = gain, k
-    return found if found and median(values[:found]) < small else 0
+    if not found:
+        return 0
+    level = (total - sum(values[:found])) / (n - found)
+    return found if median(values[:found]) < max(small, level / CLEAR) else 0
 
 
 def lower_median(ordered: Sequence[float], apart: float) -> float:
