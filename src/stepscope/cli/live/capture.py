@@ -203,9 +203,7 @@ def _show(
         lines.append(f"Rank {one.rank}, {steps}: {where}{place}{note}")
     if pending:
         late = named_numbers("rank", pending)
-        lines.append(
-            f"No answer within {wait_s:g} s from {late}: a profile needs whole steps. Wait longer (--wait), or,"
-        )
+        lines.append(f"No answer within {wait_s:g} s from {late}: a profile needs whole steps.")
         lines.append("Wait longer (--wait), or see where training is: stepscope live stacks")
     if len(readable) == len(results) - sum(bool(one.error) for one in results) and readable:
         lines.append(f"Next: stepscope analyze {' '.join(readable)}")
