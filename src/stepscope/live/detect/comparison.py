@@ -17,8 +17,8 @@ from typing import Generic
 from stepscope.live.detect.limits import TESTS, Limits, Tuning
 from stepscope.live.detect.normal import FEW, Normal
 from stepscope.live.detect.series import FIRST_REFRESHES, KEPT, RECENT, Series
-from stepscope.live.detect.statistics import LEVEL_ERROR, MAD_TO_SIGMA, lower_median, median, onset
-from stepscope.live.detect.suspect import OFTEN, OTHERS, PAST, M, Suspect
+from stepscope.live.detect.statistics import LEVEL_ERROR, MAD_TO_SIGMA, lower_median, median, onset_round
+from stepscope.live.detect.suspect import OFTEN, OTHERS, M, Suspect
 from stepscope.live.detect.tails import ASSUMED, Tails
 
 PRIOR_ROUNDS = 12
@@ -155,7 +155,7 @@ class Comparison(Generic[M]):
 
     def _unsure_rounds(self, doubtful: set[M]) -> int:
         """How many of the last rounds do not show noise, as some members are doubtful: not theirs, and if all are few,
-        not that of others, whose values move with it. None if it has long been so."""
+        not that of others, whose values move with it. 0 if that has long been so: all of them do, then."""
         begins = [since for m in doubtful if (since := self.slow_since(m)) is not None]
         rounds = self._last_number - min(begins, default=self._last_number + 1) + 1
         return rounds if rounds <= KEPT - RECENT else 0
@@ -166,12 +166,12 @@ class Comparison(Generic[M]):
     def _doubtful(self) -> set[M]:
         """The members whose values may be those of a fault, and do not show what is normal."""
         least = self._least_doubtful()
-        return {m for m, s in self.members.items() if m in self.suspects or max(s.score, s.change_score) > least}
+        return {m for m, s in self.members.items() if m in self.suspects or s.highest > least}
 
     def rising(self) -> bool:
         """Whether some member is not slow yet, but may soon be found to be."""
         least = self.threshold / 2
-        return any(max(s.score, s.change_score) > least for m, s in self.members.items() if m not in self.suspects)
+        return any(s.highest > least for m, s in self.members.items() if m not in self.suspects)
 
     def slow_since(self, member: M) -> int | None:
         """The round since which a member seems to be slow, whether it is blamed or not; None if it does not."""
@@ -180,14 +180,15 @@ class Comparison(Generic[M]):
             return None if suspect.how == OFTEN else suspect.since
         if series is None:
             return None
-        for how, score, since in series.scores():
-            if score <= self._least_doubtful():
-                continue
-            rounds = self._last_number - since + 1
-            values = series.above(how, rounds)
-            first = onset(values, self.limits.least_rounds, max(self.indifference, series.sigma))
-            return self._last_number - len(values) + 1 + first if first else since
+        for how, score in series.scores():
+            if score.value > self._least_doubtful():
+                values = series.above(how, self._last_number - score.since + 1)
+                return self._begin(values, series, self._last_number) or score.since
         return None
+
+    def _begin(self, values: list[float], series: Series, number: int) -> int | None:
+        """The round in which the last values rose, if they did; `number` is that of the last one."""
+        return onset_round(values, number, self.limits.least_rounds, max(self.indifference, series.sigma))
 
     def open_with(self, suspect: Suspect[M], member: M) -> None:
         """Another member is slow for the same reason, e.g. as it is on the same host."""
@@ -258,19 +259,9 @@ class Comparison(Generic[M]):
         half, most = self.indifference, self.limits.most_increment
         ceiling = 3 * self.threshold if self.threshold < 1e9 else 1e9
         if excess is not None:
-            gain = series.scale * (excess - half - series.usual)
-            score = series.score + (most if gain > most else -most if gain < -most else gain)
-            if score <= 0:
-                series.score, series.since = 0.0, number + 1
-            else:
-                series.score = min(score, ceiling)
+            series.others.add(number, series.scale * (excess - half - series.usual), most, ceiling)
         if change is not None:
-            gain = series.scale * (change - half)
-            score = series.change_score + (most if gain > most else -most if gain < -most else gain)
-            if score <= 0:
-                series.change_score, series.change_since = 0.0, number + 1
-            else:
-                series.change_score = min(score, ceiling)
+            series.past.add(number, series.scale * (change - half), most, ceiling)
         shown += self._single.get(member, 0.0)
         is_late = shown > max(self.tuning.late, 4 * series.sigma)
         self._count_late(number, series, shown, is_late=is_late)
@@ -278,7 +269,7 @@ class Comparison(Generic[M]):
         if is_late and suspect is None:
             late.append(member)
         if suspect is None:
-            if series.score >= self.threshold or series.change_score >= self.threshold or series.lates > 4:
+            if series.highest >= self.threshold or series.lates > 4:
                 self._accuse(number, member, series, changed)
         else:
             self._watch(number, suspect, series, excess, change, is_late=is_late, changed=changed)
@@ -292,13 +283,12 @@ class Comparison(Generic[M]):
         self._rounds_total += series.rounds_all - rounds
 
     def _accuse(self, number: int, member: M, series: Series, changed: list[Suspect[M]]) -> None:
-        half = self.indifference
-        for how, score, begin in series.scores():
-            if score < self.threshold:
+        for how, score in series.scores():
+            if score.value < self.threshold:
                 continue
             # it had no score before
-            scored = series.first if begin <= series.first + FIRST_REFRESHES[0] else begin
-            rounds = number - scored + 1
+            since = series.first if score.since <= series.first + FIRST_REFRESHES[0] else score.since
+            rounds = number - since + 1
             if rounds < self.limits.least_rounds or rounds * self._round_ns < self.limits.least_ns:
                 continue
             values = series.above(how, rounds)
@@ -306,14 +296,11 @@ class Comparison(Generic[M]):
             least = self.limits.least_ratio if series.seen >= KEPT else self.limits.early_ratio
             if excess - self._doubt(values, series) < least * self.tuning.shift:
                 continue
-            first, since = onset(values, self.limits.least_rounds, max(half, series.sigma)), scored
-            if first:  # small excesses by chance began its score
-                since, excess = number - len(values) + 1 + first, median(values[first:])
-            if how == PAST:
-                series.change_since = since
-            else:
-                series.since = since
-            sureness = self._sureness(score * self.theta)
+            begin = self._begin(values, series, number)
+            if begin is not None:  # small excesses by chance began its score
+                since, excess = begin, median(values[begin - number - 1 :])
+            score.since = since
+            sureness = self._sureness(score.value * self.theta)
             self._open(Suspect(member, how, since, number, excess, 1.0, sureness, number), changed)
             return
         often = self._log_tests()
@@ -389,7 +376,7 @@ class Comparison(Generic[M]):
 
     def _refresh(self, due: list[M]) -> None:
         """Measure levels and noise anew, of members that are not suspected."""
-        half, most = self.indifference, self.limits.most_increment
+        half = self.indifference
         doubtful = self._doubtful()
         unsure = self._unsure_rounds(doubtful) if len(self.members) < FEW else 0
         for member in due:
@@ -408,8 +395,7 @@ class Comparison(Generic[M]):
             if series.seen % RECENT == 0 and series.scale > 0:
                 middle = series.base if series.based else series.usual
                 for value in series.last(RECENT)[: max(0, RECENT - unsure)]:
-                    gain = series.scale * (value - middle - half)
-                    self._tails.add(most if gain > most else -most if gain < -most else gain)
+                    self._tails.add(series.scale * (value - middle - half))
         if self.rounds <= 2 * RECENT or self.rounds - self._pooled_at >= NORMAL_EACH:
             self._pooled_at = self.rounds
             self._pool()

@@ -7,7 +7,7 @@ from math import exp, log, sqrt
 
 from stepscope.live.detect.limits import TESTS, Limits, Tuning
 from stepscope.live.detect.series import Series
-from stepscope.live.detect.statistics import LEVEL_ERROR, MAD_TO_SIGMA, median, onset
+from stepscope.live.detect.statistics import LEVEL_ERROR, MAD_TO_SIGMA, median, onset_round
 from stepscope.live.detect.tails import Tails
 
 BLOCK = 16
@@ -46,12 +46,12 @@ class Pace:
     @property
     def suspected(self) -> bool:
         """Whether it may be slower."""
-        return self.is_slow or self._series.score > 4
+        return self.is_slow or self._series.others.value > 4
 
     @property
     def slower_since(self) -> int:
         """The round since which it may be slower."""
-        return self.since if self.is_slow else self._series.since
+        return self.since if self.is_slow else self._series.others.since
 
     def excess(self, rounds: int = 16) -> float:
         """How much slower than usual the last rounds are: a difference of logarithms."""
@@ -76,16 +76,14 @@ class Pace:
             self._measure()
         excess = value - self.base
         gain = max(-most, min(most, series.scale * (excess - self._indifference)))
+        score = series.others
         if not self.is_slow:
-            score = series.score + gain
-            series.score = max(0.0, score)
-            if score <= 0:
-                series.since = number + 1
+            score.add(number, gain, most)
             self._collect(value)
             theta = self._tails.theta()
             tests = log(max(1000.0, self._limits.horizon_ns / max(round_ns, 1e6)) * TESTS / self._limits.budget)
-            rounds = number - series.since + 1
-            if theta <= 0 or series.score * theta < tests or rounds * round_ns < 2 * self._limits.least_ns:
+            rounds = number - score.since + 1
+            if theta <= 0 or score.value * theta < tests or rounds * round_ns < 2 * self._limits.least_ns:
                 return False
             shown = self.excess(rounds)
             doubt = 2 * LEVEL_ERROR * series.sigma / sqrt(min(rounds, 64))
@@ -95,10 +93,9 @@ class Pace:
             if rounds < 2 * self._limits.least_rounds or shown < least + spare:
                 return False
             values = [one - self.base for one in series.last(rounds)]
-            first = onset(values, self._limits.least_rounds, self._indifference)
-            self.since = number - len(values) + 1 + first if first else series.since
+            self.since = onset_round(values, number, self._limits.least_rounds, self._indifference) or score.since
             self.is_slow, self._recovery = True, 0.0
-            false = self._limits.budget * exp(min(0.0, tests - series.score * theta))
+            false = self._limits.budget * exp(min(0.0, tests - score.value * theta))
             self.sureness = round(max(0.5, min(0.999, 1 - false)), 3)
             return True
         self._recovery = max(0.0, self._recovery + min(most / 2, -gain))
@@ -131,7 +128,5 @@ class Pace:
         series.scale = tuning.shift / series.sigma**2
         # what is usual is not known exactly
         self._indifference = tuning.shift / 2 + 2 * LEVEL_ERROR * series.sigma / sqrt(BLOCK * len(self._blocks))
-        most = self._limits.most_increment
         for value in series.last(BLOCK if series.seen > self._limits.pace_rounds else 64):
-            gain = series.scale * (value - self.base - self._indifference)
-            self._tails.add(max(-most, min(most, gain)))
+            self._tails.add(series.scale * (value - self.base - self._indifference))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from math import sqrt
+from math import inf, sqrt
 
 from stepscope.live.detect.statistics import MAD_TO_SIGMA, median
 from stepscope.live.detect.suspect import OTHERS, PAST
@@ -16,6 +16,28 @@ FORGET = 1024
 """Rounds after which older late ones count half."""
 RECENT = 16
 FIRST_REFRESHES = (3, 6, 12, 24)
+
+
+class Score:
+    """A sum of increments that begins anew whenever it falls to 0 (CUSUM).
+
+    Attributes:
+        value: The sum.
+        since: The first round that counts in it.
+    """
+
+    __slots__ = ("since", "value")
+
+    def __init__(self, since: int) -> None:
+        self.value, self.since = 0.0, since
+
+    def add(self, number: int, gain: float, most: float, ceiling: float = inf) -> None:
+        """Count what a round adds or takes off, at most `most`; the sum stays below the ceiling."""
+        value = self.value + (most if gain > most else -most if gain < -most else gain)
+        if value <= 0:
+            self.value, self.since = 0.0, number + 1
+        else:
+            self.value = min(value, ceiling)
 
 
 class Series:
@@ -32,8 +54,7 @@ class Series:
         noise: Its standard deviation from round to round; 0 while unknown.
         linked: How much larger the spread of means over several rounds is than that of independent rounds, at least 1.
         scale: What an excess adds to the score.
-        score, since: Of the comparison with others, and the first round that counts in it.
-        change_score, change_since: Of the comparison with its own past.
+        others, past: Scores of the comparison with others, and with its own past.
         often_score, often_since, lates, late_sum: Of single late rounds: score, the first one, how many, their excess.
         late: Whether the last round was late.
         late_all, rounds_all: Late rounds and all rounds, older ones counted less.
@@ -44,8 +65,6 @@ class Series:
         "base",
         "based",
         "beside",
-        "change_score",
-        "change_since",
         "first",
         "last_late",
         "late",
@@ -60,14 +79,14 @@ class Series:
         "noise",
         "often_score",
         "often_since",
+        "others",
+        "past",
         "place",
         "ring",
         "rounds_all",
         "scale",
-        "score",
         "seen",
         "sigma",
-        "since",
         "usual",
     )
 
@@ -84,13 +103,18 @@ class Series:
 
     def restart(self, number: int) -> None:
         """Forget scores, e.g. after a recovery."""
-        self.score = self.change_score = self.often_score = 0.0
-        self.since = self.change_since = self.often_since = number + 1
+        self.others, self.past = Score(number + 1), Score(number + 1)
+        self.often_score, self.often_since = 0.0, number + 1
         self.late, self.lates, self.late_sum = False, 0, 0.0
 
-    def scores(self) -> tuple[tuple[str, float, int], ...]:
-        """Beside what, score, and the first round that counts in it: of what lasts."""
-        return (OTHERS, self.score, self.since), (PAST, self.change_score, self.change_since)
+    def scores(self) -> tuple[tuple[str, Score], ...]:
+        """Beside what, and the score: of what lasts."""
+        return (OTHERS, self.others), (PAST, self.past)
+
+    @property
+    def highest(self) -> float:
+        """The higher one of these scores."""
+        return max(self.others.value, self.past.value)
 
     def add(self, value: float) -> bool:
         """Remember a value; return whether statistics are due."""

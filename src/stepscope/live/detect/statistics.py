@@ -45,6 +45,13 @@ def onset(values: Sequence[float], least: int, small: float) -> int:
     return found if median(values[:found]) < max(small, level / CLEAR) else 0
 
 
+def onset_round(values: Sequence[float], last: int, least: int, small: float) -> int | None:
+    """The round in which the higher level began (`onset`), where the last value is that of round `last`; None if none
+    began."""
+    first = onset(values, least, small)
+    return last - len(values) + 1 + first if first else None
+
+
 def lower_median(ordered: Sequence[float], apart: float) -> float:
     """The median of values in order; if the two in the middle are apart, so that half of all are larger, the lower."""
     n = len(ordered)

@@ -31,7 +31,8 @@ class Tails:
         self._stale = False
 
     def add(self, increment: float) -> None:
-        """Count an increment."""
+        """Count an increment; larger ones count as the largest."""
+        increment = max(-self._most, min(self._most, increment))
         self._counts[round((increment / self._most + 1) / 2 * (BINS - 1))] += 1
         self._total += 1
         self._stale = True
