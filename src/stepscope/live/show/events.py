@@ -11,6 +11,7 @@ from stepscope.live.show.event_source import source_of
 from stepscope.live.show.event_types import AnyEvent, from_json, to_json
 from stepscope.live.show.outbox import CannotDeliver, Outbox
 from stepscope.live.show.watched import Watched
+from stepscope.live.store.files import append
 from stepscope.record.files import FILE_MODE, make_private
 
 MOST_BYTES = 10 * 1024 * 1024
@@ -46,41 +47,40 @@ class EventFile:
             ) from error
 
     def write(self, event: AnyEvent) -> None:
-        """Append an event; a line that a full disk cuts off is taken back.
+        """Append an event, or nothing of it if the disk is full.
 
         Raises:
             CannotDeliver: If it cannot be written.
         """
         data = to_json(event) + b"\n"
         try:
-            descriptor = self._open()
-            try:
-                size = os.fstat(descriptor).st_size
-                if size and size + len(data) > self._most_bytes:
-                    os.close(descriptor)
-                    descriptor, size = self._rotated(), 0
-                rest = memoryview(data)
-                try:
-                    while rest:
-                        rest = rest[os.write(descriptor, rest) :]
-                except OSError:
-                    os.ftruncate(descriptor, size)
-                    raise
-            finally:
-                os.close(descriptor)
+            if not self._append(data, self._most_bytes):
+                self._rotate()
+                self._append(data)
         except OSError as error:
             raise CannotDeliver(error.strerror or str(error), again=True) from error
 
+    def _append(self, data: bytes, most_bytes: int | None = None) -> bool:
+        """Append a line, unless the file would then be larger than allowed; returns whether it was appended."""
+        descriptor = self._open()
+        try:
+            size = os.fstat(descriptor).st_size
+            if most_bytes is not None and size and size + len(data) > most_bytes:
+                return False
+            append(descriptor, size, data)
+        finally:
+            os.close(descriptor)
+        return True
+
     def _open(self) -> int:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(self.path, flags, FILE_MODE)
 
-    def _rotated(self) -> int:
+    def _rotate(self) -> None:
         names = [self.path, *(self.path.with_name(f"{self.path.name}.{n}") for n in range(1, self._kept + 1))]
         for older, newer in zip(reversed(names), reversed(names[:-1]), strict=False):
             if newer.exists():
                 newer.replace(older)
-        return self._open()
 
 
 def follow(manager: Watched, path: Path, *, most_bytes: int = MOST_BYTES, kept: int = KEPT) -> Callable[[], None]:
