@@ -62,6 +62,34 @@ class Problems:
     """Records other than markers, and instants, which are passed over."""
 
 
+@dataclass
+class WholeLines:
+    """Cuts a file that is read in blocks into whole lines. One that is too long is counted as bad, and passed over.
+
+    Args:
+        problems: Counts it.
+        skipping: Whether reading begins within a line that is to be passed over.
+    """
+
+    problems: Problems
+    skipping: bool = False
+    rest: bytes = b""
+    """A line of which the end has not come yet."""
+
+    def take(self, block: bytes) -> bytes:
+        """The whole lines at the end of which a block has come; the rest of it waits."""
+        if self.skipping:
+            _, end, block = block.partition(b"\n")
+            self.skipping = not end
+        text = self.rest + block
+        cut = text.rfind(b"\n") + 1
+        self.rest = text[cut:]
+        if len(self.rest) > LONGEST_LINE:
+            self.rest, self.skipping = b"", True
+            self.problems.bad_lines += 1
+        return text[:cut]
+
+
 class _Thread(msgspec.Struct):
     ProcessId: _Number = 0
     ThreadId: _Number = 0

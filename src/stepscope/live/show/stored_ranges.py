@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
 from stepscope.live.store.files import is_record_name
-from stepscope.recording_format.light_ranges import LONGEST_LINE, Assembler, LightRange
+from stepscope.recording_format.light_ranges import LONGEST_LINE, Assembler, LightRange, WholeLines
 
 BLOCK = 1 << 20
 """Bytes that are read at a time."""
@@ -27,17 +26,11 @@ def ranges_in(files: Sequence[Path], assembler: Assembler) -> Iterator[LightRang
         assembler: A new one; it knows afterwards what could not be read.
     """
     for file in files:
-        rest = b""
+        lines = WholeLines(assembler.problems)
         with file.open("rb") as records:
             while block := records.read(BLOCK):
-                text = rest + block
-                cut = text.rfind(b"\n") + 1
-                rest = text[cut:]
-                yield from assembler.feed(text[:cut])
-                if len(rest) > LONGEST_LINE:
-                    rest = _end_of_line(records)
-                    assembler.problems.bad_lines += 1
-        yield from assembler.feed(rest)
+                yield from assembler.feed(lines.take(block))
+        yield from assembler.feed(lines.rest)
     yield from assembler.finish()
 
 
@@ -82,12 +75,3 @@ def _first_ns(file: Path) -> int | None:
         return _decoder.decode(line).Timestamp or None
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-
-
-def _end_of_line(records: BinaryIO) -> bytes:
-    """Pass over the rest of a line that is too long; returns what follows it in its block."""
-    while block := records.read(BLOCK):
-        _, end, after = block.partition(b"\n")
-        if end:
-            return after
-    return b""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stepscope.live.store.contents import rank_directories
 from stepscope.live.store.files import holds_records, is_record_name
-from stepscope.recording_format.light_ranges import LONGEST_LINE
+from stepscope.recording_format.light_ranges import Problems, WholeLines
 
 _BLOCK = 1 << 20
 _HEAD = 160
@@ -34,15 +34,13 @@ class Appended:
 
 @dataclass
 class _File:
-    """How far a file was read, and a line of it that has no end yet."""
+    """How far a file was read."""
 
     inode: int
     head: bytes
     """How it begins: another file may have the same inode."""
+    lines: WholeLines
     offset: int = 0
-    rest: bytes = b""
-    skipping: bool = False
-    """In a line that is too long."""
 
 
 @dataclass
@@ -58,10 +56,9 @@ class Tail:
     directory: Path
     most_bytes: int = MOST_BYTES
     from_end: bool = False
-    too_long: int = 0
-    """Lines that were passed over as they are longer than 1 MiB."""
     unreadable: int = 0
     """Times that a file could not be read, other than since it has vanished."""
+    _problems: Problems = field(default_factory=Problems)
     _files: dict[Path, _File] = field(default_factory=dict)
     _first: bool = True
     _next: int = 0
@@ -90,6 +87,11 @@ class Tail:
         self._first = False
 
     @property
+    def too_long(self) -> int:
+        """Lines that were passed over as they are longer than 1 MiB."""
+        return self._problems.bad_lines
+
+    @property
     def is_behind(self) -> bool:
         """Whether there is more to read at once, than the last look took."""
         return any(state.offset < _size(file) for file, state in self._files.items())
@@ -115,38 +117,28 @@ class Tail:
             if state is None:
                 if not info.st_size or not holds_records(file):
                     return
-                state = self._files[file] = _File(info.st_ino, os.pread(descriptor, _HEAD, 0))
+                state = self._files[file] = self._begun(info.st_ino, os.pread(descriptor, _HEAD, 0))
                 if self.from_end and self._first:
                     state.offset = info.st_size
-                    state.skipping = os.pread(descriptor, 1, max(info.st_size - 1, 0)) != b"\n"
+                    state.lines.skipping = os.pread(descriptor, 1, max(info.st_size - 1, 0)) != b"\n"
             if info.st_size == state.offset and state.inode == info.st_ino:
                 return
             head = os.pread(descriptor, _HEAD, 0)
             same = state.inode == info.st_ino and head.startswith(state.head) and info.st_size > state.offset
             if not same:  # replaced or cut: read it anew
-                state = self._files[file] = _File(info.st_ino, head)
+                state = self._files[file] = self._begun(info.st_ino, head)
             while most > 0 and (block := os.pread(descriptor, min(_BLOCK, most), state.offset)):
                 state.offset += len(block)
                 most -= len(block)
-                if lines := self._whole_lines(state, block):
+                if lines := state.lines.take(block):
                     yield lines
         except OSError:
             self.unreadable += 1
         finally:
             os.close(descriptor)
 
-    def _whole_lines(self, state: _File, block: bytes) -> bytes:
-        """The whole lines at the end of which a block has come; the rest of it waits."""
-        if state.skipping:
-            _, end, block = block.partition(b"\n")
-            state.skipping = not end
-        text = state.rest + block
-        cut = text.rfind(b"\n") + 1
-        state.rest = text[cut:]
-        if len(state.rest) > LONGEST_LINE:
-            state.rest, state.skipping = b"", True
-            self.too_long += 1
-        return text[:cut]
+    def _begun(self, inode: int, head: bytes) -> _File:
+        return _File(inode, head, WholeLines(self._problems))
 
 
 def _scan(directory: Path) -> list[os.DirEntry[str]]:

@@ -11,7 +11,7 @@ import polars as pl
 
 from stepscope.present import plural
 from stepscope.recording_format.light import Call, call_in, kind_of
-from stepscope.recording_format.light_ranges import LONGEST_LINE, Assembler, LightRange
+from stepscope.recording_format.light_ranges import Assembler, LightRange, WholeLines
 from stepscope.recording_format.marks import CHECKPOINT, COLLECTIVE, DATA, STEP
 from stepscope.sources.base import Sink
 
@@ -46,7 +46,6 @@ class Ranges:
     sink: Sink
     others: int = 0
     """Ranges of other names than the five kinds."""
-    too_long: int = 0
     on_device: int = 0
     """Ranges whose times are those of the device."""
     loads: list[pl.DataFrame] = field(default_factory=list)
@@ -71,10 +70,9 @@ class Ranges:
     def report(self) -> None:
         """Report what could not be read, and what is no light tracing."""
         path, problems = self.files[0], self._assembler.problems
-        bad = problems.bad_lines + self.too_long
-        if bad:
-            problem = f"{plural(bad, 'line')} damaged, cut off or too long, and left out"
-            self.sink.issue("warning", path, problem, "The rest is complete", lost=bad)
+        if problems.bad_lines:
+            problem = f"{plural(problems.bad_lines, 'line')} damaged, cut off or too long, and left out"
+            self.sink.issue("warning", path, problem, "The rest is complete", lost=problems.bad_lines)
         if problems.unended:
             problem = f"{plural(problems.unended, 'range')} without a recorded end left out"
             remedy = "Nothing to do: the process ended, or the job still runs"
@@ -97,27 +95,18 @@ class Ranges:
     def _blocks(self) -> Iterator[bytes]:
         """Whole lines, block by block; the last line of each file also where it has no end."""
         for file in self.files:
-            rest, skipping = b"", False
+            lines = WholeLines(self._assembler.problems)
             try:
                 with file.open("rb") as text:
                     while block := text.read(_BLOCK):
                         self.sink.advance(len(block))
-                        if skipping:
-                            _, end, block = block.partition(b"\n")
-                            skipping = not end
-                        data = rest + block
-                        cut = data.rfind(b"\n") + 1
-                        rest = data[cut:]
-                        if len(rest) > LONGEST_LINE:
-                            rest, skipping = b"", True
-                            self.too_long += 1
-                        if cut:
-                            yield data[:cut]
+                        if whole := lines.take(block):
+                            yield whole
             except OSError as error:
                 problem = f"cannot be read: {error.strerror or error}"
                 self.sink.issue("error", file, problem, "Check the file and its disk")
-            if rest.strip():
-                yield rest + b"\n"
+            if lines.rest.strip():
+                yield lines.rest + b"\n"
 
     def _frame(self, ranges: Sequence[LightRange]) -> pl.DataFrame:
         rows, loads = [], []
