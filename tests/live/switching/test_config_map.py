@@ -457,12 +457,10 @@ def test_the_users_context_names_cluster_and_namespace(tmp_path: Path, monkeypat
     assert connect().api.api_client.configuration.host == "http://127.0.0.1:1"
 
 
-def test_a_problem_is_reported_again_after_a_while(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_problem_is_reported_again_after_a_while(caplog: pytest.LogCaptureFixture) -> None:
     clock = SimpleNamespace(now_s=5.0)
-    monkeypatch.setattr(config_map_following.time, "monotonic", lambda: clock.now_s)
     reports: Any = config_map_following._Reports("ConfigMap", "rule")
+    reports._once.now_s = lambda: clock.now_s
 
     for _ in range(3):
         reports.problem("a")

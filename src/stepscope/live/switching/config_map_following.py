@@ -6,12 +6,12 @@ import asyncio
 import logging
 import random
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from stepscope.live.control.board import Board, CannotKeep, Requested
+from stepscope.live.control.rates import Once
 from stepscope.live.kinds import Kind
 from stepscope.live.switches import InvalidSwitch, Switches, parse_guide
 from stepscope.live.switching.config_map import Cluster, Seen, changes, listed, name_of, rule, write
@@ -186,14 +186,14 @@ class _Reports:
 
     def __init__(self, what: str, rule: str) -> None:
         self._what, self._rule = what, rule
-        self._reported: dict[str, float] = {}
+        self._once = Once(QUIET_S)
+        self._failing = False
 
     def problem(self, text: str) -> None:
         """Something is wrong."""
-        now_s = time.monotonic()
-        if now_s - self._reported.get(text, -QUIET_S) >= QUIET_S:
+        self._failing = True
+        if self._once.is_news(text):
             log.warning("%s: %s", self._what, text)
-            self._reported = {**dict(list(self._reported.items())[-20:]), text: now_s}
 
     def failure(self, done: str, error: Exception) -> None:
         """The API server could not be used."""
@@ -206,9 +206,9 @@ class _Reports:
 
     def well(self) -> None:
         """What was wrong is over."""
-        if self._reported:
+        if self._failing:
             log.info("%s: can be read again", self._what)
-            self._reported = {}
+            self._once, self._failing = Once(QUIET_S), False
 
 
 def _says(seen: Seen, switches: Switches) -> bool:
