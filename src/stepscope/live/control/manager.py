@@ -324,9 +324,7 @@ class Manager(Commands):
         log.info("rank %d on %s %s", change.rank, change.host, change.change)
         if change.change in ("lost", "left"):
             self.board.left(change.rank)
-            self.requests.gone(
-                change.rank, f"the rank was {change.change}" if change.change == "lost" else "it has left"
-            )
+            self.requests.gone(change.rank, "the rank was lost" if change.change == "lost" else "it has left")
             if self._watching is not None:
                 self._watching.left(change.rank, change.at_ns)
         self._tell(change)

@@ -55,10 +55,7 @@ class Requests:
         """A rank will answer nothing any more."""
         for name, request in self._kept.items():
             if rank in request.pending:
-                failed = Captured(rank, name, error=reason)
-                request.answers[rank] = failed
-                if not request.pending:
-                    request.done.set()
+                self.take(name, Captured(rank, name, error=reason))
 
     async def answers(self, name: str, timeout_s: float) -> Request:
         """Wait until all ranks have answered, or the time is over."""
