@@ -7,6 +7,7 @@ import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from stepscope.live import places
 from stepscope.live.capture.choosing import RankFacts
@@ -20,6 +21,8 @@ from stepscope.live.messages import Captured, Checked
 from stepscope.live.verdicts import Verdict
 
 log = logging.getLogger("stepscope")
+
+A = TypeVar("A", Captured, Checked)
 
 MOST_COPIES = 5
 """Captures of a rank on another host that are kept here."""
@@ -55,14 +58,12 @@ class ManagerActions:
     async def capture(self, ranks: Sequence[int], steps: int, timeout_s: float) -> list[Captured]:
         """See `Actions`."""
         name = await self._manager.capture(list(ranks), steps)
-        request = await self._manager.results(name, timeout_s)
-        return [one for one in request.answers.values() if isinstance(one, Captured)]
+        return await self._answers(name, timeout_s, Captured)
 
     async def dump(self, ranks: Sequence[int], timeout_s: float) -> list[Captured]:
         """See `Actions`."""
         name = await self._manager.dump(list(ranks))
-        request = await self._manager.results(name, timeout_s)
-        return [one for one in request.answers.values() if isinstance(one, Captured)]
+        return await self._answers(name, timeout_s, Captured)
 
     async def stacks(self, ranks: Sequence[int], timeout_s: float) -> Mapping[int, tuple[str, str]]:
         """See `Actions`."""
@@ -71,8 +72,11 @@ class ManagerActions:
     async def check(self, ranks: Sequence[int], kinds: Sequence[str], timeout_s: float) -> list[Checked]:
         """See `Actions`."""
         name = await self._manager.check(list(ranks), list(kinds))
+        return await self._answers(name, timeout_s, Checked)
+
+    async def _answers(self, name: str, timeout_s: float, kind: type[A]) -> list[A]:
         request = await self._manager.results(name, timeout_s)
-        return [one for one in request.answers.values() if isinstance(one, Checked)]
+        return [one for one in request.answers.values() if isinstance(one, kind)]
 
     def publish(self, verdict: Verdict) -> None:
         """See `Actions`."""
