@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
+import grpc
 import msgspec
 
 from stepscope.live.control.bounds import BOUNDS, Bounds
@@ -51,7 +52,7 @@ def serve_node(server: Any, proxy: Proxy, bounds: Bounds = BOUNDS) -> None:
         async def Worker(self, requests: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802 - as in the protocol
             nonlocal open_links
             if open_links >= bounds.most_workers:
-                await context.abort(_exhausted(), f"this node has {open_links} links already")
+                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"this node has {open_links} links already")
             connection = StreamConnection()
             open_links += 1
             serving = asyncio.create_task(serve(connection, _lines(requests), proxy, bounds))
@@ -71,9 +72,3 @@ def serve_node(server: Any, proxy: Proxy, bounds: Bounds = BOUNDS) -> None:
 async def _lines(requests: Any) -> AsyncIterator[bytes]:
     async for request in requests:
         yield request.line
-
-
-def _exhausted() -> Any:
-    import grpc  # noqa: PLC0415 - loaded by now
-
-    return grpc.StatusCode.RESOURCE_EXHAUSTED
