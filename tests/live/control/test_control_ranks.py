@@ -13,7 +13,6 @@ from control_rig import Rig, run_rig, until
 from stepscope.errors import StepscopeError
 from stepscope.live.control.bounds import Bounds
 from stepscope.live.messages import Capture, Captured, Check, Digest, Digests, Hello, Pulse, line_of
-from stepscope.live.show.event_source import source_of
 from stepscope.live.show.view import view_of
 from stepscope.live.verdicts import Cause, Verdict
 
@@ -260,7 +259,6 @@ def test_no_verdict_lasts_and_no_capture_runs_when_all_ranks_have_left(monkeypat
     async def scenario(rig: Rig) -> None:
         manager = await rig.start_manager(detector=FindsOnce())
         view = view_of(manager)
-        source_of(manager)  # as the manager of the command does, to hear of captures
         await rig.start_node()
         processes = [
             subprocess.Popen([sys.executable, "-c", WORKER.replace('"rank": 3', f'"rank": {rank}'), str(rig.socket())])

@@ -77,7 +77,6 @@ class EventSource:
 
     def _capture_begun(self, capture: str, ranks: list[int]) -> None:
         """Some ranks were asked for a profile."""
-        self._view.captures.begun(capture, ranks)
         self._emit(events.CaptureBegun, capture=capture, ranks=sorted(ranks))
 
     def _emit(self, kind: Any, **fields: Any) -> None:

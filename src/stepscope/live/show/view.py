@@ -57,6 +57,7 @@ class View:
         self._started: dict[int, int] = {}
         self._disk = DiskUse()
         manager.listen(self.take)
+        manager.capture_begun.append(self.captures.begun)
 
     @property
     def manager(self) -> Watched:
