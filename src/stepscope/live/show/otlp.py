@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import logging
 import os
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -55,7 +54,6 @@ def follow(manager: Watched, url: str, *, every_s: float = EVERY_S) -> Callable[
         base = base.removesuffix(suffix)
     headers = {**_stated_headers(), "Content-Encoding": "gzip"}
     metrics, logs = (Target(base + suffix, headers, "application/x-protobuf", plain=True) for suffix in _SUFFIXES)
-    context = ssl.create_default_context() if base.startswith("https") else None
     if metrics.goes_plain:
         log.warning(
             "%s: figures and verdicts travel unencrypted; use https in networks that others share", metrics.shown
@@ -63,12 +61,12 @@ def follow(manager: Watched, url: str, *, every_s: float = EVERY_S) -> Callable[
     started_ns = time.time_ns()
     figures: Outbox[Snapshot] = Outbox(
         f"OTLP {metrics.shown}",
-        lambda taken: post(metrics, gzip.compress(metrics_request(taken, started_ns), 1), context),
+        lambda taken: post(metrics, gzip.compress(metrics_request(taken, started_ns), 1)),
         attempts=1,
         most=4,
     )
     verdicts: Outbox[AnyEvent] = Outbox(
-        f"OTLP {logs.shown}", lambda event: post(logs, gzip.compress(logs_request(event), 1), context)
+        f"OTLP {logs.shown}", lambda event: post(logs, gzip.compress(logs_request(event), 1))
     )
 
     def take(event: AnyEvent) -> None:

@@ -8,6 +8,7 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -67,6 +68,11 @@ class Target:
                     f"{self.shown}: a header must be a name of letters, digits and -, and its value one line of ASCII"
                 )
 
+    @cached_property
+    def context(self) -> ssl.SSLContext | None:
+        """What connections by https are made with, once for all of them; None by http."""
+        return ssl.create_default_context() if urlsplit(self.url).scheme == "https" else None
+
     @property
     def goes_plain(self) -> bool:
         """Whether requests travel unencrypted to another host."""
@@ -80,7 +86,7 @@ class Target:
         return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}" if rest else scheme[:80]
 
 
-def post(target: Target, body: bytes, context: ssl.SSLContext | None = None) -> None:
+def post(target: Target, body: bytes) -> None:
     """Send one request and judge the answer. Redirects are not followed: another host may be behind them.
 
     Raises:
@@ -90,9 +96,8 @@ def post(target: Target, body: bytes, context: ssl.SSLContext | None = None) -> 
     fixed = {"Content-Type": target.content_type, "User-Agent": f"stepscope/{__version__}"}
     host = parts.hostname or ""
     connection: http.client.HTTPConnection
-    if parts.scheme == "https":
-        context = context or ssl.create_default_context()
-        connection = http.client.HTTPSConnection(host, parts.port, timeout=TIMEOUT_S, context=context)
+    if target.context is not None:
+        connection = http.client.HTTPSConnection(host, parts.port, timeout=TIMEOUT_S, context=target.context)
     else:
         connection = http.client.HTTPConnection(host, parts.port, timeout=TIMEOUT_S)
     try:
@@ -149,8 +154,7 @@ def follow(manager: Watched, url: str, *, header: str = "", secret: str = "") ->
     secret = secret or stated_secret()
     header = header or os.environ.get(HEADER_VARIABLE, "") or "Authorization"
     target = Target(url, {header: secret} if secret else {})
-    context = ssl.create_default_context() if url.startswith("https") else None
-    box: Outbox[AnyEvent] = Outbox(f"webhook {target.shown}", lambda event: post(target, to_json(event), context))
+    box: Outbox[AnyEvent] = Outbox(f"webhook {target.shown}", lambda event: post(target, to_json(event)))
     source_of(manager).add(box.put)
 
     def close() -> None:
