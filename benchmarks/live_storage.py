@@ -32,9 +32,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from stepscope.live.store import RecordStore, contents, files, records
+from stepscope.live.store import RecordStore, contents, records
 from stepscope.live.store.lines import host_range
-from stepscope.recording_format.light import FILE_BYTES
+from stepscope.recording_format.light import FILE_BYTES, is_record_name
 
 MIB = 1 << 20
 TICK_S = 5.0
@@ -294,7 +294,7 @@ def _counted() -> Iterator[tuple[Callable[[], int], Callable[[], int], Callable[
 
     def delete(path: Path, missing_ok: bool = False) -> None:
         unlink(path, missing_ok)
-        gone[0] += files.is_record_name(path.name)
+        gone[0] += is_record_name(path.name)
 
     counting, log = Counting(), logging.getLogger("stepscope")
     log.addHandler(counting)

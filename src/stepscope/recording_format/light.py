@@ -58,6 +58,8 @@ GROUP_FILE = "parallel_group.json"
 """Beside the records of a rank: its process groups, as `{name: {group_name, group_rank, global_ranks}}`."""
 WORKER_FILE = "worker.json"
 """Beside them: what records do not hold, such as the host and the framework, as the `Hello` of our worker."""
+_LONGEST_NAME = 15
+"""Digits of the name of a record file; longer numbers are no times in seconds."""
 FILE_BYTES = 10 * 1024 * 1024
 """A worker starts a new file once the newest one is larger."""
 DEFAULT_GROUP = "default_group"
@@ -87,6 +89,11 @@ _OPERATIONS = (
 """What the name of a call contains, without case and underscores, and its operation; the first match counts."""
 _LONGEST_OPERATION = 64
 _WRITTEN = {"send_recv": "HcclBatchSendRecv", "all_to_all": "HcclAlltoAll", "recv": "HcclRecv"}
+
+
+def is_record_name(name: str) -> bool:
+    """Whether a name is that of a record file: a time in seconds, in digits."""
+    return name.isascii() and name.isdecimal() and len(name) <= _LONGEST_NAME
 
 
 def call_of(operation: str) -> str:

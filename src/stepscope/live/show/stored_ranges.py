@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from stepscope.live.store.files import is_record_name
+from stepscope.live.store.files import files_in
 from stepscope.recording_format.light_ranges import LONGEST_LINE, Assembler, LightRange, WholeLines
 
 BLOCK = 1 << 20
@@ -36,14 +36,7 @@ def ranges_in(files: Sequence[Path], assembler: Assembler) -> Iterator[LightRang
 
 def files_for(directory: Path, from_ns: int | None = None, to_ns: int | None = None) -> list[Path]:
     """The record files of a rank, oldest first, that may hold ranges of a window of time."""
-    named = sorted(
-        (
-            each
-            for each in directory.iterdir()
-            if is_record_name(each.name) and each.is_file() and not each.is_symlink()
-        ),
-        key=lambda each: int(each.name),
-    )
+    named = files_in(directory)
     if from_ns is None and to_ns is None:
         return named
     begins = [_first_ns(file) for file in named]

@@ -9,9 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepscope.live.store.files import is_record_name
 from stepscope.live.store.pace import Pace
-from stepscope.recording_format.light import GROUP_FILE, WORKER_FILE
+from stepscope.recording_format.light import GROUP_FILE, WORKER_FILE, is_record_name
 
 RECENT_S = 900.0
 """The newest file of a rank that changed within this time may be open, also where no lock shows it: of TaskD, or of

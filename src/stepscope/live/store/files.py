@@ -10,16 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from stepscope.record.files import FILE_MODE
+from stepscope.recording_format.light import is_record_name
 
-_LONGEST_NAME = 15
-"""Digits; longer numbers are no times in seconds."""
 _BEGINS = re.compile(rb'\s*\{\s*"Kind"\s*:\s*\d')
 _LOOKED_AT = 4096
-
-
-def is_record_name(name: str) -> bool:
-    """Whether a name is that of a record file: a time in seconds, in digits."""
-    return name.isascii() and name.isdecimal() and len(name) <= _LONGEST_NAME
 
 
 def newest_in(directory: Path) -> str | None:
@@ -28,9 +22,21 @@ def newest_in(directory: Path) -> str | None:
     Raises:
         OSError: If the directory cannot be read.
     """
+    return max(_names_in(directory), key=int, default=None)
+
+
+def files_in(directory: Path) -> list[Path]:
+    """The files in a directory that are named by numbers, in the order of these.
+
+    Raises:
+        OSError: If the directory cannot be read.
+    """
+    return [directory / name for name in sorted(_names_in(directory), key=int)]
+
+
+def _names_in(directory: Path) -> list[str]:
     with os.scandir(directory) as entries:
-        names = [entry.name for entry in entries if is_record_name(entry.name) and entry.is_file(follow_symlinks=False)]
-    return max(names, key=int, default=None)
+        return [entry.name for entry in entries if is_record_name(entry.name) and entry.is_file(follow_symlinks=False)]
 
 
 def holds_records(file: Path) -> bool:

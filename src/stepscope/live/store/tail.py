@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stepscope.live.store.contents import rank_directories
-from stepscope.live.store.files import holds_records, is_record_name
+from stepscope.live.store.files import files_in, holds_records
 from stepscope.recording_format.light_ranges import Problems, WholeLines
 
 _BLOCK = 1 << 20
@@ -100,9 +100,9 @@ class Tail:
         """The record files of each rank, in the order of their numbers."""
         found: dict[Path, list[Path]] = {}
         for directory in rank_directories(self.directory):
-            files = [Path(entry.path) for entry in _scan(directory) if _is_record_file(entry)]
-            if files:
-                found[directory] = sorted(files, key=lambda file: int(file.name))
+            with suppress(OSError):
+                if files := files_in(directory):
+                    found[directory] = files
         return found
 
     def _appended(self, file: Path, most: int) -> Iterator[bytes]:
@@ -139,18 +139,6 @@ class Tail:
 
     def _begun(self, inode: int, head: bytes) -> _File:
         return _File(inode, head, WholeLines(self._problems))
-
-
-def _scan(directory: Path) -> list[os.DirEntry[str]]:
-    with suppress(OSError), os.scandir(directory) as entries:
-        return list(entries)
-    return []
-
-
-def _is_record_file(entry: os.DirEntry[str]) -> bool:
-    with suppress(OSError):
-        return is_record_name(entry.name) and entry.is_file(follow_symlinks=False)
-    return False
 
 
 def _size(file: Path) -> int:

@@ -6,13 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stepscope.recording_format.light import GROUP_FILE, WORKER_FILE
+from stepscope.recording_format.light import GROUP_FILE, WORKER_FILE, is_record_name
 from stepscope.sources.base import Found, Input, Sink
 from stepscope.sources.light.processes import files_by_process
 
 _BEGINS = re.compile(rb'\s*\{\s*"Kind"\s*:\s*\d+\s*,\s*"(Flag|Start)"\s*:')
 _HEAD = 4096
-_LONGEST_NAME = 15
 
 
 class LightSource:
@@ -40,7 +39,7 @@ class LightSource:
 
         Each process that has written there is a recording of its own, since it counts its steps from 1.
         """
-        numbered = sorted((name for name in names if _is_record_name(name)), key=int)
+        numbered = sorted((name for name in names if is_record_name(name)), key=int)
         records = [directory / name for name in numbered if _begins_with_record(directory / name)]
         if not records:
             return None
@@ -62,10 +61,6 @@ class LightSource:
         from stepscope.sources.light.reading import read_light
 
         read_light(item, sink)
-
-
-def _is_record_name(name: str) -> bool:
-    return name.isascii() and name.isdecimal() and len(name) <= _LONGEST_NAME
 
 
 def _begins_with_record(file: Path) -> bool:
