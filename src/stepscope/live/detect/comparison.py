@@ -15,24 +15,19 @@ from math import exp, log, sqrt
 from typing import Generic
 
 from stepscope.live.detect.limits import TESTS, Limits, Tuning
+from stepscope.live.detect.noise import Noise
 from stepscope.live.detect.normal import FEW, Normal
-from stepscope.live.detect.series import FIRST_REFRESHES, KEPT, RECENT, Series
+from stepscope.live.detect.series import FIRST_REFRESHES, KEPT, RECENT, SETTLED, Series
 from stepscope.live.detect.statistics import LEVEL_ERROR, MAD_TO_SIGMA, lower_median, median, onset_round
 from stepscope.live.detect.suspect import OFTEN, OTHERS, M, Suspect
 from stepscope.live.detect.tails import ASSUMED, Tails
 
-PRIOR_ROUNDS = 12
-"""Rounds of one member as which the assumed noise counts."""
 NORMAL_EACH = 4
 """Rounds between looks at who is normal."""
-MANY = 8
-"""Members from which on it shows how far healthy ones differ for good."""
 ENOUGH = 6
 """Rounds that show noise."""
 CLEARLY = 3.0
 """Standard deviations of a round by which a median over some is larger than before, clearly."""
-SETTLED = 16
-"""Rounds from which on a member's own past is known."""
 
 
 class Comparison(Generic[M]):
@@ -54,13 +49,10 @@ class Comparison(Generic[M]):
         self.late_members: deque[list[M]] = deque(maxlen=limits.rotating_rounds)
         self.rounds = self._last_number = 0
         self.normal = Normal(self.members, tuning, limits)
-        self.noise = tuning.noise
+        self.noise = Noise[M](tuning, limits)
         self._tails = Tails(limits.most_increment)
-        self._late_total = self._rounds_total = 0.0
         self._program_of: Mapping[M, Hashable] = {}
         self._single: Mapping[M, float] = {}
-        self.indifference = tuning.shift / 2
-        """Excess that is no fault."""
         self._pooled_at = -NORMAL_EACH
         self._round_ns = 5e8
         self.threshold = float("inf")
@@ -106,7 +98,7 @@ class Comparison(Generic[M]):
                 self.members[member] = Series(number)
             programs.setdefault(program_of[member], []).append(member)
         if self.rounds % NORMAL_EACH == 0 or self.rounds <= RECENT:
-            self.normal.choose(programs, self.noise)
+            self.normal.choose(programs, self.noise.usual)
         self._set_threshold(len(values))
         self.excesses = {}
         changed: list[Suspect[M]] = []
@@ -116,10 +108,10 @@ class Comparison(Generic[M]):
         for name, found in programs.items():
             alone = len(found) < 3 or not sure
             if alone:
-                common = common or self.normal.common(values, self.noise)
+                common = common or self.normal.common(values, self.noise.usual)
                 self._by_past(number, values, name, found, common, late, due, changed)
             else:
-                offsets = self.normal.offsets(values, found, name, self.noise)
+                offsets = self.normal.offsets(values, found, name, self.noise.usual)
                 for member, offset in zip(found, offsets, strict=True):
                     value = values[member] - offset
                     if self._step(number, member, self.members[member], value, value, None, late, changed):
@@ -188,7 +180,7 @@ class Comparison(Generic[M]):
 
     def _begin(self, values: list[float], series: Series, number: int) -> int | None:
         """The round in which the last values rose, if they did; `number` is that of the last one."""
-        return onset_round(values, number, self.limits.least_rounds, max(self.indifference, series.sigma))
+        return onset_round(values, number, self.limits.least_rounds, max(self.noise.indifference, series.sigma))
 
     def open_with(self, suspect: Suspect[M], member: M) -> None:
         """Another member is slow for the same reason, e.g. as it is on the same host."""
@@ -219,7 +211,7 @@ class Comparison(Generic[M]):
             series = self.members[member]
             if not series.based:
                 normal = [values[other] for other in found]
-                series.base = values[member] - lower_median(sorted(normal), self.noise)
+                series.base = values[member] - lower_median(sorted(normal), self.noise.usual)
                 series.based = 1
             if len(changes) < 2:
                 offset = 0.0 if not changes or changes[0][1] == member else middle
@@ -229,7 +221,7 @@ class Comparison(Generic[M]):
             else:
                 offset = middle
             beyond.append(values[member] - offset)
-        offsets = self.normal.offsets(values, found, name, self.noise)
+        offsets = self.normal.offsets(values, found, name, self.noise.usual)
         for member, value, offset in zip(found, beyond, offsets, strict=True):
             series = self.members[member]
             excess = None if len(found) < 2 else values[member] - offset
@@ -256,7 +248,7 @@ class Comparison(Generic[M]):
         if shown is None:
             return due
         self.excesses[member] = shown
-        half, most = self.indifference, self.limits.most_increment
+        half, most = self.noise.indifference, self.limits.most_increment
         ceiling = 3 * self.threshold if self.threshold < 1e9 else 1e9
         if excess is not None:
             series.others.add(number, series.scale * (excess - half - series.usual), most, ceiling)
@@ -264,7 +256,7 @@ class Comparison(Generic[M]):
             series.past.add(number, series.scale * (change - half), most, ceiling)
         shown += self._single.get(member, 0.0)
         is_late = shown > max(self.tuning.late, 4 * series.sigma)
-        self._count_late(number, series, shown, is_late=is_late)
+        self.noise.count_late(number, series, shown, is_late=is_late)
         suspect = self.suspects.get(member)
         if is_late and suspect is None:
             late.append(member)
@@ -274,13 +266,6 @@ class Comparison(Generic[M]):
         else:
             self._watch(number, suspect, series, excess, change, is_late=is_late, changed=changed)
         return due
-
-    def _count_late(self, number: int, series: Series, shown: float, *, is_late: bool) -> None:
-        """Single late rounds: those that follow a late one share its cause and do not count again."""
-        late, rounds = series.late_all, series.rounds_all
-        series.count_late(number, shown, is_late=is_late)
-        self._late_total += series.late_all - late
-        self._rounds_total += series.rounds_all - rounds
 
     def _accuse(self, number: int, member: M, series: Series, changed: list[Suspect[M]]) -> None:
         for how, score in series.scores():
@@ -376,12 +361,11 @@ class Comparison(Generic[M]):
 
     def _refresh(self, due: list[M]) -> None:
         """Measure levels and noise anew, of members that are not suspected."""
-        half = self.indifference
+        half = self.noise.indifference
         doubtful = self._doubtful()
         unsure = self._unsure_rounds(doubtful) if len(self.members) < FEW else 0
         for member in due:
             series = self.members[member]
-            series.level = median(series.last(RECENT))
             if member in doubtful and series.seen > RECENT:
                 continue
             late = max(unsure, self._unsure_rounds({member})) if member in doubtful else unsure
@@ -398,37 +382,14 @@ class Comparison(Generic[M]):
                     self._tails.add(series.scale * (value - middle - half))
         if self.rounds <= 2 * RECENT or self.rounds - self._pooled_at >= NORMAL_EACH:
             self._pooled_at = self.rounds
-            self._pool()
+            self.noise.pool(self.members, self.suspects, self._normal_members())
 
-    def _is_normal(self, member: M) -> bool:
-        """Whether a member is one of those that define what is normal in its program."""
-        if member in self.suspects or self.members[member].based:
-            return False
-        return member in self.normal.members_of.get(self._program_of.get(member), ())
-
-    def _pool(self) -> None:
-        """The noise of an ordinary member, and with it how much an excess adds to each score."""
-        known = [s for m, s in self.members.items() if s.noise > 0 and m not in self.suspects]
-        tuning = self.tuning
-        seen = median([s.seen for s in known]) * len(known) if known else 0.0
-        seen = min(seen, 64.0 * max(1, len(known)))
-        pooled = median([s.noise for s in known])
-        linked = max(1.0, median([s.linked for s in known])) if known else 1.0
-        weight = PRIOR_ROUNDS
-        variance = (weight * tuning.noise**2 + seen * (pooled * linked) ** 2) / (weight + seen)
-        self.noise = max(tuning.least_noise, sqrt(variance))
-        levels = [abs(s.long_level) for m, s in self.members.items() if s.seen >= SETTLED and self._is_normal(m)]
-        apart = median(levels) * MAD_TO_SIGMA if len(levels) >= MANY else 0.0
-        self.indifference = max(tuning.shift / 2, self.limits.apart_score * apart)
-        for member, series in self.members.items():
-            own = series.noise * max(1.0, min(linked, 3.0)) if series.seen >= RECENT else 0.0
-            if member in self.suspects:
-                own = min(own, self.noise)
-            series.sigma = max(self.noise, own)
-            series.scale = tuning.shift / series.sigma**2
-            others = max(1.0, self._rounds_total - series.rounds_all)
-            usual = self.limits.usual_rate
-            rate = (self._late_total - series.late_all + 50 * usual) / (others + 50)
-            rate = min(0.5, max(usual, rate))
-            often = min(0.9, max(self.limits.often_rate, 3 * rate))
-            series.late_gain, series.late_loss = log(often / rate), log((1 - often) / (1 - rate))
+    def _normal_members(self) -> list[M]:
+        """The members that define what is normal in their programs."""
+        return [
+            m
+            for m, series in self.members.items()
+            if m not in self.suspects
+            and not series.based
+            and m in self.normal.members_of.get(self._program_of.get(m), ())
+        ]

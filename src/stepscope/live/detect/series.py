@@ -16,6 +16,8 @@ FORGET = 1024
 """Rounds after which older late ones count half."""
 RECENT = 16
 FIRST_REFRESHES = (3, 6, 12, 24)
+SETTLED = 16
+"""Rounds from which on a member's own past is known."""
 
 
 class Score:
@@ -49,7 +51,7 @@ class Series:
         ring, beside: Its last values; if these are beyond what the round has in common for all, also by how much it was
             above others.
         base: Its usual value, beyond what the round has in common for all.
-        level, long_level: Median of its values in the last `RECENT` rounds, and in all that are remembered.
+        long_level: Median of its values in all rounds that are remembered.
         usual: How much longer than others it has taken for long, at least 0; as far as that is no fault.
         noise: Its standard deviation from round to round; 0 while unknown.
         linked: How much larger the spread of means over several rounds is than that of independent rounds, at least 1.
@@ -73,7 +75,6 @@ class Series:
         "late_loss",
         "late_sum",
         "lates",
-        "level",
         "linked",
         "long_level",
         "noise",
@@ -94,7 +95,7 @@ class Series:
         self.first = number
         self.ring, self.beside = array("d"), array("d")
         self.place = self.seen = self.based = self.last_late = 0
-        self.base = self.level = self.long_level = self.noise = 0.0
+        self.base = self.long_level = self.noise = 0.0
         self.linked = 1.0
         self.scale = self.sigma = self.usual = 0.0
         self.late_all = self.rounds_all = 0.0
