@@ -64,23 +64,35 @@ class Bound:
         return blamed
 
 
+class Intervals:
+    """Times of whole intervals of so many steps."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._times: dict[str, dict[int, list[float]]] = {}
+
+    def full(self, kind: str, times: Mapping[int, float]) -> dict[int, list[float]]:
+        """Take in a step; the times of each rank if that ends an interval, else nothing."""
+        known = self._times.setdefault(kind, {})
+        for rank, time in times.items():
+            known.setdefault(rank, []).append(time)
+        if len(next(iter(known.values()))) < self._steps:
+            return {}
+        return self._times.pop(kind)
+
+
 class Scores:
     """NVIDIA's resiliency extension: a rank whose median over an interval is more than 1 / 0.75 times the smallest
     median of all ranks, or its own best one."""
 
     def __init__(self, interval: int = 20, least: float = 0.75) -> None:
-        self._interval, self._least = interval, least
-        self._window: dict[str, dict[int, list[float]]] = {}
+        self._intervals, self._least = Intervals(interval), least
         self._best: dict[Blamed, float] = {}
 
     def step(self, kind: str, times: Mapping[int, float]) -> set[Blamed]:
-        window = self._window.setdefault(kind, {})
-        for rank, time in times.items():
-            window.setdefault(rank, []).append(time)
-        if len(next(iter(window.values()))) < self._interval:
+        medians = {rank: median(values) for rank, values in self._intervals.full(kind, times).items()}
+        if not medians:
             return set()
-        medians = {rank: median(values) for rank, values in window.items()}
-        window.clear()
         reference = min(medians.values())
         blamed = set()
         for rank, value in medians.items():
@@ -94,18 +106,13 @@ class TwiceMedian:
     """DLRover's check of nodes: more than twice the median of all, in two intervals."""
 
     def __init__(self, interval: int = 10, factor: float = 2.0, rounds: int = 2) -> None:
-        self._interval, self._factor, self._rounds = interval, factor, rounds
-        self._window: dict[str, dict[int, list[float]]] = {}
+        self._intervals, self._factor, self._rounds = Intervals(interval), factor, rounds
         self._bad: dict[Blamed, int] = {}
 
     def step(self, kind: str, times: Mapping[int, float]) -> set[Blamed]:
-        window = self._window.setdefault(kind, {})
-        for rank, time in times.items():
-            window.setdefault(rank, []).append(time)
-        if len(next(iter(window.values()))) < self._interval:
+        means = {rank: fmean(values) for rank, values in self._intervals.full(kind, times).items()}
+        if not means:
             return set()
-        means = {rank: fmean(values) for rank, values in window.items()}
-        window.clear()
         middle = median(means.values())
         blamed = set()
         for rank, value in means.items():
