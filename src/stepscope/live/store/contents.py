@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stepscope.live.store.files import lock
 from stepscope.live.store.pace import Pace
 from stepscope.recording_format.light import GROUP_FILE, WORKER_FILE, is_record_name
 
@@ -160,14 +161,9 @@ def is_in_use(directory: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
+        return not lock(descriptor)
     finally:
         os.close(descriptor)
-    return False
 
 
 def remove_if_ended(rank: RankFiles, now_s: float) -> None:

@@ -7,7 +7,6 @@ share of the room that is left without looking again. So the cap holds between l
 from __future__ import annotations
 
 import errno
-import fcntl
 import logging
 import os
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from stepscope.live.store.ageing import age
 from stepscope.live.store.contents import contents_of
+from stepscope.live.store.files import lock
 from stepscope.live.store.pace import Pace
 from stepscope.record.files import make_private
 from stepscope.recording_format.light import FILE_BYTES
@@ -178,21 +178,11 @@ class Room:
         descriptor = os.open(self._base / STATE_FILE, flags, _STATE_MODE)
         try:
             until = time.monotonic() + patience_s
-            while not (locked := _try_lock(descriptor)) and time.monotonic() < until:
+            while not (locked := lock(descriptor)) and time.monotonic() < until:
                 time.sleep(_WAIT_S)
             yield descriptor if locked else None
         finally:
             os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _read(descriptor: int) -> _State | None:
