@@ -67,8 +67,11 @@ def append_text(path: Path, header: str, text: str) -> None:
         os.close(descriptor)
 
 
-def replace_json(path: Path, content: dict[str, Any]) -> None:
+def replace_json(path: Path, content: dict[str, Any], *, durable: bool = False) -> None:
     """Write a JSON file atomically: a reader sees the old content or the new one.
+
+    Args:
+        durable: Whether to wait until the content is on the disk, so that it survives a crash of the machine.
 
     Raises:
         OSError: If writing fails.
@@ -77,6 +80,9 @@ def replace_json(path: Path, content: dict[str, Any]) -> None:
     try:
         with os.fdopen(new_private(draft), "w", encoding="utf-8") as file:
             json.dump(content, file, indent=1, default=str)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         draft.replace(path)
     except OSError:
         draft.unlink(missing_ok=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
@@ -19,7 +18,7 @@ from stepscope.errors import StepscopeError
 from stepscope.live.kinds import Kind
 from stepscope.live.messages import MOST_REVISION
 from stepscope.live.switches import DEFAULT, InvalidSwitch, Switches
-from stepscope.record.files import make_private, new_private
+from stepscope.record.files import make_private, replace_json
 
 log = logging.getLogger("stepscope")
 
@@ -212,17 +211,10 @@ def _write(file: Path, requested: Requested) -> None:
         "by": requested.by,
         "at_ns": requested.at_ns,
     }
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         make_private(file.parent)
-        with os.fdopen(new_private(draft), "w", encoding="utf-8") as out:
-            json.dump(content, out)
-            out.flush()
-            os.fsync(out.fileno())
-        draft.replace(file)
+        replace_json(file, content, durable=True)
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
         raise CannotKeep(
             f"{file}: the state of the switches cannot be written ({error.strerror or error}); it is unchanged. "
             "Check free disk space and permissions"
