@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stepscope.cli.live.connecting import ChosenManager, JobArgument, asks_manager
+from stepscope.cli.live.connecting import ChosenManager, JobArgument, asks_manager, status_of
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
     from stepscope.live.control.client import Client
     from stepscope.live.messages import Captured
+    from stepscope.live.show.status import Status
 
 EXIT_INCOMPLETE = 1
 """Exit code if a rank or process has left no profile."""
@@ -87,7 +88,6 @@ def capture(
         raise StepscopeError("--seconds only goes with --kineto; ranks are profiled for whole steps: use --steps")
     from stepscope.live.control.bounds import BOUNDS
     from stepscope.live.messages import Captured
-    from stepscope.live.show.status import from_json
 
     if not 0 < wait <= BOUNDS.wait_s:
         raise StepscopeError(f"--wait {wait:g}: give a number above 0, at most {BOUNDS.wait_s:g} seconds")
@@ -95,8 +95,8 @@ def capture(
         _check_empty(output)
 
     async def ask(client: Client) -> tuple[Any, dict[int, str]]:
-        known = from_json(await client.status())
-        there = [one.rank for one in known.ranks if one.state != "lost"]
+        known = await status_of(client)
+        there = taking_part(known)
         _few(ranks, there)
         chosen = chosen_ranks(ranks, there)
         answers = await client.capture(chosen, steps, shapes=shapes, stacks=stacks, wait_s=wait)
@@ -118,6 +118,11 @@ def _few(ranks: str | None, there: list[int]) -> None:
         raise StepscopeError(
             f"{len(there):,} ranks take part; name those to profile, e.g. --ranks 0,3 (all of them: --ranks all)"
         )
+
+
+def taking_part(known: Status) -> list[int]:
+    """The ranks that take part at the moment."""
+    return [one.rank for one in known.ranks if one.state != "lost"]
 
 
 def chosen_ranks(text: str | None, there: list[int]) -> list[int]:

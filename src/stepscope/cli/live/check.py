@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.live.capture import EXIT_INCOMPLETE, chosen_ranks
-from stepscope.cli.live.connecting import ChosenManager, JobArgument, asks_manager
+from stepscope.cli.live.capture import EXIT_INCOMPLETE, chosen_ranks, taking_part
+from stepscope.cli.live.connecting import ChosenManager, JobArgument, asks_manager, status_of
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ def check(
     The exit code is 0 if all ranks have results, 1 if some have not.
     """
     from stepscope.live.messages import Checked
-    from stepscope.live.show.status import from_json
     from stepscope.present import printable
 
     kinds = [*(["gemm"] if gemm else []), *(["link"] if link else [])]
@@ -57,7 +56,7 @@ def check(
         raise StepscopeError("nothing to measure: leave out --no-gemm, or add --link")
 
     async def ask(client: Client) -> list[Answers]:
-        there = [one.rank for one in from_json(await client.status()).ranks if one.state != "lost"]
+        there = taking_part(await status_of(client))
         chosen = chosen_ranks(ranks, there) or there
         if len(chosen) > MOST_RANKS:
             raise StepscopeError(f"{len(chosen):,} ranks are too many; name up to {MOST_RANKS}, e.g. --ranks 0,3")

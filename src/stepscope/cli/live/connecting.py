@@ -17,6 +17,7 @@ from stepscope.cli.options import Debug, argument
 if TYPE_CHECKING:
     from stepscope.live.control.client import Client
     from stepscope.live.control.security import Security
+    from stepscope.live.show.status import Status
 
 T = TypeVar("T")
 
@@ -109,6 +110,13 @@ class ChosenManager:
         from stepscope.live.control.security import Security
 
         return Security.stated(self.token_file, self.tls_cert, self.tls_key, self.tls_ca)
+
+
+async def status_of(client: Client) -> Status:
+    """What the manager knows of its job."""
+    from stepscope.live.show.status import from_json
+
+    return from_json(await client.status())
 
 
 def asks_manager(command: Callable[..., int | None]) -> Callable[..., int | None]:

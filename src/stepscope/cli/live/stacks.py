@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.live.capture import EXIT_INCOMPLETE, chosen_ranks
-from stepscope.cli.live.connecting import ChosenManager, JobArgument, asks_manager
+from stepscope.cli.live.capture import EXIT_INCOMPLETE, chosen_ranks, taking_part
+from stepscope.cli.live.connecting import ChosenManager, JobArgument, asks_manager, status_of
 
 if TYPE_CHECKING:
     from stepscope.live.control.client import Client
@@ -34,13 +34,11 @@ def stacks(
     import msgspec
 
     from stepscope.live.capture.stacks import NoStacks, lines_of_tree, merged, threads_in
-    from stepscope.live.show.status import from_json
     from stepscope.present import printable
     from stepscope.selection import describe_numbers, named_numbers
 
     async def ask(client: Client) -> dict[int, tuple[str, str]]:
-        known = from_json(await client.status())
-        return await client.stacks(chosen_ranks(ranks, [one.rank for one in known.ranks if one.state != "lost"]))
+        return await client.stacks(chosen_ranks(ranks, taking_part(await status_of(client))))
 
     taken = manager.call(ask, job)
     found, missing = {}, {}

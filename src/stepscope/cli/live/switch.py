@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stepscope.cli.live.connecting import ChosenManager, asks_manager
+from stepscope.cli.live.connecting import ChosenManager, asks_manager, status_of
 from stepscope.cli.options import argument
 from stepscope.errors import StepscopeError
 
@@ -56,12 +56,12 @@ def switch(
         raise StepscopeError(f"--wait {wait:g}: give 0 to {BOUNDS.wait_s:g} seconds")
     wait_s = 0.0 if no_wait else wait
     if not changes:
-        return _show(manager.call(_status, job), as_json)
+        return _show(manager.call(status_of, job), as_json)
 
     async def ask(client: Client) -> tuple[Switched, float, Status]:
         began_s = time.perf_counter()
         switched = await client.switch(changes, wait_s=wait_s)
-        return switched, time.perf_counter() - began_s, await _status(client)
+        return switched, time.perf_counter() - began_s, await status_of(client)
 
     switched, took_s, known = manager.call(ask, job)
     answer = _answer(switched, took_s, known)
@@ -88,12 +88,6 @@ def _parsed(words: list[str]) -> tuple[str, dict[str, str]]:
     if words and "=" not in words[0]:
         job, words = words[0], words[1:]
     return job, {kind.value: "on" if state else "off" for kind, state in parse_words(words).items()}
-
-
-async def _status(client: Client) -> Status:
-    from stepscope.live.show.status import from_json
-
-    return from_json(await client.status())
 
 
 def _answer(switched: Switched, took_s: float, known: Status) -> dict[str, Any]:

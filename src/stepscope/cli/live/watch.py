@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.live.connecting import ChosenManager, JobArgument, asks_manager
+from stepscope.cli.live.connecting import ChosenManager, JobArgument, asks_manager, status_of
 from stepscope.cli.options import LanguageOption
 from stepscope.errors import StepscopeError
 
@@ -72,11 +72,9 @@ class Watching:
         Raises:
             StepscopeError: If it cannot be asked at all.
         """
-        from stepscope.live.show.status import from_json
-
         self.asked += 1
         try:
-            self.status, self.problem = from_json(await self.client.status()), ""
+            self.status, self.problem = await status_of(self.client), ""
         except StepscopeError as error:
             if self.status is None:
                 raise
