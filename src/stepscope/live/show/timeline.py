@@ -16,8 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from stepscope.errors import StepscopeError
-from stepscope.json_files import value_in
+from stepscope.errors import StepscopeError, UnreadableInput
+from stepscope.json_files import SMALL_BYTES, read_object, value_in
 from stepscope.json_values import as_index, object_of, whole_number
 from stepscope.live.kinds import COMMUNICATION_DOMAIN
 from stepscope.live.show.event_types import AnyEvent, VerdictOpened, VerdictOver
@@ -30,7 +30,6 @@ from stepscope.selection import Selection
 
 BATCH = 20_000
 """Ranges that are sorted at a time."""
-MOST_SMALL_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -311,11 +310,9 @@ def _instants(events: Iterable[AnyEvent], done: Exported, window: Window) -> Ite
 def _object_in(file: Path) -> dict[str, Any]:
     """A small JSON object beside the records; empty if there is none."""
     try:
-        with file.open("rb") as opened:
-            value = value_in(opened.read(MOST_SMALL_BYTES).decode("utf-8", "replace"))
-    except OSError:
+        return read_object(file, most_bytes=SMALL_BYTES)
+    except UnreadableInput:
         return {}
-    return value if isinstance(value, dict) else {}
 
 
 @contextmanager
