@@ -112,7 +112,7 @@ class Screen:
         """Heading, one line for each of the worst ranks, and a line for the rest."""
         if not status.ranks or room < 2:
             return []
-        blamed = {rank for one in status.open for rank in one.verdict.ranks}
+        blamed = status.blamed
         worst = worst_first(status.ranks, blamed)
         fits = len(worst) <= room - 1
         shown = worst if fits else worst[: max(room - 2, 0)]

@@ -181,6 +181,11 @@ class Status(msgspec.Struct, frozen=True):
     lag_ns: int | None = None
     version: int = VERSION
 
+    @property
+    def blamed(self) -> set[int]:
+        """Ranks that a verdict which lasts blames."""
+        return {rank for one in self.open for rank in one.verdict.ranks}
+
     def count(self, state: str) -> int:
         """Number of ranks in a state."""
         return sum(rank.state == state for rank in self.ranks)

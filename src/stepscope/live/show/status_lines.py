@@ -74,7 +74,7 @@ def verdict_lines(one: VerdictStatus, language: Language = "en") -> list[str]:
     """A verdict in three lines: who and what; since when and how sure; what to do."""
     verdict = one.verdict
     lines = [
-        f"{headline(verdict, language)}",
+        headline(verdict, language),
         f"  {circumstances(verdict, language)}",
     ]
     if verdict.explanation:
@@ -139,8 +139,7 @@ def _switches(status: Status) -> Iterator[str]:
 def _ranks(status: Status, width: int) -> Iterator[str]:
     if not status.ranks:
         return
-    blamed = {rank for one in status.open for rank in one.verdict.ranks}
-    shown = worst_first(status.ranks, blamed)[:SHOWN_RANKS]
+    shown = worst_first(status.ranks, status.blamed)[:SHOWN_RANKS]
     room = max(width - 71, 8)
     yield (
         f"{'rank':>6} {'host':<{room}} {'state':<5} {'step':>8} {'time':>9} {'data':>9} {'forward':>9} "
