@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+import msgspec
+
 from stepscope.live.kinds import Kind
 from stepscope.live.messages import Digest, Inside, Pulse
 from stepscope.live.show.captures import Captures
@@ -204,7 +206,7 @@ class View:
         last = [(each.step, each.step_ns, each.data_ns if waits else None, each.forward_ns) for each in history.recent][
             -RECENT_STEPS:
         ]
-        return RankStatus(**{**{name: getattr(one, name) for name in one.__struct_fields__}, "recent": last})
+        return msgspec.structs.replace(one, recent=last)
 
 
 _views: WeakKeyDictionary[Any, View] = WeakKeyDictionary()
