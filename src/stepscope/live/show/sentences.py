@@ -52,11 +52,7 @@ def headline(verdict: Verdict, language: Language = "en") -> str:
     """
     words = WORDS[verdict.cause]
     does = (words.many if is_many(verdict) else words.one).of(language)
-    said = (
-        f"{who(verdict, language)} {does}"
-        if language == "en"
-        else f"{who(verdict, language)} {does}".replace("  ", " ")
-    )
+    said = f"{who(verdict, language)} {does}"
     figures = []
     if verdict.cause is not Cause.HANG:
         if verdict.ratio is not None:
