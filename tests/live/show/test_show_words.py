@@ -14,7 +14,7 @@ from stepscope.live.verdicts import Cause, Verdict
 def test_each_cause_has_words_in_both_languages(cause: Cause) -> None:
     words = WORDS[cause]
 
-    texts = [words.short, words.one, words.many, *words.action.values(), *(words.explained or {}).values()]
+    texts = [words.one, words.many, *words.action.values(), *(words.explained or {}).values()]
 
     assert (None, None) in words.action
     assert words.explained is None or (None, None) in words.explained

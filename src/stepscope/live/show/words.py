@@ -30,14 +30,12 @@ class CauseWords:
     """What is said of a cause.
 
     Args:
-        short: In two or three words, for tables.
         one: What one rank or host does; follows its name.
         many: The same of several.
         action: What to do next, the most likely fix first.
         explained: The same once a capture has explained the verdict; None if that changes nothing.
     """
 
-    short: Text
     one: Text
     many: Text
     action: Choices
@@ -81,14 +79,12 @@ _PROFILED: Choices = {
 
 WORDS: dict[Cause, CauseWords] = {
     Cause.COMPUTE: CauseWords(
-        Text("slow compute", "计算慢"),
         Text("computes slowly", "计算慢"),
         Text("compute slowly", "计算慢"),
         _COMPUTE,
         _PROFILED,
     ),
     Cause.HOST: CauseWords(
-        Text("slow host", "主机慢"),
         Text("is slow on the host side", "主机侧慢"),
         Text("are slow on the host side", "主机侧慢"),
         {
@@ -100,7 +96,6 @@ WORDS: dict[Cause, CauseWords] = {
         },
     ),
     Cause.DATA: CauseWords(
-        Text("waits for data", "等待数据"),
         Text("waits for data", "等待数据"),
         Text("wait for data", "等待数据"),
         {
@@ -117,7 +112,6 @@ WORDS: dict[Cause, CauseWords] = {
         },
     ),
     Cause.CHECKPOINT: CauseWords(
-        Text("slow checkpoint", "保存检查点慢"),
         Text("saves checkpoints slowly", "保存检查点慢"),
         Text("save checkpoints slowly", "保存检查点慢"),
         {
@@ -134,7 +128,6 @@ WORDS: dict[Cause, CauseWords] = {
         },
     ),
     Cause.LINK: CauseWords(
-        Text("slow link", "链路慢"),
         Text("has a slow link", "的链路慢"),
         Text("have a slow link between them", "之间的链路慢"),
         {
@@ -155,7 +148,6 @@ WORDS: dict[Cause, CauseWords] = {
         },
     ),
     Cause.SEND: CauseWords(
-        Text("slow send", "发送慢"),
         Text("sends slowly", "发送慢"),
         Text("send slowly", "发送慢"),
         {
@@ -167,7 +159,6 @@ WORDS: dict[Cause, CauseWords] = {
         },
     ),
     Cause.JOB: CauseWords(
-        Text("whole job slower", "整个作业变慢"),
         Text("is slower than before", "比之前慢"),
         Text("are slower than before, and none can be blamed", "都比之前慢，无法归咎于某个 rank"),
         {
@@ -179,7 +170,6 @@ WORDS: dict[Cause, CauseWords] = {
         },
     ),
     Cause.HANG: CauseWords(
-        Text("hang", "挂起"),
         Text("makes no progress", "没有进展"),
         Text("make no progress", "没有进展"),
         {
