@@ -6,13 +6,14 @@ and domain stand on the start marker of the host only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from stepscope.json_values import as_text, small_number, whole_number
+from stepscope.json_values import as_index, as_text, list_of, object_of, small_number, whole_number
 from stepscope.recording_format import marks
 from stepscope.recording_format.element_types import element_bytes
 from stepscope.recording_format.marks import MarkKind
@@ -66,6 +67,15 @@ DEFAULT_GROUP = "default_group"
 """Name of the group of all ranks in `GROUP_FILE`."""
 FORWARD, DATALOADER, SAVE_CHECKPOINT, STEP_PREFIX = "forward", "dataloader", "save_checkpoint", "step "
 """Names of ranges in the default domain; a step is followed by its number."""
+
+
+def groups_in(content: Mapping[str, Any]) -> Iterator[tuple[str, str, list[int]]]:
+    """Key, name (may be empty) and members of the groups in a `GROUP_FILE`; those without members are left out."""
+    for key in content:
+        about = object_of(content, key)
+        members = [rank for each in list_of(about, "global_ranks") if (rank := as_index(each)) is not None]
+        if members:
+            yield key, as_text(about.get("group_name")) or "", members
 
 
 _PREFIXES = ("hcom", "hccl", "nccl", "rccl", "gloo", "mpi", "c10d")

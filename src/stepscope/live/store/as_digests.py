@@ -11,9 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from stepscope.json_values import as_index, as_text, list_of, object_of
+from stepscope.errors import UnreadableInput
+from stepscope.json_files import read_object
 from stepscope.live.messages import Calls, Digest, Group, Hello
-from stepscope.recording_format.light import DEFAULT_GROUP, GROUP_FILE, WORKER_FILE, call_in, kind_of
+from stepscope.recording_format.light import DEFAULT_GROUP, GROUP_FILE, WORKER_FILE, call_in, groups_in, kind_of
 from stepscope.recording_format.light_ranges import Assembler, LightRange
 from stepscope.recording_format.marks import CHECKPOINT, COLLECTIVE, DATA, FORWARD, STEP, MarkKind
 
@@ -249,21 +250,12 @@ def _hello(directory: Path, rank: int, process: int, at_ns: int) -> Hello:
 
 def groups_of(directory: Path) -> list[Group]:
     """The groups in `parallel_group.json`, ours or TaskD's; none if it is missing or damaged."""
-    found = []
-    content = _read(directory / GROUP_FILE)
-    for key in content:
-        about = object_of(content, key)
-        members = [rank for each in list_of(about, "global_ranks") if (rank := as_index(each)) is not None]
-        if members:
-            name = as_text(about.get("group_name")) or ""
-            found.append(Group(key=key, members=members, name="" if name == DEFAULT_GROUP else name))
-    return found
+    found = groups_in(_read(directory / GROUP_FILE))
+    return [Group(key, members, "" if name == DEFAULT_GROUP else name) for key, name, members in found]
 
 
 def _read(file: Path) -> dict[str, object]:
     try:
-        with file.open("rb") as text:
-            value = msgspec.json.decode(text.read(_LARGEST_FILE))
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return read_object(file, most_bytes=_LARGEST_FILE)
+    except UnreadableInput:
         return {}
-    return value if isinstance(value, dict) else {}

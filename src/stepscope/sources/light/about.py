@@ -8,10 +8,10 @@ from typing import Any
 
 from stepscope.errors import UnreadableInput
 from stepscope.json_files import SMALL_BYTES, read_object
-from stepscope.json_values import as_index, as_text, list_of, object_of, small_number, whole_number
+from stepscope.json_values import as_index, as_text, list_of, small_number, whole_number
 from stepscope.recording_format.about import About
 from stepscope.recording_format.layout import rank_in_name
-from stepscope.recording_format.light import DEFAULT_GROUP, GROUP_FILE, WORKER_FILE
+from stepscope.recording_format.light import DEFAULT_GROUP, GROUP_FILE, WORKER_FILE, groups_in
 from stepscope.sources.base import Input, Sink
 
 _REMEDY = "The rest is complete; what it says of the rank is unknown"
@@ -50,15 +50,14 @@ def about_of(item: Input, process: int | None, sink: Sink) -> About:
 
 def _groups(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Rows of `groups` as in a recording's header, from `parallel_group.json`."""
-    found = []
-    for key in content:
-        one = object_of(content, key)
-        members = [rank for each in list_of(one, "global_ranks") if (rank := as_index(each)) is not None]
-        name = as_text(one.get("group_name"))
-        if members:
-            named = DEFAULT_NAME if name == DEFAULT_GROUP else name if name != key else None
-            found.append({"group": key, "name": named, "members": members})
-    return found
+    return [
+        {
+            "group": key,
+            "name": DEFAULT_NAME if name == DEFAULT_GROUP else name if name not in ("", key) else None,
+            "members": members,
+        }
+        for key, name, members in groups_in(content)
+    ]
 
 
 def _world(groups: list[dict[str, Any]]) -> int | None:
