@@ -25,6 +25,7 @@ FLAPS_ROUNDS = 400
 MOST_LOG_RATIO = 6.9
 """Ratios are at most a thousand."""
 AVERAGED = 32
+"""Rounds over which the excess and the cost of what lasts are averaged."""
 PAST_ROUNDS = 16
 """Rounds before a verdict in which it is measured what it has cost."""
 
@@ -91,10 +92,8 @@ class Accuser:
         self._ended: dict[str, int] = {}
         self._starts: Mapping[int, tuple[int, int]] = {}
         self._until: dict[int, int] = {}
-        self._past: deque[tuple[int, Mapping[int, float], Mapping[int, float], float, float]] = deque(
-            maxlen=PAST_ROUNDS
-        )
-        """Busy times, times of this kind, the typical step and the step of the last rounds."""
+        self._past: deque[tuple[int, Spent]] = deque(maxlen=PAST_ROUNDS)
+        """The last rounds."""
 
     def judge(
         self,
@@ -115,7 +114,7 @@ class Accuser:
         """
         news: list[Verdict] = []
         self._starts = first_steps
-        self._past.append((number, spent.busy_ns, spent.time_ns, spent.step_ns, spent.now_ns))
+        self._past.append((number, spent))
         for suspect in changed:
             if suspect.until is None:
                 self._open(number, suspect, spent, layout, news)
@@ -129,12 +128,9 @@ class Accuser:
         """The most that the last rounds took a rank longer than others, beyond what it usually does; ns a step."""
         if not self._past:
             return 0.0
-        _, _, times, step_ns, _ = self._past[-1]
-        middle = median(list(times.values()))
-        excess = max((self.comparison.grown(rank, min(rounds, AVERAGED)) for rank in times), default=0.0)
-        if self.is_share:
-            return max(0.0, excess) * step_ns
-        return middle * (exp(max(0.0, min(excess, MOST_LOG_RATIO))) - 1)
+        _, spent = self._past[-1]
+        excess = max((self.comparison.grown(rank, min(rounds, AVERAGED)) for rank in spent.time_ns), default=0.0)
+        return self._lost_at_times(min(excess, MOST_LOG_RATIO), spent)
 
     def suspects(self) -> set[int]:
         """The ranks that are blamed at the moment."""
@@ -180,11 +176,11 @@ class Accuser:
             intermittent=suspect.how == OFTEN or flaps,
         )
         record = Record(verdict, sorted(members), number, group_hides=bool(group) and self.hides_waits)
-        for then, busy, times, *_ in self._past if suspect.how != OFTEN else ():
+        for then, past in self._past if suspect.how != OFTEN else ():
             if suspect.since <= then < number:
-                saved = {m: self._lost(suspect.excess, times.get(m, 0.0), spent) for m in members}
+                saved = {m: self._lost(suspect.excess, past.time_ns.get(m, 0.0), spent) for m in members}
                 record.rounds += 1
-                record.cost_ns += (_gain(busy, saved) - record.cost_ns) / record.rounds
+                record.cost_ns += (_gain(past.busy_ns, saved) - record.cost_ns) / record.rounds
         if suspect.how == OFTEN:
             # the round at hand is a late one; the mean one costs less
             record.cost_ns = self._lost_at_times(suspect.excess, spent) * suspect.share
@@ -208,8 +204,7 @@ class Accuser:
         rank = suspect.member
         host = layout.hosts.get(rank, "")
         of_host = self._slow_alike(suspect, layout.on_host(host)) if host else []
-        groups = [(key, members) for key, members in layout.parts(rank)]
-        for key, members in groups:
+        for key, members in layout.parts(rank):
             found = self._slow_alike(suspect, members)
             same_place = set(members) >= set(of_host)
             if found and (not of_host or (self.hides_waits and same_place) or len(members) < len(of_host) // 2):
@@ -268,13 +263,13 @@ class Accuser:
         excess = excesses[len(excesses) // 2]
         shares = [self.comparison.suspects[rank].share for rank in still]
         share = sorted(shares)[len(shares) // 2]
-        lately = [one for one in self._past if one[0] >= self.comparison.suspects[still[0]].since]
-        time = median([times[rank] for _, _, times, *_ in lately for rank in still if rank in times])
-        now_ns = median([now for *_, now in lately]) or spent.step_ns
+        lately = [past for then, past in self._past if then >= self.comparison.suspects[still[0]].since]
+        time = median([past.time_ns[rank] for past in lately for rank in still if rank in past.time_ns])
+        now_ns = median([past.now_ns for past in lately]) or spent.step_ns
         is_single = any(self.comparison.suspects[rank].how == OFTEN for rank in still)
         lost = self._lost_at_times(excess, spent) if is_single else self._lost(excess, time, spent)
         if self.is_share and not is_single:  # it was a share of what was typical in these rounds
-            lost *= median([typical for *_, typical, _ in lately]) / spent.step_ns
+            lost *= median([past.step_ns for past in lately]) / spent.step_ns
         if (
             not record.is_published
             and lost * share < self.part_ratio * self.comparison.tuning.cost_ratio * spent.step_ns
@@ -296,9 +291,7 @@ class Accuser:
             "late_share": round(share, 3),
             **{name: round(value, 4) for name, value in notes.items()},
         }
-        record.verdict = msgspec.structs.replace(
-            old, ratio=round(ratio, 3), cost_ns=cost, evidence=evidence, sureness=old.sureness
-        )
+        record.verdict = msgspec.structs.replace(old, ratio=round(ratio, 3), cost_ns=cost, evidence=evidence)
         record.is_published, record.published_at = True, number
         news.append(record.verdict)
 
@@ -327,7 +320,7 @@ class Accuser:
         if suspect.how == OFTEN:
             return suspect.excess
         rounds = max(number - suspect.since + 1, 1)
-        return self.comparison.recent_excess(rank, min(rounds, 32), suspect.how)
+        return self.comparison.recent_excess(rank, min(rounds, AVERAGED), suspect.how)
 
     def _saved(self, rank: int, spent: Spent) -> float:
         """How much less the rank would spend in this round if it were not slow."""

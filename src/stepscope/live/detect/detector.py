@@ -226,11 +226,10 @@ class Detector:
             name: {rank: own.own for rank, own in owns.items() if own.measure == name and own.own} for name in MEASURES
         }
         name = max(MEASURES, key=lambda each: len(by_measure[each]))
-        times = {rank: time for rank, time in by_measure[name].items() if time}
+        times = by_measure[name]
         if not times:
             return []
-        units = {rank: own.units for rank, own in owns.items() if own.units and rank in times}
-        known = {rank: length for rank, length in units.items() if length}
+        known = {rank: own.units for rank, own in owns.items() if own.units and rank in times}
         lengths = self._lengths[name]
         corrections = lengths.corrections(known)
         rest = self._rests[name].of_round(self._steps[-1], times.values())
@@ -301,14 +300,16 @@ class Detector:
     def _grown_ns(self) -> float:
         """The most that a rank takes longer than its peers, or than before, since the job may be slower; ns a step."""
         rounds = max(1, self._number - self._job.since + 1)
-        current = [one for name, one in self._compute.items() if self._number - self._measured_at[name] < 2]
-        return max((one.most_ns(rounds) for one in (*current, self._data)), default=0.0)
+        return max(one.most_ns(rounds) for one in self._current())
 
     def _blames_soon(self) -> bool:
         """Whether some rank or link may soon be blamed."""
-        current = [one.comparison for name, one in self._compute.items() if self._number - self._measured_at[name] < 2]
-        comparisons = [*current, self._data.comparison]
-        return any(one.rising() for one in comparisons) or self._links.rising()
+        return any(one.comparison.rising() for one in self._current()) or self._links.rising()
+
+    def _current(self) -> list[Accuser]:
+        """Those of compute, as it is measured now, and of data."""
+        compute = [one for name, one in self._compute.items() if self._number - self._measured_at[name] < 2]
+        return [*compute, self._data]
 
     def _tell(self, verdicts: list[Verdict]) -> None:
         for verdict in verdicts:
