@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from stepscope.live.control.status import RankChange
 from stepscope.live.messages import Captured, Pulse
 from stepscope.live.show import event_types as events
+from stepscope.live.show.outbox import Outbox
 from stepscope.live.show.sentences import action, circumstances, headline
 from stepscope.live.show.view import View, view_of
 from stepscope.live.show.watched import RequestedState, Watched
@@ -162,6 +163,22 @@ def source_of(manager: Watched) -> EventSource:
     if source is None:
         source = _sources[manager] = EventSource(view_of(manager))
     return source
+
+
+def deliver(manager: Watched, box: Outbox[events.AnyEvent]) -> Callable[[], None]:
+    """Queue each event of a manager for delivery from now on.
+
+    Returns:
+        A function that delivers what is queued, for a short time, and ends.
+    """
+    source = source_of(manager)
+    source.add(box.put)
+
+    def close() -> None:
+        source.remove(box.put)
+        box.close()
+
+    return close
 
 
 def _meaning(verdict: Verdict) -> tuple[object, ...]:

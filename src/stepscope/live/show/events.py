@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from stepscope.errors import StepscopeError
-from stepscope.live.show.event_source import source_of
+from stepscope.live.show.event_source import deliver
 from stepscope.live.show.event_types import AnyEvent, from_json, to_json
 from stepscope.live.show.outbox import CannotDeliver, Outbox
 from stepscope.live.show.watched import Watched
@@ -94,13 +94,7 @@ def follow(manager: Watched, path: Path, *, most_bytes: int = MOST_BYTES, kept: 
     """
     file = EventFile(path, most_bytes=most_bytes, kept=kept)
     box: Outbox[AnyEvent] = Outbox(f"events in {path}", file.write)
-    source_of(manager).add(box.put)
-
-    def close() -> None:
-        source_of(manager).remove(box.put)
-        box.close()
-
-    return close
+    return deliver(manager, box)
 
 
 def read(path: Path) -> Iterator[AnyEvent]:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from stepscope._version import __version__
 from stepscope.errors import StepscopeError
-from stepscope.live.show.event_source import source_of
+from stepscope.live.show.event_source import deliver
 from stepscope.live.show.event_types import AnyEvent, to_json
 from stepscope.live.show.outbox import CannotDeliver, Outbox
 from stepscope.live.show.watched import Watched
@@ -155,10 +155,4 @@ def follow(manager: Watched, url: str, *, header: str = "", secret: str = "") ->
     header = header or os.environ.get(HEADER_VARIABLE, "") or "Authorization"
     target = Target(url, {header: secret} if secret else {})
     box: Outbox[AnyEvent] = Outbox(f"webhook {target.shown}", lambda event: post(target, to_json(event)))
-    source_of(manager).add(box.put)
-
-    def close() -> None:
-        source_of(manager).remove(box.put)
-        box.close()
-
-    return close
+    return deliver(manager, box)
