@@ -13,6 +13,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.live.capture.links import CannotMeasure, Links
+from stepscope.live.capture.window_backend import is_torch
 from stepscope.live.messages import Check, Checked
 from stepscope.record.backend import Backend
 from stepscope.record.steps import StepTracker
@@ -65,7 +66,7 @@ class ActiveCheck:
         request = self._request
         if unknown := [kind for kind in request.kinds if kind not in KINDS]:
             raise CannotMeasure(f"{unknown[0]!r} is not a check. Checks: {', '.join(KINDS)}")
-        if not type(self._base).__module__.startswith("stepscope.record.torch"):
+        if not is_torch(self._base):
             raise CannotMeasure("active checks are only made in PyTorch")
         if request.at_step and self._tracker.number >= request.at_step:
             raise CannotMeasure(f"step {request.at_step} was over when the request came")

@@ -18,7 +18,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from stepscope.live.capture.room import MOST_BYTES, NoRoom, files_in, make_room, new_capture
-from stepscope.live.capture.window_backend import WindowBackend
+from stepscope.live.capture.window_backend import WindowBackend, is_torch
 from stepscope.live.messages import Capture, Captured
 from stepscope.record.backend import Backend
 from stepscope.record.marks import MarkBuffer
@@ -148,7 +148,7 @@ class StepProfile:
     def _at_end_of(self, step: int, now_ns: int) -> None:
         first = self._request.first_step
         if self._state == _WAITING:
-            warms = _is_torch(self._base) and self._backend.target != "ascend"
+            warms = is_torch(self._base) and self._backend.target != "ascend"
             if warms and (not first or step + 2 == first):
                 self._warm_up(step + 1)
             elif step + 1 >= first:
@@ -254,7 +254,3 @@ class StepProfile:
 
 _LONGEST_WAIT_S = 30.0
 """How long training waits for another thread that ends the profile; it takes about 6 us for each event."""
-
-
-def _is_torch(backend: Backend) -> bool:
-    return type(backend).__module__.startswith("stepscope.record.torch")

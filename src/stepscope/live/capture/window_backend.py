@@ -10,6 +10,11 @@ from stepscope.record.patches import Patches
 from stepscope.record.steps import StepTracker
 
 
+def is_torch(backend: Backend) -> bool:
+    """Whether a backend is one of torch."""
+    return type(backend).__module__.startswith("stepscope.record.torch")
+
+
 class WindowBackend(Backend):
     """Operator windows of the framework that `base` knows, without any other hook.
 
@@ -34,7 +39,7 @@ class WindowBackend(Backend):
 
     def attach(self, steps: StepTracker, options: Options) -> None:
         """Prepare the windows. Only torch's wrap anything: what begins and ends profilers and ranges."""
-        if type(self._base).__module__.startswith("stepscope.record.torch"):
+        if is_torch(self._base):
             self._attach_torch(steps, options)
         else:
             self._attach_mindspore(steps, options)
