@@ -16,7 +16,7 @@ from typing import Any
 
 from stepscope.errors import StepscopeError
 from stepscope.live.capture.child import output_of
-from stepscope.live.capture.dumping import STACKS
+from stepscope.live.capture.dumping import CALLS, STACKS
 from stepscope.present import duration, plural
 from stepscope.processes import worker_environment
 from stepscope.selection import named_numbers
@@ -152,8 +152,8 @@ async def hanging(directories: Mapping[int, str]) -> Finding:
     """
     with tempfile.TemporaryDirectory(prefix="stepscope-dumps-") as room:
         for rank, directory in directories.items():
-            for file in Path(directory).glob("nccl_trace_rank_*"):
-                shutil.copy2(file, Path(room) / f"nccl_trace_rank_{rank}")
+            for file in Path(directory).glob(f"{CALLS}*"):
+                shutil.copy2(file, Path(room) / f"{CALLS}{rank}")
         if not any(Path(room).iterdir()):
             raise NotAnalysed("no last calls of torch.distributed were kept")
         answer = await answer_of("analyze", room)
