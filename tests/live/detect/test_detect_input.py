@@ -147,6 +147,7 @@ HOSTILE = {
     "data_ns": [-1, 2**60],
     "checkpoint_ns": [-1, 2**60],
     "garbage_ns": [-1, 2**60],
+    "run_delay_ns": [-1, 2**60],
     "units": [-1, 0, 2**61],
     "rank": [-1],
 }

@@ -53,7 +53,7 @@ def is_sane(digest: Digest) -> bool:
         return False
     times = (digest.forward_ns, digest.backward_ns, digest.backward_own_ns, digest.optimizer_ns, digest.data_ns)
     more = (digest.checkpoint_ns, digest.communication_ns, digest.garbage_ns, digest.device_step_ns)
-    rest = (digest.device_forward_ns, digest.units)
+    rest = (digest.device_forward_ns, digest.units, digest.run_delay_ns)
     return all(value is None or 0 <= value < MOST_NS for value in (*times, *more, *rest))
 
 
