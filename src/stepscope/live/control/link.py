@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from stepscope.live.control.bounds import Bounds
-from stepscope.live.control.rates import Bucket, Once
+from stepscope.live.control.rates import Once, Allowance
 from stepscope.live.control.sockets import Peer, PrivateSocket, is_friend, peer_of
 from stepscope.live.messages import (
     MOST_LINE_BYTES,
@@ -94,8 +94,7 @@ def wrong_job(hello: Hello, job: str) -> NotAccepted:
 
 async def serve(connection: Connection, lines: AsyncIterator[bytes], hub: Hub, bounds: Bounds) -> None:
     """Serve one link until it ends. Lines above the rate wait, so that a flood only slows its sender down."""
-    count = Bucket(bounds.lines_a_second, bounds.lines_a_second * bounds.burst)
-    size = Bucket(bounds.bytes_a_second, bounds.bytes_a_second * bounds.burst)
+    allowance = Allowance(bounds)
     try:
         line = await asyncio.wait_for(anext(lines), bounds.hello_within_s)
         while True:
@@ -107,8 +106,7 @@ async def serve(connection: Connection, lines: AsyncIterator[bytes], hub: Hub, b
                 own = of_rank(message, connection.hello.rank)
                 if own is not None:
                     hub.said(connection, own, line if own is message else line_of(own).rstrip(b"\n"))
-            await count.wait()
-            await size.wait(len(line))
+            await allowance.wait(1, len(line))
             line = await anext(lines)
     except StopAsyncIteration:
         pass

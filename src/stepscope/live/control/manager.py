@@ -192,7 +192,7 @@ class Manager(Commands):
             self.counts["lost_digests"] += message.lines.lost
             for one in lines:
                 await self._line(node, one.rank, one.line)
-            await node.pace(len(lines), sum(len(one.line) for one in lines))
+            await node.allowance.wait(len(lines), sum(len(one.line) for one in lines))
         elif kind == "left":
             self._tell_change(self._registry.left(message.left.rank, message.left.started_at_ns))
         elif kind == "stacks":

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from stepscope.live.control.bounds import Bounds
-from stepscope.live.control.rates import Bucket
+from stepscope.live.control.rates import Allowance
 
 log = logging.getLogger("stepscope")
 
@@ -26,8 +26,7 @@ class Node:
         self.state: tuple[str, int, list[str]] = "", 0, []
         """Job, revision and switches that it knew when it registered."""
         self._queue: asyncio.Queue[Any] = asyncio.Queue()
-        self._lines = Bucket(bounds.lines_a_second * LINES_FACTOR, bounds.lines_a_second * LINES_FACTOR * bounds.burst)
-        self._bytes = Bucket(bounds.bytes_a_second * LINES_FACTOR, bounds.bytes_a_second * LINES_FACTOR * bounds.burst)
+        self.allowance = Allowance(bounds, LINES_FACTOR)
 
     def send(self, message: Any) -> None:
         """Send a message of the protocol."""
@@ -45,8 +44,3 @@ class Node:
         """What is sent, until the link ends."""
         while (message := await self._queue.get()) is not None:
             yield message
-
-    async def pace(self, lines: int, size: int) -> None:
-        """Wait if the node sends more than it may."""
-        await self._lines.wait(lines)
-        await self._bytes.wait(size)

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from stepscope.live.control.bounds import Bounds
+
 _MOST_TEXTS = 100
 
 
@@ -46,6 +48,28 @@ class Bucket:
         now_s = self.now_s()
         self._level = min(self.most, self._level + (now_s - self._at_s) * self.a_second)
         self._at_s = now_s
+
+
+class Allowance:
+    """How many lines, and how many bytes in them, a peer may send.
+
+    Args:
+        workers: It speaks for as many workers at their highest rate.
+    """
+
+    def __init__(self, bounds: Bounds, workers: int = 1) -> None:
+        self._lines = bucket(bounds.lines_a_second * workers, bounds)
+        self._bytes = bucket(bounds.bytes_a_second * workers, bounds)
+
+    async def wait(self, lines: int, size: int) -> None:
+        """Count what it has sent, and wait if that is more than it may."""
+        await self._lines.wait(lines)
+        await self._bytes.wait(size)
+
+
+def bucket(a_second: float, bounds: Bounds) -> Bucket:
+    """A rate with the bursts that are allowed to all peers."""
+    return Bucket(a_second, a_second * bounds.burst)
 
 
 @dataclass

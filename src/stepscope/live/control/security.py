@@ -20,7 +20,7 @@ import grpc.aio
 from stepscope.errors import StepscopeError
 from stepscope.live.control.bounds import BOUNDS, Bounds
 from stepscope.live.control.pem import certificates_in, pair_in
-from stepscope.live.control.rates import Bucket
+from stepscope.live.control.rates import Bucket, bucket
 
 log = logging.getLogger("stepscope")
 
@@ -204,13 +204,12 @@ class _Guard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # untyped base
             )
 
     def _bucket(self, address: str) -> Bucket:
-        bucket = self._buckets.get(address)
-        if bucket is None:
-            rate = self._bounds.calls_a_second
-            bucket = self._buckets[address] = Bucket(rate, rate * self._bounds.burst)
+        known = self._buckets.get(address)
+        if known is None:
+            known = self._buckets[address] = bucket(self._bounds.calls_a_second, self._bounds)
             if len(self._buckets) > _MOST_ADDRESSES:
                 self._buckets.popitem(last=False)
-        return bucket
+        return known
 
 
 def _guarded(handler: Any, check: Callable[[Any], Awaitable[None]]) -> Any:
