@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import itertools
 import json
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,12 +152,3 @@ def print_tallies(tallies: dict[str, Tally]) -> None:
     for kind, one in tallies.items():
         figures = (one.on, one.written, one.off, one.stray, one.in_flight, one.unknown)
         print(f"{kind:14}" + "".join(f"{figure:15,}" for figure in figures) + ("" if one.is_right else "  WRONG"))
-
-
-def counted(room: Path, ranks: int) -> Counter[str]:
-    """Ranges run in all, by kind."""
-    total: Counter[str] = Counter()
-    for rank in range(ranks):
-        ran = json.loads((room / f"ran-{rank}.json").read_text())["ran"]
-        total.update({kind: len(events) for kind, events in ran.items()})
-    return total
