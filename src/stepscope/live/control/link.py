@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from stepscope.live.control.bounds import Bounds
-from stepscope.live.control.rates import Once, Allowance
+from stepscope.live.control.rates import Allowance, Once
 from stepscope.live.control.sockets import Peer, PrivateSocket, is_friend, peer_of
 from stepscope.live.messages import (
     MOST_LINE_BYTES,
