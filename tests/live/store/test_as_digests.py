@@ -167,6 +167,24 @@ def test_a_device_time_that_comes_late_belongs_to_its_step(tmp_path: Path) -> No
     assert (first.step, first.device_forward_ns) == (1, 5 * MS)
 
 
+def test_the_shortest_call_on_the_device_is_known_if_all_were_timed_there(tmp_path: Path) -> None:
+    start, name = START_NS + 10 * MS, call_name("send", collective_text('"0"', 2, 4, "int8", 1, is_async=False))
+
+    def call(number: int, *device: int) -> str:
+        host = (number, name, "communication", start + number, start + number + 5, 1, 1)
+        return timed_range(*host, *device, 0, 0) if device else host_range(*host)
+
+    timed = call(1, start, start + 400) + call(2, start + 500, start + 800)
+    ends = [host_range(8 + n, f"step {n}", "default", start + (n - 1) * MS, start + n * MS, 1, 1) for n in (1, 2)]
+
+    def first(*lines: str) -> list[tuple[int, int | None, int | None]]:
+        digest = next(each for each in of_lines(tmp_path, *lines) if isinstance(each, Digest))
+        return [(each.count, each.device_ns, each.shortest_device_ns) for each in digest.calls]
+
+    assert first(timed, *ends) == [(2, 700, 300)]
+    assert first(call(1), call(2), *ends) == [(2, None, None)]
+
+
 def test_groups_are_read_from_their_file(tmp_path: Path) -> None:
     world = {"group_name": "default_group", "global_ranks": [0, 1]}
     content = {"w": world, "t": {"group_name": "tp", "global_ranks": [1]}, "x": 5}

@@ -13,6 +13,7 @@ import msgspec
 
 from stepscope.errors import UnreadableInput
 from stepscope.json_files import read_object
+from stepscope.live.call_sums import CallSums
 from stepscope.live.messages import Calls, Digest, Group, Hello
 from stepscope.recording_format.light import DEFAULT_GROUP, GROUP_FILE, WORKER_FILE, call_in, groups_in, kind_of
 from stepscope.recording_format.light_ranges import Assembler, LightRange
@@ -20,8 +21,6 @@ from stepscope.recording_format.marks import CHECKPOINT, COLLECTIVE, DATA, FORWA
 
 MOST_WAITING = 50_000
 """Ranges that wait for the end of their step; beyond, the oldest are left out, as when steps are not recorded."""
-MOST_CALLS = 256
-"""Different calls in a digest; further ones are only in the sum."""
 MOST_PROCESSES = 16
 """The last processes of a rank that are compared with each other."""
 _LARGEST_FILE = 1 << 20
@@ -139,12 +138,9 @@ class RecordedRank:
         """A step, with the ranges since the one before. Batches that were loaded between the two, and checkpoints that
         were saved, belong to it: its time begins with them."""
         assert one.end_ns is not None
-        device_ns = None
-        if one.device_start_ns is not None and one.device_end_ns is not None:
-            device_ns = max(one.device_end_ns - one.device_start_ns, 0)
         last = self._ended or self._before
         since_ns = last.end_ns if last is not None else 0
-        step = _Step(number, one.start_ns, one.end_ns, device_ns, one.process)
+        step = _Step(number, one.start_ns, one.end_ns, _device_ns(one), one.process)
         later: list[tuple[MarkKind, LightRange]] = []
         for kind, inner in self._waiting:
             if inner.start_ns >= one.end_ns:
@@ -167,11 +163,7 @@ class RecordedRank:
         sums = {kind: step.of(kind) for kind in (FORWARD, DATA, CHECKPOINT, COLLECTIVE)}
         self._seen.update(kind for kind, ranges in sums.items() if ranges)
         communicates = self._communicates(step, following)
-        device = [
-            one.device_end_ns - one.device_start_ns
-            for one in sums[FORWARD]
-            if one.device_end_ns is not None and one.device_start_ns is not None
-        ]
+        device = [device_ns for one in sums[FORWARD] if (device_ns := _device_ns(one)) is not None]
         return Digest(
             rank=self.rank,
             step=step.number,
@@ -203,37 +195,26 @@ def _total(ranges: Iterable[LightRange]) -> int:
 
 def _calls(ranges: Iterable[LightRange]) -> list[Calls]:
     """The calls by operation, group, peer, and whether the host only launches them."""
-    found: dict[tuple[str, str, int | None, bool], list[tuple[int, int | None, int | None]]] = {}
+    sums = CallSums()
     for one in ranges:
-        call = call_in(one.name)
-        device_ns = None
-        if one.device_start_ns is not None and one.device_end_ns is not None:
-            device_ns = max(one.device_end_ns - one.device_start_ns, 0)
-        key = (call.operation, call.group or "", call.peer, call.is_async or device_ns is not None)
-        if key in found or len(found) < MOST_CALLS:
-            time_ns = (one.end_ns or one.start_ns) - one.start_ns
-            found.setdefault(key, []).append((time_ns, device_ns, call.size_bytes))
-    return [
-        Calls(
-            operation=operation,
-            group=group,
-            count=len(parts),
-            time_ns=sum(time_ns for time_ns, _, _ in parts),
-            shortest_ns=min(time_ns for time_ns, _, _ in parts),
-            device_ns=_sum_known(device_ns for _, device_ns, _ in parts),
-            size_bytes=_sum_known(size for _, _, size in parts),
-            peer=peer,
-            launched=launched,
+        call, device_ns = call_in(one.name), _device_ns(one)
+        sums.add(
+            call.operation,
+            call.group or "",
+            call.peer,
+            launched=call.is_async or device_ns is not None,
+            time_ns=_total([one]),
+            device_ns=device_ns,
+            size_bytes=call.size_bytes,
         )
-        for (operation, group, peer, launched), parts in found.items()
-    ]
+    return sums.as_calls()
 
 
-def _sum_known(values: Iterable[int | None]) -> int | None:
-    """The sum; unknown if one of the values is."""
-    listed = list(values)
-    known = [value for value in listed if value is not None]
-    return sum(known) if len(known) == len(listed) else None
+def _device_ns(one: LightRange) -> int | None:
+    """The duration of a range on the device; None if it is unknown."""
+    if one.device_start_ns is None or one.device_end_ns is None:
+        return None
+    return max(one.device_end_ns - one.device_start_ns, 0)
 
 
 def _hello(directory: Path, rank: int, process: int, at_ns: int) -> Hello:

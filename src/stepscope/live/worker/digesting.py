@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from stepscope.json_files import value_in
-from stepscope.live.messages import MOST_TEXT, Calls, Digest
-from stepscope.live.worker import on_times
+from stepscope.live.call_sums import CallSums
+from stepscope.live.messages import MOST_TEXT, Digest
 from stepscope.live.worker.tracker import Item
 from stepscope.recording_format.marks import (
     BACKWARD,
@@ -20,11 +20,8 @@ from stepscope.recording_format.marks import (
     MarkKind,
 )
 
-MOST_CALLS = 256
-"""Different calls in a digest; further ones are only in the sum."""
 MOST_UNITS = 2**62
 """Expanded tensors may have more elements than fit into a message."""
-_Key = tuple[str, str, "int | None", bool]
 
 
 class Digester:
@@ -43,7 +40,7 @@ class Digester:
         self._sums: dict[MarkKind, int] = {}
         self._own_ns: int | None = None
         self._device_forward_ns: int | None = None
-        self._calls: dict[_Key, _Sums] = {}
+        self._calls = CallSums()
 
     def add(self, item: Item, device_ns: int | None) -> None:
         """A range other than a step, and its duration on the device if known."""
@@ -86,7 +83,7 @@ class Digester:
             device_step_ns=device_ns,
             device_forward_ns=self._device_forward_ns if FORWARD in whole else None,
             units=min(int(units), MOST_UNITS) or None if FORWARD in whole else None,
-            calls=list(map(_as_calls, self._calls.items())) if communicates else [],
+            calls=self._calls.as_calls() if communicates else [],
         )
         self._clear()
         return digest
@@ -97,56 +94,19 @@ class Digester:
         self.ended[group] = self.ended.get(group, 0) + 1
         if not counts:
             return
-        key = (operation, group, known.peer, known.is_async or group in self.device_groups)
-        sums = self._calls.get(key)
-        if sums is None:
-            if len(self._calls) >= MOST_CALLS:
-                return
-            sums = self._calls[key] = _Sums()
-        sums.add(time_ns, device_ns, known.size_bytes)
+        self._calls.add(
+            operation,
+            group,
+            known.peer,
+            launched=known.is_async or group in self.device_groups,
+            time_ns=time_ns,
+            device_ns=device_ns,
+            size_bytes=known.size_bytes,
+        )
 
     def _clear(self) -> None:
-        self._sums, self._calls = {}, {}
+        self._sums, self._calls = {}, CallSums()
         self._own_ns = self._device_forward_ns = None
-
-
-class _Sums:
-    """The calls of one key; of an unknown size or duration, all are unknown."""
-
-    __slots__ = ("count", "device_ns", "shortest_device_ns", "shortest_ns", "size_bytes", "time_ns")
-
-    def __init__(self) -> None:
-        self.count = self.time_ns = 0
-        self.shortest_ns = self.shortest_device_ns = on_times.ALWAYS
-        self.device_ns: int | None = 0
-        self.size_bytes: int | None = 0
-
-    def add(self, time_ns: int, device_ns: int | None, size_bytes: int | None) -> None:
-        self.count += 1
-        self.time_ns += time_ns
-        self.shortest_ns = min(self.shortest_ns, time_ns)
-        if device_ns is None or self.device_ns is None:
-            self.device_ns = None
-        else:
-            self.device_ns += device_ns
-            self.shortest_device_ns = min(self.shortest_device_ns, device_ns)
-        self.size_bytes = None if size_bytes is None or self.size_bytes is None else self.size_bytes + size_bytes
-
-
-def _as_calls(entry: tuple[_Key, _Sums]) -> Calls:
-    (operation, group, peer, launched), sums = entry
-    return Calls(
-        operation=operation,
-        group=group,
-        count=sums.count,
-        time_ns=sums.time_ns,
-        shortest_ns=sums.shortest_ns,
-        device_ns=sums.device_ns,
-        size_bytes=sums.size_bytes,
-        peer=peer,
-        launched=launched,
-        shortest_device_ns=None if sums.device_ns is None else sums.shortest_device_ns,
-    )
 
 
 @lru_cache(maxsize=4096)
