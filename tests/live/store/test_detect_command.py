@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -42,6 +43,22 @@ def test_a_healthy_job_and_damage_are_reported(tmp_path: Path, capsys: pytest.Ca
     said = capsys.readouterr()
     assert said.out == "Nobody is slow: 4 ranks, steps 1 to 150.\n"
     assert "1 damaged line" in said.err
+
+
+def test_records_that_cannot_be_read_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, opens = LightJob(steps=20).write(tmp_path), os.open
+
+    def refusing(path: Path, *arguments: int) -> int:
+        if Path(path).parent == directory / "1":
+            raise PermissionError(13, "Permission denied", str(path))
+        return opens(path, *arguments)
+
+    monkeypatch.setattr("stepscope.live.store.tail.os.open", refusing)
+    main(["live", "detect", str(tmp_path)])
+
+    assert "warning: records of rank 1 could not be read. Check permissions" in capsys.readouterr().err
 
 
 def test_two_processes_of_a_rank_at_the_same_time_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -159,7 +159,10 @@ def _explain(replay: Replay, watching: _Watching, told: list[Verdict], as_json: 
     """What was looked at, and what could not be read."""
     from stepscope.cli.notes import note
     from stepscope.present import plural
+    from stepscope.selection import named_numbers
 
+    if replay.unread:
+        note(f"warning: records of {named_numbers('rank', replay.unread)} could not be read. Check permissions")
     problems = replay.problems
     for count, what in (
         (problems.bad_lines, "damaged lines were left out"),

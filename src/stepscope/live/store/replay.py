@@ -99,6 +99,11 @@ class Replay:
         return {rank: pids for rank, pids in sorted(found.items()) if pids is not None}
 
     @property
+    def unread(self) -> list[int]:
+        """Ranks of which some record files could not be opened or read, sorted."""
+        return sorted(rank.records.rank for rank in self._ranks.values() if rank.tail.unreadable)
+
+    @property
     def problems(self) -> Problems:
         """What could not be read, of all ranks."""
         total = Problems()
