@@ -22,8 +22,6 @@ CALLS, DEVICE, PARTS, FORWARD = "calls", "device", "parts", "forward"
 MEASURES = (CALLS, DEVICE, PARTS, FORWARD)
 MOST_NS = 10**15
 """Eleven days: longer times are not believed."""
-ROOTED = ("broadcast", "reduce", "gather", "scatter")
-"""Operations in which not all members wait for all others."""
 
 
 class Own(NamedTuple):
