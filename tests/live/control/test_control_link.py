@@ -14,12 +14,14 @@ import pytest
 from control_rig import Rig, run_rig, until
 
 from stepscope.errors import StepscopeError
-from stepscope.live.control import link, sockets
+from stepscope.live import peers
+from stepscope.live.control import link
 from stepscope.live.control.bounds import Bounds
 from stepscope.live.control.node_service import StreamConnection
 from stepscope.live.control.outbox import Outbox
-from stepscope.live.control.sockets import Peer, PrivateSocket
+from stepscope.live.control.sockets import PrivateSocket
 from stepscope.live.messages import Digest, Digests, Hello, Pulse, Refused, line_of, to_worker
+from stepscope.live.peers import Peer
 
 HELLO = Hello("job", 0, 1, "host", 1)
 
@@ -206,8 +208,8 @@ def test_a_socket_that_a_killed_process_left_is_no_obstacle(monkeypatch: pytest.
 
 
 def test_friends_are_this_user_and_root() -> None:
-    assert sockets.is_friend(Peer(1, os.getuid())) and sockets.is_friend(Peer(1, 0)) and sockets.is_friend(None)
-    assert not sockets.is_friend(Peer(1, os.getuid() + 1))
+    assert peers.is_friend(Peer(1, os.getuid())) and peers.is_friend(Peer(1, 0)) and peers.is_friend(None)
+    assert not peers.is_friend(Peer(1, os.getuid() + 1))
 
 
 def test_a_worker_over_grpc_takes_part_like_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.live.messages import Apply, Digest, Digests, Pulse, Refused, line_of
+from stepscope.live.peers import Peer
 from stepscope.live.worker import link as link_module
 from stepscope.live.worker.link import Link
 
@@ -115,3 +116,15 @@ def test_what_does_not_fit_at_once_is_sent_when_the_proxy_reads(server: socket.s
 
     assert received == expected
     accepted.close()
+
+
+@pytest.mark.usefixtures("server")
+def test_a_proxy_of_another_user_is_not_talked_to(
+    link: Link, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stranger = os.getuid() + 1
+    monkeypatch.setattr(link_module, "peer_of", lambda _socket: Peer(1, stranger))
+
+    assert not link.connect()
+
+    assert f"no link to the proxy (it belongs to user {stranger})" in caplog.text

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from stepscope.live.control.bounds import Bounds
 from stepscope.live.control.rates import Allowance, Once
-from stepscope.live.control.sockets import Peer, PrivateSocket, is_friend, peer_of
+from stepscope.live.control.sockets import PrivateSocket
 from stepscope.live.messages import (
     MOST_LINE_BYTES,
     MOST_TEXT,
@@ -26,6 +26,7 @@ from stepscope.live.messages import (
     from_worker,
     line_of,
 )
+from stepscope.live.peers import Peer, is_friend, peer_of
 
 log = logging.getLogger("stepscope")
 

@@ -13,9 +13,9 @@ import msgspec
 from stepscope.live.control.bounds import BOUNDS, Bounds
 from stepscope.live.control.link import serve
 from stepscope.live.control.proxy import Proxy
-from stepscope.live.control.sockets import Peer
 from stepscope.live.control.wire import messages, services
 from stepscope.live.messages import Hello
+from stepscope.live.peers import Peer
 
 _MOST_UNSENT = 1024
 """Lines that wait for a worker that does not read."""

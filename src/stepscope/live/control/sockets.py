@@ -6,7 +6,6 @@ import fcntl
 import os
 import socket
 import stat
-import struct
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +17,6 @@ from stepscope.record.files import FILE_MODE, make_private
 LONGEST_PATH = 100
 """Longer paths do not fit into the address of a Unix socket (107 bytes on Linux, 103 on macOS)."""
 _BACKLOG = 256
-
-
-@dataclass(frozen=True)
-class Peer:
-    """The process at the other end; its number is 0 if it cannot be seen from here, e.g. out of a container."""
-
-    pid: int
-    user: int
 
 
 @dataclass
@@ -91,18 +82,3 @@ class PrivateSocket:
         with suppress(OSError):
             self.path.unlink()
         self._lock.close()
-
-
-def peer_of(connected: socket.socket) -> Peer | None:
-    """The process at the other end, as the kernel knows it; None if this system cannot tell, where the permissions of
-    the socket's directory alone keep others out."""
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
-        return None
-    pid, user, _group = struct.unpack("3i", connected.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")))
-    return Peer(pid, user)
-
-
-def is_friend(peer: Peer | None) -> bool:
-    """Whether a process belongs to this user, or to root."""
-    return peer is None or peer.user in (os.getuid(), 0)

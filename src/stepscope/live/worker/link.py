@@ -8,7 +8,6 @@ import os
 import random
 import select
 import socket
-import struct
 import time
 from collections import deque
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from stepscope.live.messages import MOST_LINE_BYTES, BadMessage, Message, ToWorker, line_of, to_worker
+from stepscope.live.peers import is_friend, peer_of
 
 log = logging.getLogger("stepscope")
 
@@ -61,9 +61,9 @@ class Link:
         try:
             made.setblocking(False)
             made.connect(os.fspath(self.path))
-            owner = _owner(made)
-            if owner not in (0, os.getuid(), None):
-                raise PermissionError(errno.EPERM, f"it belongs to user {owner}")
+            peer = peer_of(made)
+            if peer is not None and not is_friend(peer):
+                raise PermissionError(errno.EPERM, f"it belongs to user {peer.user}")
         except OSError as error:
             made.close()
             if error.errno not in (errno.ENOENT, errno.ECONNREFUSED, errno.EAGAIN):
@@ -154,12 +154,3 @@ class Link:
         if text not in self._reported:
             self._reported.add(text)
             log.warning("live: %s", text)
-
-
-def _owner(connected: socket.socket) -> int | None:
-    """User of the process at the other end; None where the system does not say."""
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
-        return None
-    credentials = connected.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
-    return int(struct.unpack("3i", credentials)[1])
