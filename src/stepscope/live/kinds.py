@@ -25,21 +25,20 @@ class Names:
     Args:
         switch: Key in `profilingSwitch` (MindCluster).
         mark: Kind of the recorder's marks that its ranges are made of.
-        domain: `Domain` of its records.
     """
 
     switch: str
     mark: MarkKind
-    domain: str
 
 
 DEFAULT_DOMAIN, COMMUNICATION_DOMAIN = "default", "communication"
+"""`Domain` of the records of all kinds but communication, and of that."""
 
 NAMES: dict[Kind, Names] = {
-    Kind.COMMUNICATION: Names("CommunicationOperator", COLLECTIVE, COMMUNICATION_DOMAIN),
-    Kind.STEP: Names("Step", STEP, DEFAULT_DOMAIN),
-    Kind.CHECKPOINT: Names("SaveCheckpoint", CHECKPOINT, DEFAULT_DOMAIN),
-    Kind.FORWARD: Names("FP", FORWARD, DEFAULT_DOMAIN),
-    Kind.DATA: Names("DataLoader", DATA, DEFAULT_DOMAIN),
+    Kind.COMMUNICATION: Names("CommunicationOperator", COLLECTIVE),
+    Kind.STEP: Names("Step", STEP),
+    Kind.CHECKPOINT: Names("SaveCheckpoint", CHECKPOINT),
+    Kind.FORWARD: Names("FP", FORWARD),
+    Kind.DATA: Names("DataLoader", DATA),
 }
 """In the order in which MindCluster lists its switches."""

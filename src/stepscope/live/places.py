@@ -91,7 +91,7 @@ def task_id() -> str:
     return safe_name("_".join([DEFAULT_TASK, *filter(None, known)]))
 
 
-_LAUNCHERS = (*("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "MS_SCHED_HOST", "MS_SCHED_PORT"),)
+_LAUNCHERS = ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "MS_SCHED_HOST", "MS_SCHED_PORT")
 
 
 def safe_name(text: str) -> str:

@@ -34,15 +34,15 @@ _PIECE_BYTES = 1 << 20
 """More is written in pieces of about this size, so that files exceed their size by no more."""
 
 
-def limit_from_environment(default: int = DEFAULT_LIMIT_MB) -> int:
-    """The cap in MiB: `STEPSCOPE_LIVE_LIMIT_MB`, else `default`. A value that is not a number above 0 is reported."""
+def limit_from_environment() -> int:
+    """The cap in MiB: `STEPSCOPE_LIVE_LIMIT_MB`, else the default. A value that is not a number above 0 is reported."""
     text = os.environ.get(LIMIT_VARIABLE, "").strip()
     if not text:
-        return default
+        return DEFAULT_LIMIT_MB
     if text.isascii() and text.isdecimal() and len(text) < 10 and int(text):
         return int(text)
-    log.warning("%s=%r is not a number of MiB above 0; the cap is %d MiB", LIMIT_VARIABLE, text[:40], default)
-    return default
+    log.warning("%s=%r is not a number of MiB above 0; the cap is %d MiB", LIMIT_VARIABLE, text[:40], DEFAULT_LIMIT_MB)
+    return DEFAULT_LIMIT_MB
 
 
 class RecordStore:
