@@ -106,20 +106,22 @@ def rank_directories(directory: Path) -> list[Path]:
     """The directories of ranks: the one given, or those one or two levels below it, sorted; named by their numbers."""
     if is_record_name(directory.name):
         return [directory]
-    pace, found = Pace(), []
-    for task in filter(_is_directory, _entries(directory, pace)):
+    found = []
+    for task in filter(_is_directory, _entries(directory)):
         if is_record_name(task.name):
             found.append(Path(task.path))
             continue
-        ranks = (rank for rank in _entries(task.path, pace) if is_record_name(rank.name) and _is_directory(rank))
+        ranks = (rank for rank in _entries(task.path) if is_record_name(rank.name) and _is_directory(rank))
         found += [Path(rank.path) for rank in ranks]
     return sorted(found, key=lambda rank: (rank.parent, int(rank.name)))
 
 
-def _entries(directory: str | Path, pace: Pace) -> Iterator[os.DirEntry[str]]:
+def _entries(directory: str | Path, pace: Pace | None = None) -> Iterator[os.DirEntry[str]]:
+    """What is in a directory; with breaks, where training runs beside it."""
     with suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
-            pace.step()
+            if pace is not None:
+                pace.step()
             yield entry
 
 
