@@ -131,9 +131,10 @@ class Job:
         Raises:
             CannotAttach: If one of the processes cannot be attached to, or cannot do it.
         """
+        aligns = order["what"] == "live" and len(self._pids) > 1
         with self._stack:
-            self._enter(WORKER, **order, aligns=order["what"] == "live" and len(self._pids) > 1)
-            if order["what"] == "live" and len(self._pids) > 1:
+            self._enter(WORKER, **order, aligns=aligns)
+            if aligns:
                 self._align()
             answers = {pid: member.begun for pid, member in self._members.items() if member.begun is not None}
             self._finish()
@@ -325,8 +326,9 @@ def aligned(ends: Sequence[dict[int, int]]) -> tuple[list[int], float, float]:
         for number, now_ns in one.items():
             nearest = min(reference, key=lambda other: abs(reference[other] - now_ns))
             offsets.append((abs(reference[nearest] - now_ns), nearest - number))
-        distance_ns = median(distance for distance, _ in sorted(offsets)[: max(len(offsets) // 2, 1)])
-        votes = [shift for _, shift in sorted(offsets)[: max(len(offsets) // 2, 1)]]
+        nearest_half = sorted(offsets)[: max(len(offsets) // 2, 1)]
+        distance_ns = median(distance for distance, _ in nearest_half)
+        votes = [shift for _, shift in nearest_half]
         shifts.append(max(set(votes), key=votes.count))
         apart = max(apart, distance_ns / length_ns)
     return shifts, length_ns, apart
