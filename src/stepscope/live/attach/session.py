@@ -9,12 +9,12 @@ import select
 import shutil
 import socket
 import struct
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -196,8 +196,6 @@ class Session:
 
 def lent(version: tuple[int, int]) -> dict[str, str]:
     """Packages of ours that work in a Python of this version, with their directories."""
-    import sys  # noqa: PLC0415 - its version is what this is about
-
     found = {}
     for name in _LENT:
         spec = find_spec(name)
@@ -206,7 +204,7 @@ def lent(version: tuple[int, int]) -> dict[str, str]:
         package = Path(spec.origin).parent
         compiled = [file.name for file in package.glob("*.so")]
         fits = version == sys.version_info[:2] or all(file.endswith(".abi3.so") for file in compiled)
-        if fits and EXTENSION_SUFFIXES:
+        if fits:
             found[name] = str(package.parent)
     return found
 
