@@ -31,9 +31,6 @@ class Names:
     mark: MarkKind
 
 
-DEFAULT_DOMAIN, COMMUNICATION_DOMAIN = "default", "communication"
-"""`Domain` of the records of all kinds but communication, and of that."""
-
 NAMES: dict[Kind, Names] = {
     Kind.COMMUNICATION: Names("CommunicationOperator", COLLECTIVE),
     Kind.STEP: Names("Step", STEP),

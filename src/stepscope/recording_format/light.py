@@ -65,6 +65,8 @@ FILE_BYTES = 10 * 1024 * 1024
 """A worker starts a new file once the newest one is larger."""
 DEFAULT_GROUP = "default_group"
 """Name of the group of all ranks in `GROUP_FILE`."""
+DEFAULT_DOMAIN, COMMUNICATION_DOMAIN = "default", "communication"
+"""`Domain` of all kinds of range but communication, and of that."""
 FORWARD, DATALOADER, SAVE_CHECKPOINT, STEP_PREFIX = "forward", "dataloader", "save_checkpoint", "step "
 """Names of ranges in the default domain; a step is followed by its number."""
 
@@ -143,7 +145,7 @@ def kind_of(name: str, domain: str) -> tuple[MarkKind, int] | None:
         >>> kind_of("Step 12", "default"), kind_of("save_checkpoint", "default"), kind_of("my range", "default")
         (('step', 12), ('checkpoint', 0), None)
     """
-    if domain.lower() == "communication":
+    if domain.lower() == COMMUNICATION_DOMAIN:
         return marks.COLLECTIVE, 0
     lower = name.strip().lower()
     number = lower.removeprefix(STEP_PREFIX).strip()

@@ -19,12 +19,11 @@ from typing import IO, Any
 from stepscope.errors import StepscopeError, UnreadableInput
 from stepscope.json_files import SMALL_BYTES, read_object, value_in
 from stepscope.json_values import as_index, object_of, whole_number
-from stepscope.live.kinds import COMMUNICATION_DOMAIN
 from stepscope.live.show.event_types import AnyEvent, VerdictOpened, VerdictOver
 from stepscope.live.show.stored_ranges import files_for, ranges_in
 from stepscope.live.show.tracks import Lanes
 from stepscope.recording_format.element_types import element_bytes
-from stepscope.recording_format.light import GROUP_FILE, STEP_PREFIX, WORKER_FILE, operation_of
+from stepscope.recording_format.light import COMMUNICATION_DOMAIN, GROUP_FILE, STEP_PREFIX, WORKER_FILE, operation_of
 from stepscope.recording_format.light_ranges import Assembler, LightRange, Problems
 from stepscope.selection import Selection
 

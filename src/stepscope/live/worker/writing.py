@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from os import getpid
 from time import perf_counter_ns
 
-from stepscope.live.kinds import COMMUNICATION_DOMAIN, DEFAULT_DOMAIN
 from stepscope.live.messages import Digest
 from stepscope.live.store import RecordStore
 from stepscope.live.store.lines import call_name, host_range, timed_range
@@ -116,7 +115,7 @@ class Writing:
             if read is not None and not (kind == COLLECTIVE and described(detail).is_async):
                 times = _OnDevice(*read, timing.device, timing.stream)
         device_ns = None if times is None else times.end_ns - times.start_ns
-        domain = DEFAULT_DOMAIN
+        domain = light.DEFAULT_DOMAIN
         if kind == STEP:
             whole = self._tracker.whole(start_ns, end_ns)
             self.digests.append(self._digester.step(item, whole, shift_ns, device_ns))
@@ -126,7 +125,7 @@ class Writing:
         else:
             self._digester.add(item, device_ns)
             if kind == COLLECTIVE:
-                domain = COMMUNICATION_DOMAIN
+                domain = light.COMMUNICATION_DOMAIN
                 name = call_name(operation, detail, 0 if times is None else times.stream)
             elif kind in _NAMES:
                 name = _NAMES[kind]
