@@ -76,7 +76,6 @@ class LiveTracker(StepTracker):
         """Since when which kinds are on."""
         self.first_ns: int | None = None
         """When the first activity of training began."""
-        self._on: frozenset[MarkKind] = frozenset()
         self._was_on = True
         """Whether anything was on when this step began."""
         self._going = joins
@@ -98,7 +97,6 @@ class LiveTracker(StepTracker):
         now_ns = perf_counter_ns() if at_ns is None else at_ns
         self.switches = now_ns, on
         self.times = on_times.switched(self.times, on, now_ns)
-        self._on = on
         self.active = bool(on)
         self.wanted = on if self._going else on | _SIGNS
         if self._going:  # since just now, perhaps
@@ -233,7 +231,7 @@ class LiveTracker(StepTracker):
             wake()
         if kind in _BEGIN and not self._going:
             self._going = True
-            self.wanted = self._on
+            self.wanted = self.switches[1]
             self._began_ns, self._began_waits = start_ns, self._waits.read()
 
     def _end(self, now_ns: int, number: int | None) -> None:
@@ -242,7 +240,7 @@ class LiveTracker(StepTracker):
             self._began_ns = None
         self.number = self.number + 1 if number is None else number
         began_ns, self._began_ns = self._began_ns, now_ns
-        was_on, self._was_on = self._was_on, bool(self._on)
+        was_on, self._was_on = self._was_on, bool(self.switches[1])
         if self._was_on or was_on:
             waits = self._waits.read()
             timing = None if self.device is None else self.device.step()
