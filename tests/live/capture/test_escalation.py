@@ -67,6 +67,9 @@ class Fakes:
 
     async def check(self, ranks: Sequence[int], kinds: Sequence[str], timeout_s: float) -> list[Checked]:
         self.asked.append(("check", *kinds, *ranks))
+        if kinds == ["link"]:
+            slow = {"link_2_ns": 90_000_000, "link_2_latency_ns": 200_000}
+            return [Checked(rank, "k", slow if rank == 1 else {"link_1_ns": 30_000_000}) for rank in ranks]
         return [Checked(rank, "k", {"gemm_ns": 30 if rank == 1 else 10}) for rank in ranks]
 
     def publish(self, verdict: Verdict) -> None:
@@ -252,6 +255,15 @@ def test_checks_are_only_made_if_asked_for() -> None:
 
     assert fakes.asked[1] == ("check", "gemm", 1, 2)
     assert "a matrix product takes 3.00x as long as on rank 2" in fakes.published[0].explanation
+
+
+def test_what_a_check_of_links_finds_is_told() -> None:
+    fakes = after(verdict("slow_link:1-2", Cause.LINK, [1, 2]), limits=EscalationLimits(checks=True))
+
+    assert fakes.asked[1][:2] == ("check", "link")
+    (one,) = fakes.published
+    assert "90.00 ms to send 4 MiB from rank 1 to rank 2, the slowest of" in one.explanation
+    assert one.evidence["checked_link_ns"] == 90_000_000
 
 
 def test_a_failure_is_logged_and_the_next_verdict_is_served() -> None:

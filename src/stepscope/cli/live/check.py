@@ -111,6 +111,7 @@ def _compared(rank: int, rounds: Mapping[int, Sequence[int]]) -> str:
 
 
 def _lines(results: list[Checked], rounds: Mapping[int, Sequence[int]], pending: list[int]) -> Iterator[str]:
+    from stepscope.live.capture.links import SENT_BYTES, links_in
     from stepscope.present import duration
     from stepscope.selection import named_numbers
 
@@ -123,12 +124,9 @@ def _lines(results: list[Checked], rounds: Mapping[int, Sequence[int]], pending:
                 f"Rank {one.rank}: matrix product {duration(round(time_ns))}{span}, {rate:.2f} TFLOP/s"
                 f"{_compared(one.rank, rounds)}"
             )
-        for name, time_ns in one.results.items():
-            if name.startswith("link_") and not name.endswith("_latency_ns"):
-                peer = name.removeprefix("link_").removesuffix("_ns")
-                latency_ns = one.results.get(f"link_{peer}_latency_ns", 0)
-                rate = (4 << 20) / time_ns
-                yield f"Rank {one.rank} to {peer}: {rate:.2f} GB/s, round trip {duration(latency_ns)}"
+        for link in links_in(one.results):
+            rate = SENT_BYTES / link.sent_ns
+            yield f"Rank {one.rank} to {link.peer}: {rate:.2f} GB/s, round trip {duration(link.trip_ns)}"
         if one.error:
             yield f"Rank {one.rank}: {one.error}"
     if pending:

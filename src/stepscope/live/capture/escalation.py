@@ -21,9 +21,11 @@ from stepscope.live.capture import findings
 from stepscope.live.capture.choosing import RankFacts, comparable
 from stepscope.live.capture.findings import Finding, NotAnalysed
 from stepscope.live.capture.limits import LIMITS, EscalationLimits
+from stepscope.live.capture.links import SENT_BYTES, links_in
 from stepscope.live.capture.stacks import NoStacks, Thread, elsewhere, merged, sentence, threads_in
 from stepscope.live.messages import Captured, Checked
 from stepscope.live.verdicts import Cause, Verdict
+from stepscope.present import duration, plural
 from stepscope.selection import named_numbers
 
 log = logging.getLogger("stepscope")
@@ -241,7 +243,9 @@ class Escalation:
         ranks = [*suspects, *(() if healthy is None else (healthy,))]
         answers = await self._actions.check(ranks, [kind], self._limits.capture_s)
         results = {one.rank: one.results for one in answers if one.results}
-        if kind == "gemm" and healthy in results and suspects[0] in results:
+        if kind == "link":
+            return _slowest_link(results)
+        if healthy in results and suspects[0] in results:
             own_ns, other_ns = results[suspects[0]]["gemm_ns"], results[healthy]["gemm_ns"]
             text = f"Between two steps, a matrix product takes {own_ns / other_ns:.2f}x as long as on rank {healthy}"
             return Finding(text, {"checked_gemm_ns": float(own_ns), "checked_gemm_of_healthy_ns": float(other_ns)})
@@ -274,6 +278,20 @@ class Escalation:
         if there:
             texts.append(f"Dumps: {findings.places(there, {rank: one.host for rank, one in facts.items()})}")
         return Finding(". ".join(texts), ranks=culprits) if texts else None
+
+
+def _slowest_link(results: Mapping[int, Mapping[str, int]]) -> Finding | None:
+    """What an active check says of the network between ranks."""
+    found = [(link.sent_ns, rank, link.peer) for rank, known in results.items() for link in links_in(known)]
+    if not found:
+        return None
+    (best_ns, *_), (worst_ns, rank, peer) = min(found), max(found)
+    text = (
+        f"Between two steps, the network of the hosts takes {duration(worst_ns)} to send {SENT_BYTES >> 20} MiB from "
+        f"rank {rank} to rank {peer}, the slowest of {plural(len(found), 'link')}; the fastest one takes "
+        f"{duration(best_ns)}"
+    )
+    return Finding(text, {"checked_link_ns": float(worst_ns), "checked_best_link_ns": float(best_ns)})
 
 
 def _stacks(

@@ -12,14 +12,15 @@ with the token that the listening rank has put there.
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepscope.errors import StepscopeError
 
@@ -33,6 +34,24 @@ SENT_BYTES = 4 << 20
 _PIECE = bytes(1 << 16)
 _HEAD = struct.Struct("!16si")
 _PAUSE_S = 0.05
+
+
+class Link(NamedTuple):
+    """What was measured from a rank to a peer: the time to send `SENT_BYTES`, and the shortest round trip, ns."""
+
+    peer: int
+    sent_ns: int
+    trip_ns: int
+
+    def as_results(self) -> dict[str, int]:
+        """As results of a check."""
+        return {f"link_{self.peer}_ns": self.sent_ns, f"link_{self.peer}_latency_ns": self.trip_ns}
+
+
+def links_in(results: Mapping[str, int]) -> list[Link]:
+    """The links among the results of a check."""
+    peers = (int(found[1]) for name in results if (found := re.fullmatch(r"link_(\d+)_ns", name)))
+    return [Link(peer, results[f"link_{peer}_ns"], results.get(f"link_{peer}_latency_ns", 0)) for peer in peers]
 
 
 class CannotMeasure(StepscopeError):
@@ -135,7 +154,7 @@ def _measured(connection: socket.socket, peer: int, *, first: bool, end: float) 
     sent_ns, trip_ns = _send(connection, end)
     if first:
         _answer(connection, end)
-    return {f"link_{peer}_ns": sent_ns, f"link_{peer}_latency_ns": trip_ns}
+    return Link(peer, sent_ns, trip_ns).as_results()
 
 
 def _send(connection: socket.socket, end: float) -> tuple[int, int]:
