@@ -62,8 +62,8 @@ def stop_worker() -> bool:
     Returns:
         Whether a worker was running.
     """
-    worker, _Running.worker = _Running.worker, None
-    if worker is None or worker.process != os.getpid():
+    worker, _Running.worker = running(), None
+    if worker is None:
         return False
     try:
         worker.stop()
@@ -75,8 +75,8 @@ def stop_worker() -> bool:
 def step() -> None:
     """Mark the end of a step, in loops whose optimizer is not one of the framework's. From the first call on, steps end
     here instead of with the optimizer. Without a worker, nothing happens."""
-    worker = _Running.worker
-    if worker is not None and worker.process == os.getpid():
+    worker = running()
+    if worker is not None:
         worker.tracker.user_step()
 
 
