@@ -81,12 +81,9 @@ class DeviceTimes:
 
     def step(self) -> Timing | None:
         """A step ends, and the next one begins."""
-        began = self._step_began
-        timing = self.timing(began)
-        self._step_began = None if timing is None else timing.end
-        if timing is None:
-            self._step_began = self.event()
-        return timing if began is not None else None
+        timing = self.timing(self._step_began)
+        self._step_began = self.event() if timing is None else timing.end
+        return timing
 
     def timing(self, start: Any) -> Timing | None:
         """From an event until now; None without one."""
