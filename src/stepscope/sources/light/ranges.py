@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
@@ -150,8 +151,9 @@ class Ranges:
         return before if before is not None and (last or 0) <= before < start_ns else start_ns
 
 
+@lru_cache(maxsize=4096)
 def detail_of(call: Call) -> str:
-    """The `detail` that the recorder's mark of a call would have."""
+    """The `detail` that the recorder's mark of a call would have. Calls repeat, so this is cached."""
     known = {
         "group": call.group,
         "group_size": call.group_size,
