@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,11 +45,10 @@ def outcome(said: Signs, framework: str | None) -> str:
     steps = Counter[int]()
     for one in found:
         steps[one.rank] += one.steps
-    least, most = min(steps.values()), max(steps.values())
-    counted = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-    what = f"{plural(len(steps), 'rank')}, {counted} step{'s' * (most != 1)}{_in(found)}"
+    what = f"{plural(len(steps), 'rank')}, {counted_steps(steps.values())}{_in(found)}"
+    killed = cut_off({one.rank for one in found if not one.ended}, "the last moments")
     outputs = " ".join(shlex.quote(_named(place).rstrip(os.sep)) for place in _places(found))
-    return f"{what}{_cut_off(found)}{_unanalysed(said)}; next: stepscope analyze {outputs}"
+    return f"{what}{killed}{_unanalysed(said)}; next: stepscope analyze {outputs}"
 
 
 def _why_nothing(said: Signs, found: Sequence[_Recorded], framework: str | None) -> str:
@@ -72,13 +71,19 @@ def why_none_trained(said: Signs, framework: str | None) -> str:
     return NO_PYTHON
 
 
-def _cut_off(found: Sequence[_Recorded]) -> str:
-    """Ranks that were killed."""
-    cut = sorted({one.rank for one in found if not one.ended})
-    if not cut:
+def counted_steps(counts: Collection[int]) -> str:
+    """How many steps there are of each rank, in words."""
+    least, most = min(counts), max(counts)
+    counted = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+    return f"{counted} step{'s' * (most != 1)}"
+
+
+def cut_off(ranks: set[int], missing: str) -> str:
+    """That ranks were killed, so that something may be missing; empty if there are none."""
+    if not ranks:
         return ""
-    who = f"rank {cut[0]} was" if len(cut) == 1 else f"{len(cut)} ranks were"
-    return f" ({who} killed: the last moments may be missing)"
+    who = f"rank {min(ranks)} was" if len(ranks) == 1 else f"{len(ranks)} ranks were"
+    return f" ({who} killed: {missing} may be missing)"
 
 
 def _unanalysed(said: Signs) -> str:

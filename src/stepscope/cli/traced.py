@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from stepscope.cli.recorded import why_none_trained
+from stepscope.cli.recorded import counted_steps, cut_off, why_none_trained
 from stepscope.live.worker.signs import ENDED, STARTED
 from stepscope.present import plural
 from stepscope.record import signs
@@ -20,32 +20,22 @@ def outcome(said: Signs, framework: str | None) -> str:
     if not started:
         failed = said.of(signs.FAILED)
         return f"nothing was traced: {'; '.join(failed) if failed else why_none_trained(said, framework)}"
-    ranks = sorted({one["rank"] for one in started})
+    ranks = {one["rank"] for one in started}
     jobs = list(dict.fromkeys(Path(one["directory"]).parent for one in started))
     problems = "".join(
         f" (records are missing: {text})" for text in dict.fromkeys(one["problem"] for one in ended) if text
     )
     places = " ".join(shlex.quote(str(job)) for job in jobs)
-    traced = f"{plural(len(ranks), 'rank')} traced{_steps(ended)} in {places}{_cut_off(ranks, ended)}{problems}"
+    killed = cut_off(ranks - {one["rank"] for one in ended}, "the last seconds")
+    traced = f"{plural(len(ranks), 'rank')} traced{_steps(ended)} in {places}{killed}{problems}"
     return f"{traced}; next: stepscope analyze {places}"
 
 
 def _steps(ended: list[dict[str, Any]]) -> str:
     if not ended:
         return ""
-    counts = [one["steps"] for one in ended]
-    least, most = min(counts), max(counts)
-    counted = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-    return f", {counted} step{'s' * (most != 1)}, {plural(sum(one['ranges'] for one in ended), 'range')}"
-
-
-def _cut_off(ranks: list[int], ended: list[dict[str, Any]]) -> str:
-    """Ranks that were killed."""
-    cut = sorted(set(ranks) - {one["rank"] for one in ended})
-    if not cut:
-        return ""
-    who = f"rank {cut[0]} was" if len(cut) == 1 else f"{len(cut)} ranks were"
-    return f" ({who} killed: the last seconds may be missing)"
+    counted = counted_steps([one["steps"] for one in ended])
+    return f", {counted}, {plural(sum(one['ranges'] for one in ended), 'range')}"
 
 
 def _values(said: Signs, kind: str) -> list[dict[str, Any]]:
