@@ -107,13 +107,13 @@ def _with_rank(process: Any) -> str:
 
 
 def _options(output: Path, operators: bool, memory: bool, stacks: bool, framework: str | None) -> dict[str, Any]:
-    from stepscope.cli.record import _check
+    from stepscope.cli.record import check_options
 
     options: dict[str, Any] = {"output_path": str(output.absolute()), "op_time": operators}
     options |= {"profile_memory": True} if memory else {}
     options |= {"host_stack": True} if stacks else {}
     options |= {"framework": framework} if framework else {}
-    _check(options)
+    check_options(options)
     return options
 
 

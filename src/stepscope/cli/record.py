@@ -98,7 +98,7 @@ def record(
     }
     needless = () if operators else ("profile_memory", "record_shapes")
     wanted = {name: value for name, value in options.items() if value is not None and name not in needless}
-    _check(wanted)
+    check_options(wanted)
     raise typer.Exit(_run(command, wanted))
 
 
@@ -164,7 +164,7 @@ def _run_with(command: list[str], variables: dict[str, str], outcome: Callable[[
     return code
 
 
-def _check(options: dict[str, Any]) -> None:
+def check_options(options: dict[str, Any]) -> None:
     """Refuse mistakes that would leave the whole job unrecorded.
 
     Raises:
