@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from ports import free_port
+
 SSHD = shutil.which("sshd") or next((p for p in ("/usr/sbin/sshd",) if os.access(p, os.X_OK)), None)
 
 
@@ -101,13 +103,6 @@ class Site:
 def make_key(file: Path) -> None:
     """Make a pair of keys."""
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", str(file)], check=True)
-
-
-def free_port() -> int:
-    """A port on loopback that nobody uses."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def wait_for(server: Server) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from ports import free_port
 from stepscope import open_run
 from stepscope.cli import main
 from tests.cli.calling import EXAMPLE
 from tests.cluster.profiles import content, write_devices
-from tests.cluster.servers import Site, free_port, make_key, needs_sshd
+from tests.cluster.servers import Site, make_key, needs_sshd
 
 TABLE = {
     "version": "1.0",

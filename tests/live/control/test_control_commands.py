@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ import pytest
 
 pytest.importorskip("grpc")
 
+from ports import free_port
 from stepscope.live.control.client import Client, call
 from stepscope.live.control.client import Switched as Answer
 
@@ -29,12 +29,6 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv("XDG_RUNTIME_DIR", name)
         monkeypatch.setenv("STEPSCOPE_LIVE_STATE", f"{name}/state")
         yield Path(name)
-
-
-def free_port() -> int:
-    with socket.socket() as tried:
-        tried.bind(("127.0.0.1", 0))
-        return int(tried.getsockname()[1])
 
 
 def start(*words: str) -> subprocess.Popen[str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,13 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
-
-
-def free_port() -> int:
-    """A port that nobody uses at the moment."""
-    with socket.socket() as tried:
-        tried.bind(("127.0.0.1", 0))
-        return int(tried.getsockname()[1])
 
 
 @contextmanager

@@ -18,8 +18,8 @@ pytest.importorskip("grpc_tools")
 pytest.importorskip("kubernetes")
 
 from fake_cluster import KEY, FakeCluster
-from running_job import free_port
 
+from ports import free_port
 from stepscope.cli import main
 from stepscope.live.kinds import Kind
 from stepscope.live.switches import ALL, NONE

@@ -19,8 +19,9 @@ pytest.importorskip("grpc")
 pytest.importorskip("grpc_tools")
 
 from published_client import Client, generate
-from running_job import free_port, workers_of
+from running_job import workers_of
 
+from ports import free_port
 from stepscope.cli import main
 from stepscope.live.kinds import Kind
 from stepscope.live.switches import ALL, DEFAULT, NONE, Switches

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 from collections import Counter
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from live_rig import BOOTSTRAP, FakeProxy, Training, counts, ranges, train, until
 
+from ports import free_port
 from stepscope.live.messages import Pulse
 
 pytest.importorskip("torch")
@@ -27,9 +27,7 @@ def base(tmp_path: Path) -> Path:
 @pytest.fixture
 def two(base: Path) -> list[Training]:
     """Two ranks of one job."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "MINDX_TASK_ID": "job"}
     shared["STEPSCOPE_LIVE_SWITCHES"] = "all"
     return [Training(SCRIPT, base, "explicit", RANK=str(rank), **shared) for rank in range(2)]

@@ -8,8 +8,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from torch_job import free_port, two
+from torch_job import two
 
+from ports import free_port
 from stepscope.run import open_run
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -20,12 +19,6 @@ def two(name: str, tmp_path: Path, port: int | None = None) -> list[dict[str, An
     jobs = [subprocess.Popen([*command, str(rank), where, str(out)]) for rank, out in enumerate(outs)]
     assert [job.wait(timeout=120) for job in jobs] == [0, 0]
     return [json.loads(out.read_text()) for out in outs]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def init(rank: int, where: str) -> None:
