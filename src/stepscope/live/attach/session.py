@@ -8,7 +8,6 @@ import re
 import select
 import shutil
 import socket
-import struct
 import sys
 import tempfile
 import time
@@ -25,6 +24,7 @@ from stepscope.live.attach import permission
 from stepscope.live.attach.injection import Injected, Method, inject
 from stepscope.live.attach.permission import CannotAttach
 from stepscope.live.attach.processes import Process, look
+from stepscope.live.peers import peer_of
 
 Told = dict[str, Any]
 """A message from the process: `type` and its content."""
@@ -32,7 +32,6 @@ RECORDING, WORKER = "stepscope.live.attach.recording", "stepscope.live.attach.wo
 """Modules that do the work in the process."""
 _LENT = ("psutil", "msgspec")
 """Packages that the work needs besides the standard library; lent to a process that does not have them."""
-_CREDENTIALS = struct.Struct("3i")
 _LINE_BYTES = 1 << 20
 """Longer messages are not read."""
 _ROOM = re.compile(r"[\w./-]{1,80}")
@@ -116,10 +115,8 @@ class Session:
                 raise CannotAttach(f"{self.pid} has ended before it came to a safe place to attach")
             return None
         connection, _ = self._room.listener.accept()
-        peer, user, _ = _CREDENTIALS.unpack(
-            connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        )
-        if peer != self.pid or user not in {*self.process.users, os.geteuid()}:
+        peer = peer_of(connection)
+        if peer is None or peer.pid != self.pid or peer.user not in {*self.process.users, os.geteuid()}:
             connection.close()
             return None
         connection.settimeout(10)
