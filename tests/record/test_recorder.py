@@ -18,6 +18,7 @@ from stepscope.record import session as session_module
 from stepscope.record import window_timing
 from stepscope.record import windows as windows_module
 from stepscope.record.backend import WindowLost, Written
+from stepscope.record.schedule import Action
 from stepscope.recording_format.rows import HOST
 
 
@@ -152,6 +153,28 @@ def test_windows_end_with_steps(backend: StandIn, monkeypatch: pytest.MonkeyPatc
         ("4", "3", "complete"),
     ]
     assert all((backend.directory / "windows" / f"{int(w['window']):06d}" / w["files"]).exists() for w in windows)
+
+
+def test_a_step_is_reported_and_recording_can_be_cut_once_its_window_is_ended(
+    backend: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise another thread that stops the recording then would overtake the window."""
+    profiler = backend.profiler(window_seconds=1e-9, schedule=lambda step: Action.RECORD if step < 2 else Action.NONE)
+    recorder = profiler._recorder
+    assert recorder is not None
+    end, seen = backend.end, []
+
+    def watched(directory: Path) -> Callable[[], Written] | None:
+        seen.append(("window", recorder.cut()))
+        return end(directory)
+
+    monkeypatch.setattr(backend, "end", watched)
+    recorder.after_step = lambda number, _: seen.append((number, recorder.session.windows.is_open))
+    backend.train(3)
+    assert seen == [("window", False), (1, True), ("window", False), (2, False), (3, False)]
+    assert recorder.cut()
+    profiler.stop()
+    assert backend.recorded_steps() == [1, 2]
 
 
 def slow_writing(backend: StandIn, monkeypatch: pytest.MonkeyPatch, wait: Callable[[], object]) -> None:

@@ -52,11 +52,14 @@ class Recorder:
         self.running = False
         """Between `start` and `stop`."""
         self.after_step: Callable[[int, int], None] | None = None
-        """Called with the number of every step that ends, recorded or not, and the time."""
+        """Called with the number of every step that ends, recorded or not, and the time, once all that its end brings
+        about here is done."""
         self._plan = Plan(options.schedule, options.steps, options.epochs)
         self._marks_only = self._plan.is_always and not options.op_time
         """Nothing needs to be done at the end of a step."""
         self._action = Action.NONE
+        self._is_turning = False
+        """The end of a step is being handled."""
         self._cycle_over = cycle_over
         self._saves = options.on_trace_ready is not None
         self._unsaved = False
@@ -119,12 +122,19 @@ class Recorder:
             self._unsaved = False
             self._cycle_over()
 
-    def cut(self) -> None:
-        """End what is being recorded now, on this thread, and begin nothing more; `stop` may then run on any thread."""
+    def cut(self) -> bool:
+        """End what is being recorded now, on this thread, and begin nothing more; `stop` may then run on any thread.
+
+        Returns:
+            Whether that is done. If the end of a step is just being handled, nothing is done: try again.
+        """
+        if self._is_turning:
+            return False
         self._plan = Plan(lambda _: Action.NONE)
         if self.running and self.session.is_open:
             with self._failing("recording could not be ended"):
                 self._turn(Action.NONE)
+        return True
 
     def rest(self) -> None:
         """Another Profiler is created. If this one has recorded and is stopped, remove its hooks until it starts again:
@@ -149,10 +159,16 @@ class Recorder:
 
     def step_ended(self, number: int, now_ns: int) -> None:
         """Step `number` is over: continue, roll the window, or do what the plan requires for the next step."""
+        if not self._marks_only and self.running and self.session.is_open:
+            self._is_turning = True
+            try:
+                self._follow_plan(number, now_ns)
+            finally:
+                self._is_turning = False
         if self.after_step is not None:
             self.after_step(number, now_ns)
-        if self._marks_only or not self.running or not self.session.is_open:
-            return
+
+    def _follow_plan(self, number: int, now_ns: int) -> None:
         if self.session.failed:
             self._go_quiet()
             return

@@ -83,7 +83,9 @@ def test_the_recording_ends_when_the_other_side_is_gone(training: Script, tmp_pa
         visit.work(session.RECORDING, (3, 99), options={"output_path": str(tmp_path)})
         wait_for(lambda: any(told["type"] == "ready" for told in visit.told(0.1)))
         visit.send("begin", first=None, shift=0, steps=1_000_000)
-        wait_for(lambda: any(told["type"] == "begun" for told in visit.told(0.1)))
+        begun: list[int] = []
+        wait_for(lambda: begun.extend(told["first"] for told in visit.told(0.1) if told["type"] == "begun") or begun)
+        wait_for(lambda: any(end[0] > begun[0] for told in visit.told(0.1) for end in told.get("ends", ())))
 
     wait_for(lambda: not training.look()["modules"])
     look = training.look()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import deque
 from functools import partial
 from time import perf_counter_ns
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.1
 """How often to look for orders, and to report the steps that have ended."""
+_RETRY_S = 0.002
 _MOST_ENDS = 64
 """Ends of steps that are kept for the next report."""
 
@@ -66,6 +68,8 @@ class Recording:
         self._recorder: Recorder | None = None
         self._ends: deque[tuple[int, int]] = deque(maxlen=_MOST_ENDS)
         self._begun = False
+        self._last_ended = 0
+        """The last step whose end was handled to the last: the recorder may lag behind the count of steps."""
 
     def install(self) -> None:
         """On the main thread: install the hooks. Steps are counted from now on.
@@ -116,8 +120,9 @@ class Recording:
         made, recorder = self._profiler, self._recorder
         if made is not None and recorder is not None:
             if self._begun:
-                if not self._is_over():
-                    self._visit.on_main(recorder.cut)
+                if self._last_ended < self._range.last:
+                    while not self._visit.on_main(recorder.cut):
+                        time.sleep(_RETRY_S)
                 made.stop()
             recorder.backend.end_threads()
             recorder.after_step = None
@@ -152,12 +157,14 @@ class Recording:
             return
         steps.number = number
         self._range.first, self._range.last, self._range.began = first, first + order["steps"] - 1, number + 1
+        self._last_ended = 0  # of the new numbers, none has ended
         self._profiler.start()
         self._begun = True
         self._visit.say("begun", first=first, last=self._range.last, directory=str(self._profiler.directory or ""))
 
     def _step_ended(self, number: int, now_ns: int) -> None:
         self._ends.append((number, now_ns))
+        self._last_ended = number
 
     def _report(self) -> None:
         ends = [self._ends.popleft() for _ in range(len(self._ends))]
@@ -168,7 +175,7 @@ class Recording:
         recorder = self._recorder
         if recorder is None or not self._begun:
             return False
-        return recorder.steps.number >= self._range.last or recorder.session.failed
+        return self._last_ended >= self._range.last or recorder.session.failed
 
 
 def training_framework(wanted: str | None) -> str:
