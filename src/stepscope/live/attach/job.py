@@ -22,6 +22,7 @@ from stepscope.recording_format.rows import MARKS
 Report = Callable[[str], None]
 """Called with sentences about the progress."""
 _LOOK_S = 0.25
+_DEATH_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,7 @@ class Job:
             names = ", ".join(member.name for member in self._members.values() if member.session.is_open)
             self._report(f"{names}: the recorder removes itself as soon as the main thread runs Python again")
         for member in self._members.values():
-            if not member.is_left and not member.session.is_open and member.session.has_ended:
+            if not member.is_left and not member.session.is_open and _ends(member.session):
                 member.outcome.problem = member.outcome.problem or "the process has ended"
                 if not member.is_done and member.outcome.first:
                     member.outcome.steps = _written(Path(member.outcome.directory))
@@ -332,6 +333,14 @@ def aligned(ends: Sequence[dict[int, int]]) -> tuple[list[int], float, float]:
         shifts.append(max(set(votes), key=votes.count))
         apart = max(apart, distance_ns / length_ns)
     return shifts, length_ns, apart
+
+
+def _ends(session: Session) -> bool:
+    """Whether a process that has closed its connection is gone, or about to be: a killed one closes its files first."""
+    until_s = time.monotonic() + _DEATH_S
+    while not session.has_ended and time.monotonic() < until_s:
+        time.sleep(_LOOK_S / 10)
+    return session.has_ended
 
 
 def _written(recording: Path) -> int:
