@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,12 @@ from stepscope.run import kept_answers
 # How long an example takes says nothing on a busy machine.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+
+def pytest_collection_finish() -> None:
+    """Modules and the list of tests stay: no garbage collection need visit them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
