@@ -9,7 +9,9 @@ time of the training thread.
 
 Where other programs run, the direct costs are more exact: processor time of the hooks in a step (each part of the step
 alone, least of many short blocks), of the worker's thread, and the ratio that results if both fall on the processor
-that trains.
+that trains. A step on the CPU leaves nothing of the hooks in the processor's caches, so they take many times as long
+there as one after the other: the cold time is the median where each part of the step follows on `FLUSHED_MB` of other
+memory. Training on an accelerator is between the two.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ BOUNDS = {"five": 1.005, "four": 1.003, "off": 1.0005}
 MODES: dict[str, str | None] = {"none": None, "off": "none", "four": "", "five": "all"}
 """Switches of each mode, as in `STEPSCOPE_LIVE_SWITCHES`; None: no worker."""
 STEP_NS = 10_000_000
-_WIDTHS = (5, 9, 9, 18, 11, 18, 10, 11, 10, 8)
+FLUSHED_MB = 64
+"""More than the processor's caches hold."""
+_WIDTHS = (5, 9, 9, 18, 11, 18, 10, 10, 11, 10, 8)
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class Figures:
         processor: The same for the processor time of the training thread.
         bound: What is accepted; None for the base.
         hooks_us: Processor time that the hooks take on the training thread in a step.
+        cold_us: The same where nothing of them is in the processor's caches; time, not processor time.
         thread_us: Processor time of the worker's thread in a step of 10 ms.
     """
 
@@ -83,6 +88,7 @@ class Figures:
     processor: Interval
     bound: float | None
     hooks_us: float | None = None
+    cold_us: float | None = None
     thread_us: float | None = None
 
     @property
@@ -211,8 +217,8 @@ def step_times(step: Callable[[], None], rounds: int, block: int) -> dict[str, l
     return found
 
 
-def direct_costs(device: str) -> dict[str, tuple[float, float]]:
-    """Processor time of the hooks and of the worker's thread in a step, in us."""
+def direct_costs(device: str) -> dict[str, tuple[float, float, float]]:
+    """In a step, us: processor time of the hooks, their time with cold caches, processor time of the thread."""
     tiny = parts(device, 8, 2)
     forward = tiny["forward"]
 
@@ -237,6 +243,7 @@ def direct_costs(device: str) -> dict[str, tuple[float, float]]:
     for mode in MODES:
         more = {name: least[mode, name] - least["none", name] for name in measured}
         hooks[mode] = (sum(more.values()) - more["forward"]) / 1000  # that of backward has it too
+    cold = _cold_us(tiny, switching)
     threads = {}
     for mode in MODES:
         switching.set(mode)
@@ -248,7 +255,26 @@ def direct_costs(device: str) -> dict[str, tuple[float, float]]:
             time.sleep(0.0095)
         threads[mode] = (switching.thread_cpu_ns() - began_ns) / count / 1000
     switching.set("none")
-    return {mode: (hooks[mode], threads[mode]) for mode in MODES}
+    return {mode: (hooks[mode], cold[mode], threads[mode]) for mode in MODES}
+
+
+def _cold_us(tiny: Parts, switching: Switching, rounds: int = 15) -> dict[str, float]:
+    """What the hooks add to the parts of a step, each of which follows on other memory, us."""
+    import torch
+
+    other, order = torch.zeros(FLUSHED_MB * 2**18), random.Random(0)
+    times: dict[tuple[str, str], list[int]] = {}
+    for _ in range(rounds):
+        for mode in order.sample(list(MODES), len(MODES)):
+            switching.set(mode)
+            for turn in range(18):
+                for name, part in tiny.items():
+                    other.add_(1)
+                    (took_ns,) = _times(part, 1)
+                    if turn >= 3:  # the hooks find the outermost module in the first steps
+                        times.setdefault((mode, name), []).append(took_ns)
+    usual = {key: statistics.median(taken) for key, taken in times.items()}
+    return {mode: sum(usual[mode, name] - usual["none", name] for name in tiny) / 1000 for mode in MODES}
 
 
 def _processor_ns(part: Callable[[], Any], count: int) -> float:
@@ -258,7 +284,7 @@ def _processor_ns(part: Callable[[], Any], count: int) -> float:
     return (time.thread_time_ns() - began_ns) / count
 
 
-def figures(blocks: dict[str, list[Block]], direct: dict[str, tuple[float, float]]) -> list[Figures]:
+def figures(blocks: dict[str, list[Block]], direct: dict[str, tuple[float, float, float]]) -> list[Figures]:
     """The rows of the table."""
     rows = []
     for mode, own in blocks.items():
@@ -266,8 +292,8 @@ def figures(blocks: dict[str, list[Block]], direct: dict[str, tuple[float, float
         step_ms = statistics.median(one.wall_ns for one in own) / 1e6
         wall = interval([one.wall_ns / base.wall_ns for one, base in pairs])
         processor = interval([one.processor_ns / base.processor_ns for one, base in pairs])
-        hooks_us, thread_us = direct[mode] if mode != "none" else (None, None)
-        rows.append(Figures(mode, step_ms, wall, processor, BOUNDS.get(mode), hooks_us, thread_us))
+        costs = direct[mode] if mode != "none" else ()
+        rows.append(Figures(mode, step_ms, wall, processor, BOUNDS.get(mode), *costs))
     return rows
 
 
@@ -280,15 +306,14 @@ def interval(values: Sequence[float], draws: int = 2000) -> Interval:
 
 def print_table(rows: Sequence[Figures]) -> None:
     """Print the rows."""
-    titles = ("step ms", "wall", "95 %", "processor", "95 %", "hooks us", "thread us", "direct", "bound")
+    titles = ("step ms", "wall", "95 %", "processor", "95 %", "hooks us", "cold us", "thread us", "direct", "bound")
     print("  " + "".join(f"{title:>{width}}" for title, width in zip(("", *titles), _WIDTHS, strict=True)))
     for row in rows:
         direct = "" if row.direct is None else f"{row.direct:.5f}"
-        hooks = "" if row.hooks_us is None else f"{row.hooks_us:.1f}"
-        thread = "" if row.thread_us is None else f"{row.thread_us:.1f}"
+        costs = ("" if cost is None else f"{cost:.1f}" for cost in (row.hooks_us, row.cold_us, row.thread_us))
         bound = "" if row.bound is None else f"{row.bound:.4f}"
         ratios = (text for one in (row.wall, row.processor) for text in (f"{one.median:.4f}", one.between))
-        cells = (row.mode, f"{row.step_ms:.3f}", *ratios, hooks, thread, direct, bound)
+        cells = (row.mode, f"{row.step_ms:.3f}", *ratios, *costs, direct, bound)
         print("  " + "".join(f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True)))
 
 

@@ -109,7 +109,8 @@ class Digest(msgspec.Struct, omit_defaults=True, frozen=True):
         checkpoint_ns: Saving checkpoints.
         communication_ns: Communication, as seen by the host.
         garbage_ns: Python's garbage collections; not part of the kinds, but within them.
-        run_delay_ns: How long the training thread was ready to run while processors ran others.
+        run_delay_ns: How long the training thread was ready to run while processors ran others; of short steps, the
+            mean of some.
         device_step_ns: Duration of the step on the device.
         device_forward_ns: Duration of forward passes on the device.
         units: Elements in the inputs of the forward passes, a measure of the work in this step.

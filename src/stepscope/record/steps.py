@@ -40,6 +40,8 @@ class StepTracker:
         """Whether marks are kept now."""
         self.wanted = NO_KIND
         """The kinds of marks that are kept now. Hooks skip their work for others, but must call `ended`."""
+        self.awaits_activity = True
+        """Hooks must call `activity`. If not, they need not, to save time."""
         self.number = 0
         """The last completed step, recorded or not; steps count from 1."""
         self.by_user = False

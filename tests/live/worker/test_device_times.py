@@ -65,7 +65,7 @@ class Training:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cuda = Cuda()
         self.tracker = LiveTracker(lambda: None)
-        self.tracker.device = DeviceTimes(self.cuda, 1)
+        self.tracker.time_device(DeviceTimes(self.cuda, 1))
         self.tracker.switch(marks_of(Kind), 0)
         self.writing = Writing(self.tracker, Digester(0), lambda: None)
         monkeypatch.setattr(writing, "epoch_shift_ns", lambda: 0)

@@ -8,6 +8,7 @@ import pytest
 
 from stepscope.live.kinds import Kind
 from stepscope.live.worker import tracker as tracker_module
+from stepscope.live.worker.device_times import DeviceTimes
 from stepscope.live.worker.digesting import Digester
 from stepscope.live.worker.on_times import ALWAYS, marks_of, switched, was_on, was_on_throughout
 from stepscope.live.worker.tracker import LiveTracker
@@ -63,6 +64,38 @@ def test_the_first_step_begins_with_training_and_each_next_one_with_the_end_of_t
         ("data", 65, 70, 2),
         ("step", 60, 90, 2),
     ]
+
+
+def test_hooks_tell_what_begins_until_training_has_begun_or_while_a_device_is_timed() -> None:
+    tracker = made()
+    assert tracker.awaits_activity
+    ran(tracker, COLLECTIVE, 5, 8)
+    assert tracker.awaits_activity
+    ran(tracker, DATA, 10, 20)
+    assert not tracker.awaits_activity
+    assert not made(joins=True).awaits_activity
+
+    tracker.time_device(DeviceTimes(None, 0))
+
+    assert tracker.awaits_activity
+
+
+def test_short_steps_get_the_mean_wait_for_a_processor_since_the_last_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracker, readings = made(), iter(((7, 100), (7, 160), (7, 1160), (7, 5000), (7, 5050)))
+    monkeypatch.setattr(tracker._waits, "read", lambda: next(readings))
+
+    tracker.activity(0, DATA)
+    ends = [0.4, 0.8, 1.2, 1.6, 3.0]  # in WAITS_NS; read at the start, at the ends of steps 3 and 5
+    for end in ends:
+        tracker.ended(round(end * tracker_module.WAITS_NS))
+    assert [item[6][0] for item in tracker.queue] == [None, None, 20, 20, 500]
+
+    tracker.switch(frozenset())
+    tracker.ended(round(4 * tracker_module.WAITS_NS))  # in this one, all was on at first
+    tracker.ended(round(5 * tracker_module.WAITS_NS))
+    tracker.switch(marks_of(Kind))
+    tracker.ended(round(6 * tracker_module.WAITS_NS))
+    assert [item[6][0] for item in tracker.queue][5:] == [3840, None]
 
 
 def test_a_range_counts_if_its_kind_was_on_when_it_began() -> None:

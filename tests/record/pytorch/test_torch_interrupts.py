@@ -37,7 +37,7 @@ def test_what_follows_a_call_that_was_interrupted_within_a_hook_is_recorded() ->
         loader = iter(torch.utils.data.DataLoader(torch.zeros(8, 2), batch_size=1))
         calls = [lambda: module(torch.zeros(1, 2)), lambda: module(torch.zeros(1, 2)).sum().backward(), loader.__next__]
         for call in calls:
-            tracker.interrupts = True
+            tracker.interrupts = tracker.awaits_activity = True
             with pytest.raises(KeyboardInterrupt):
                 call()
             tracker.queue.clear()

@@ -316,7 +316,7 @@ class LiveThread:
                 self._looks_for_device = False
                 if module.__name__ == "torch.cuda":
                     allow_queries_during_captures()
-                self._tracker.device = found
+                self._tracker.time_device(found)
         except Exception as error:
             self._looks_for_device = False
             log.warning("live: no times on the device (%s)", error)

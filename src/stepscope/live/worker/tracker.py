@@ -15,7 +15,7 @@ from stepscope.live.worker import on_times, reducers
 from stepscope.live.worker.device_times import DeviceTimes, Timing
 from stepscope.live.worker.work import elements
 from stepscope.record.marks import MarkBuffer
-from stepscope.record.processor_waits import Reading, between
+from stepscope.record.processor_waits import between
 from stepscope.record.steps import StepTracker
 from stepscope.recording_format.marks import (
     BACKWARD,
@@ -32,13 +32,16 @@ log = logging.getLogger("stepscope")
 
 MOST_QUEUED = 200_000
 """Ranges that wait to be written, some 40 MB; more are dropped and counted."""
+WAITS_NS = 50_000_000
+"""Least time between two readings of the processor waits, since they cost more than all else that is noted of a step. A
+shorter step gets the mean of the steps between the last two readings."""
 _MOST_FAILED = 20
 """Forward passes in a row whose work could not be counted; then it is counted no more. A module that is only traced
 fails a few times."""
 Item = tuple[MarkKind, str, int, int, int, int, Any, "Timing | None"]
 """Kind, name, start and end (`time.perf_counter_ns`), step, thread (`get_ident`), detail, times on the device. The
-detail of a step is its processor waits and units, that of a backward pass the time when its own gradients were ready.
-The step is 0 before the first step began."""
+detail of a step is its processor waits (see `WAITS_NS`) and units, that of a backward pass the time when its own
+gradients were ready. The step is 0 before the first step began."""
 
 _BEGIN = frozenset((None, DATA, FORWARD, BACKWARD, OPTIMIZER))
 """What begins the first step; before it there may be communication that sets the job up."""
@@ -67,7 +70,7 @@ class LiveTracker(StepTracker):
         self.after_step: list[Callable[[int, int], None]] = []
         """Called on the training thread right after a step ended, with its number and the time."""
         self.device: DeviceTimes | None = None
-        """Takes times on the device; set once it is in use."""
+        """Takes times on the device, once it is in use; see `time_device`."""
         self.last_ns = perf_counter_ns()
         """When the last step ended, or the tracker was made."""
         self.times: dict[MarkKind, on_times.Times] = {}
@@ -83,14 +86,25 @@ class LiveTracker(StepTracker):
         self._looks = True
         self._failed = 0
         self._put = self.queue.append
+        self._run_delay_ns: int | None = None
+        """Processor waits of a step, by the last two readings."""
+        self._read_ns = self._read_number = 0
+        """When the processor waits were read last, and which step had ended then."""
         self._root: weakref.ref[Any] = weakref.ref(self)
         """The module called last; at first none."""
         self._reducers: weakref.WeakKeyDictionary[Any, reducers.Reducer | None] = weakref.WeakKeyDictionary()
         self._reducer: reducers.Reducer | None = None
         self._computed_ns = 0
         """When the gradients of the present backward pass were computed; 0 if unknown."""
-        if not joins:
+        if joins:
+            self.awaits_activity = False
+        else:
             self.wanted = _SIGNS
+
+    def time_device(self, device: DeviceTimes) -> None:
+        """From now on, take times on the device, too."""
+        self.device = device
+        self.awaits_activity = True
 
     def switch(self, on: frozenset[MarkKind], at_ns: int | None = None) -> None:
         """From now on, record ranges of exactly these kinds that begin. For one thread at a time."""
@@ -106,6 +120,7 @@ class LiveTracker(StepTracker):
         """In a forked child: all this belongs to the parent."""
         self.switch(frozenset())
         self._going, self.on_activity, self.device = True, None, None
+        self.awaits_activity = False
         self.pause()
         self.queue.clear()
         self.after_step.clear()
@@ -171,7 +186,8 @@ class LiveTracker(StepTracker):
         """A range is over. Ignored unless its kind was on when it began."""
         timing = None if self.device is None else self.device.ends(kind)
         if kind == BACKWARD:
-            detail, self._computed_ns = min(self._computed_ns, end_ns), 0
+            computed_ns, self._computed_ns = self._computed_ns, 0
+            detail = end_ns if computed_ns > end_ns else computed_ns
         self._queue(kind, name, start_ns, end_ns, detail, timing)
 
     def collected(self, generation: int, start_ns: int, end_ns: int) -> None:
@@ -232,7 +248,9 @@ class LiveTracker(StepTracker):
         if kind in _BEGIN and not self._going:
             self._going = True
             self.wanted = self.switches[1]
-            self._began_ns, self._began_waits = start_ns, self._waits.read()
+            self.awaits_activity = self.device is not None
+            self._began_ns = start_ns
+            self._read_waits(start_ns)
 
     def _end(self, now_ns: int, number: int | None) -> None:
         if not self._going:
@@ -242,13 +260,13 @@ class LiveTracker(StepTracker):
         began_ns, self._began_ns = self._began_ns, now_ns
         was_on, self._was_on = self._was_on, bool(self.switches[1])
         if self._was_on or was_on:
-            waits = self._waits.read()
+            if now_ns - self._read_ns >= WAITS_NS:
+                self._read_waits(now_ns)
             timing = None if self.device is None else self.device.step()
             if began_ns is not None:
-                self._queue_step(began_ns, now_ns, waits, timing)
-            self._began_waits = waits
+                self._queue_step(began_ns, now_ns, timing)
         else:
-            self._began_waits = None
+            self._began_waits = self._run_delay_ns = None
         self._units = 0
         self.last_ns = now_ns
         if self.after_step:
@@ -262,11 +280,17 @@ class LiveTracker(StepTracker):
         times = self.times.items()
         return frozenset(kind for kind, known in times if on_times.was_on_throughout(known, start_ns, end_ns))
 
-    def _queue_step(self, began_ns: int, now_ns: int, waits: Reading | None, timing: Timing | None) -> None:
+    def _read_waits(self, now_ns: int) -> None:
+        before, self._began_waits = self._began_waits, self._waits.read()
+        waited_ns, steps = between(before, self._began_waits), self.number - self._read_number
+        self._run_delay_ns = waited_ns // steps if waited_ns is not None and steps > 0 else None
+        self._read_ns, self._read_number = now_ns, self.number
+
+    def _queue_step(self, began_ns: int, now_ns: int, timing: Timing | None) -> None:
         if len(self.queue) >= MOST_QUEUED:
             self.dropped += 1
             return
-        detail = between(self._began_waits, waits), self._units
+        detail = self._run_delay_ns, self._units
         self._put((STEP, "", began_ns, now_ns, self.number, get_ident(), detail, timing))
 
     def _tell(self, now_ns: int) -> None:

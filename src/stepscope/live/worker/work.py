@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -12,23 +13,18 @@ _MOST = 64
 def elements(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """Elements of all tensors among the arguments, also one level down in lists, tuples and dictionaries."""
     total = 0
-    for value in args:
-        total += _of(value)
-    for value in kwargs.values():
-        total += _of(value)
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        shape = getattr(value, "shape", None)
+        if shape is not None:
+            total += _product(shape)
+        elif isinstance(value, (list, tuple)):
+            total += _of(value[:_MOST])
+        elif isinstance(value, dict):
+            total += _of(list(value.values())[:_MOST])
     return total
 
 
-def _of(value: Any) -> int:
-    shape = getattr(value, "shape", None)
-    if shape is not None:
-        return _product(shape)
-    if isinstance(value, (list, tuple)):
-        members = value[:_MOST]
-    elif isinstance(value, dict):
-        members = list(value.values())[:_MOST]
-    else:
-        return 0
+def _of(members: Iterable[Any]) -> int:
     return sum(_product(member.shape) for member in members if hasattr(member, "shape"))
 
 

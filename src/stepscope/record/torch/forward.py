@@ -129,9 +129,11 @@ class ForwardHooks(Hook):
             thread = get_ident()
             if thread in inside or hook.off or not (FORWARD in steps.wanted or seen):
                 return (call or above.__call__)(self, *args, **kwargs)
-            inside[thread] = perf_counter_ns(), None, args, kwargs
+            start_ns = perf_counter_ns()
+            inside[thread] = start_ns, None, args, kwargs
             try:  # from here on, as a signal handler of the user may raise at any time
-                start_ns = hook.begins(FORWARD)
+                if steps.awaits_activity:
+                    start_ns = hook.begins(FORWARD)
                 if light:
                     steps.passes(self, args, kwargs)
                 result = (call or above.__call__)(self, *args, **kwargs)

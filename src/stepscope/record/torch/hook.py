@@ -59,7 +59,8 @@ class Hook(Switch):
         self.off = True
 
     def begins(self, kind: MarkKind) -> int:
-        """A call that will be marked begins; if it starts a recording, that must be active from here on.
+        """A call that will be marked begins; if it starts a recording, that must be active from here on. On hot paths,
+        only if the tracker `awaits_activity`.
 
         Returns:
             Its start (`time.perf_counter_ns`).
@@ -104,9 +105,11 @@ def marked(original: Callable[..., Any], hook: Hook, kind: MarkKind, describe: D
         thread, inside = get_ident(), hook.inside
         if thread in inside or (inside and hook.alone):
             return original(*args, **kwargs)
-        inside[thread], over = (perf_counter_ns(), describe, args, kwargs), None
+        start_ns, over = perf_counter_ns(), None
+        inside[thread] = start_ns, describe, args, kwargs
         try:  # from here on, as a signal handler of the user may raise at any time
-            start_ns = hook.begins(kind)
+            if steps.awaits_activity:
+                start_ns = hook.begins(kind)
             if around is not None:
                 over = around(args, kwargs)
             result = original(*args, **kwargs)

@@ -51,11 +51,11 @@ class LoaderHooks(Hook):
             if not self._num_yielded:
                 hook.attempt(epochs.begins, self._dataset)
             wanted = marks and DATA in steps.wanted
-            thread = get_ident()
+            thread, start_ns = get_ident(), perf_counter_ns()
             if wanted:
-                inside[thread] = perf_counter_ns(), None, (), {}
+                inside[thread] = start_ns, None, (), {}
             try:
-                if wanted:
+                if wanted and steps.awaits_activity:
                     start_ns = hook.begins(DATA)
                 batch = original(self)
             except StopIteration:

@@ -83,7 +83,8 @@ class OptimizerHooks(Hook):
             if not self._first_seen or self._first() is None:
                 self._first, self._first_seen = weakref.ref(optimizer), True
             if OPTIMIZER in self.steps.wanted:
-                self._began_ns[id(optimizer)] = self.begins(OPTIMIZER)
+                began_ns = self.begins(OPTIMIZER) if self.steps.awaits_activity else perf_counter_ns()
+                self._began_ns[id(optimizer)] = began_ns
         except Exception as error:
             self.failed(error)
 
