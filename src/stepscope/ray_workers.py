@@ -41,6 +41,10 @@ _LOCAL_STORE_BYTES = 128 << 20
 
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
 
+_TIMED_OUT = "timed out during startup"
+"""In Ray's error if its processes did not find each other. They choose ports that others may take meanwhile, so a
+second start often succeeds."""
+
 
 class WorkerLost(Exception):
     """A worker died, or its node cannot be reached any more; the text says how."""
@@ -130,7 +134,14 @@ class RayCluster:
             try:
                 if self.address is None:
                     folder = _short_folder()
-                    _start(ray, folder, self._count)
+                    try:
+                        _start(ray, folder, self._count)
+                    except Exception as error:
+                        if _TIMED_OUT not in str(error):
+                            raise
+                        _ended(ray, folder)
+                        folder = _short_folder()
+                        _start(ray, folder, self._count)
                 else:
                     _join(ray, self.address)
             except BaseException as error:  # Ray's own errors have no common class; and the user may interrupt it

@@ -164,6 +164,23 @@ def test_a_start_that_is_interrupted_leaves_no_files(tmp_path: Path, monkeypatch
     assert not (tmp_path / "cluster").exists()
 
 
+def test_a_start_that_timed_out_is_tried_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(_: object, folder: str, __: int | None) -> None:
+        tried.append(folder)
+        raise RuntimeError("The current node timed out during startup. This could happen because...")
+
+    tried: list[str] = []
+    ray = SimpleNamespace(is_initialized=lambda: False, shutdown=lambda: None)
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setattr(ray_workers, "_start", late)
+
+    with pytest.raises(StepscopeError, match="Ray does not start here: The current node timed out"):
+        RayCluster().worker("stepscope.run.worker:serving")
+
+    assert len(set(tried)) == 2
+    assert not any(Path(folder).exists() for folder in tried)
+
+
 def _is_of(process: psutil.Process, cache: str) -> bool:
     """Whether a process, except this one, was started with this cache."""
     environment = process.info["environ"] or {}
