@@ -41,9 +41,9 @@ _LOCAL_STORE_BYTES = 128 << 20
 
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
 
-_TIMED_OUT = "timed out during startup"
-"""In Ray's error if its processes did not find each other. They choose ports that others may take meanwhile, so a
-second start often succeeds."""
+_TIMED_OUT = "timed out"
+"""In Ray's errors if one of its processes was not ready in time (its own limits, 30 s each); seen on busy machines,
+where a second start succeeded."""
 
 
 class WorkerLost(Exception):
@@ -137,7 +137,7 @@ class RayCluster:
                     try:
                         _start(ray, folder, self._count)
                     except Exception as error:
-                        if _TIMED_OUT not in str(error):
+                        if _TIMED_OUT not in str(error).lower():
                             raise
                         _ended(ray, folder)
                         folder = _short_folder()
