@@ -51,8 +51,9 @@ class LoaderHooks(Hook):
             if not self._num_yielded:
                 hook.attempt(epochs.begins, self._dataset)
             wanted = marks and DATA in steps.wanted
-            thread, start_ns = get_ident(), perf_counter_ns()
+            thread = get_ident()
             if wanted:
+                start_ns = perf_counter_ns()
                 inside[thread] = start_ns, None, (), {}
             try:
                 if wanted and steps.awaits_activity:
