@@ -133,11 +133,8 @@ async def summed_up(directories: Mapping[int, str], suspects: Sequence[int]) -> 
     answer = await answer_of("analyze", *directories.values())
     found = []
     for one in answer.get("findings", ()):
-        if (
-            {*_ranks(one)} & {*suspects}
-            or "communication" in str(one.get("rule", ""))
-            or "link" in str(one.get("rule", ""))
-        ):
+        rule = str(one.get("rule", ""))
+        if {*_ranks(one)} & {*suspects} or "communication" in rule or "link" in rule:
             found.append(str(one["summary"]).rstrip("."))
     if not found:
         return Finding(f"The profiles of {named_numbers('rank', sorted(directories))} show no cause")

@@ -47,8 +47,7 @@ class SlowJob:
     @property
     def unexplained_ns(self) -> float:
         """How much longer a rank must take for it to explain how much longer steps are, ns."""
-        excess = self._step.excess(UNEXPLAINED_ROUNDS)
-        return EXPLAINED_RATIO * exp(self._step.base) * (exp(max(0.0, min(excess, 20.0))) - 1)
+        return EXPLAINED_RATIO * self._lost_ns(self._step.excess(UNEXPLAINED_ROUNDS))
 
     def judge(
         self,
@@ -82,7 +81,7 @@ class SlowJob:
         if turned and self._step.is_slow:
             self._waiting = True
         excess = self._step.excess(UNEXPLAINED_ROUNDS)
-        lost_ns = exp(self._step.base) * (exp(max(0.0, min(excess, 20.0))) - 1)
+        lost_ns = self._lost_ns(excess)
         is_explained = self._is_explained(others, lost_ns, starts)
         self._unexplained = 0 if is_explained or wait else self._unexplained + 1
         self._was_explained = self._step.is_slow and (self._was_explained or is_explained)
@@ -100,6 +99,10 @@ class SlowJob:
             if key is not None:
                 news.append(self._over(key, self._step.until, starts, at_ns, ""))
         return news + self._judge_checkpoints(number, owns, round_ns, starts, at_ns)
+
+    def _lost_ns(self, excess: float) -> float:
+        """How much longer a step is than usual, ns."""
+        return exp(self._step.base) * (exp(max(0.0, min(excess, 20.0))) - 1)
 
     def _is_explained(self, others: Collection[Verdict], lost_ns: float, starts: Mapping[int, tuple[int, int]]) -> bool:
         known = [one for one in others if one.cause not in (Cause.JOB, Cause.HANG) and one.key not in self.open]
@@ -162,8 +165,12 @@ class SlowJob:
         cause = Cause.DATA if is_data else Cause.JOB
         key = f"{Cause.DATA.value}:job" if is_data else Cause.JOB.value
         step, since_ns = starts.get(self._step.since, (0, at_ns))
-        names = {Cause.DATA.value: "data_more_ns", Cause.COMPUTE.value: "own_more_ns", "step": "step_more_ns"}
-        names[RUN_DELAY] = "run_delay_more_ns"
+        names = {
+            Cause.DATA.value: "data_more_ns",
+            Cause.COMPUTE.value: "own_more_ns",
+            RUN_DELAY: "run_delay_more_ns",
+            "step": "step_more_ns",
+        }
         verdict = Verdict(
             key=key,
             cause=cause,
