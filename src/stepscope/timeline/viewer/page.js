@@ -1,0 +1,221 @@
+// The page around the Perfetto UI: hands the timeline over, and scrolls to times and tracks that its address names.
+//
+// Handing over and scrolling to a time are the UI's documented messages. What they cannot do (the start of the timeline,
+// tracks, selections, import errors) asks the UI's own object `app`, which is reachable since the frame has the same
+// origin, but no promise of the UI: without it the rest still works.
+'use strict';
+
+const frame = document.getElementById('ui');
+const state = document.getElementById('state');
+let view = null;
+let opened = null;  // a promise: the timeline is open
+
+function say(text, isProblem = false) {
+  state.textContent = text;
+  state.classList.toggle('problem', isProblem);
+}
+
+function megabytes(bytes) {
+  return bytes < 1e5 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+function pause(milliseconds) {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
+
+// The timeline's bytes. The buffer has its final size from the start, so that a large one is held once.
+async function download(url) {
+  const response = await fetch(url, {cache: 'no-store'});
+  if (!response.ok) throw new Error(`the timeline is no longer there (status ${response.status}); run stepscope view again`);
+  const size = Number(response.headers.get('Content-Length'));
+  let bytes;
+  try {
+    bytes = new Uint8Array(size);
+  } catch {
+    throw new Error(`the timeline (${megabytes(size)}) is larger than this browser can hold; ` +
+      'choose fewer ranks or steps (--ranks, --steps)');
+  }
+  const reader = response.body.getReader();
+  let at = 0;
+  for (;;) {
+    const {done, value} = await reader.read();
+    if (done) break;
+    bytes.set(value, at);
+    at += value.length;
+    say(`Loading ${megabytes(at)} of ${megabytes(size)} ...`);
+  }
+  if (at !== size) throw new Error('the timeline ended early; run stepscope view again');
+  return bytes.buffer;
+}
+
+// Resolves when the UI listens: it answers PING only then, and what was sent before is lost.
+function listening() {
+  return new Promise((resolve) => {
+    const ping = () => frame.contentWindow.postMessage('PING', location.origin);
+    const timer = setInterval(ping, 100);
+    window.addEventListener('message', function heard(event) {
+      if (event.source !== frame.contentWindow || event.data !== 'PONG') return;
+      clearInterval(timer);
+      window.removeEventListener('message', heard);
+      resolve();
+    });
+  });
+}
+
+function post(message, transferred = []) {
+  frame.contentWindow.postMessage({perfetto: message}, location.origin, transferred);
+}
+
+// The UI's object of the open timeline, or null.
+function timeline() {
+  try {
+    const app = frame.contentWindow.app;
+    return app && !app.isLoadingTrace && app.trace ? app.trace : null;
+  } catch {
+    return null;
+  }
+}
+
+// Waits for the end of loading, where that can be seen.
+async function loaded() {
+  for (;;) {
+    const trace = timeline();
+    if (trace) return trace;
+    if (frame.contentWindow.app === undefined) return null;
+    if (frame.contentDocument.querySelector('.pf-modal-dialog, .modal-dialog')) return null;
+    await pause(100);
+  }
+}
+
+// Rows of a query on the open timeline; integers beyond 2^53 are BigInt.
+async function query(sql) {
+  const trace = timeline();
+  if (!trace) throw new Error('no timeline is open');
+  const result = await trace.engine.query(sql);
+  const names = result.columns();
+  const rows = [];
+  for (const row = result.iter({}); row.valid(); row.next()) {
+    rows.push(Object.fromEntries(names.map((name) => [name, row.get(name)])));
+  }
+  return rows;
+}
+
+// Scrolls to a time range in seconds on the timeline's clock.
+function scrollTo(start_s, end_s, viewPercentage = 0.8) {
+  post({timeStart: start_s, timeEnd: end_s, viewPercentage});
+}
+
+function scrollToNs(start, end) {
+  try {
+    // exact; seconds as a double are off by up to 0.2 us for times since the epoch
+    const margin = (end - start) / 8n + 1n;
+    timeline().timeline.setViewportTime(start - margin, end + margin);
+  } catch {
+    scrollTo(Number(start) / 1e9, Number(end) / 1e9);
+  }
+}
+
+// The node of a track by its name, or by the names of groups around it and its own; a group if no track has them.
+function findTrack(names) {
+  const trace = timeline();
+  if (!trace || !names.length) return null;
+  const isEnd = (path) => {
+    let at = path.length;
+    return names[names.length - 1] === path[--at] &&
+      names.slice(0, -1).reverse().every((name) => (at = path.lastIndexOf(name, at - 1)) >= 0);
+  };
+  const found = trace.workspace.flatTracks.filter((node) => isEnd(node.fullPath));
+  return found.find((node) => trace.tracks.getTrack(node.uri)?.tags?.trackIds) || found[0] || null;
+}
+
+// Scrolls to a track, opens the groups around it, and selects the range on it with this start and end, if there is one.
+async function showTrack(names, start, end) {
+  const node = findTrack(names);
+  if (!node) return false;
+  const trace = timeline();
+  trace.scrollTo({track: {uri: node.uri, expandGroup: true}});
+  const ids = trace.tracks.getTrack(node.uri)?.tags?.trackIds;
+  if (ids?.length && end !== null) {
+    const rows = await query(`select id from slice where track_id in (${ids.join(',')}) and ts = ${start} and ` +
+      `dur = ${end - start} order by depth limit 1`);
+    if (rows.length) trace.selection.selectSqlEvent('slice', Number(rows[0].id), {scrollToSelection: true});
+  }
+  return true;
+}
+
+// Where the address points to: #start_ns=..&end_ns=..[&relative=1][&track=..]..., or the same after `?`.
+function place() {
+  const words = new URLSearchParams(location.hash.length > 1 ? location.hash.slice(1) : location.search);
+  const time = (name) => (/^-?\d{1,19}$/.test(words.get(name) ?? '') ? BigInt(words.get(name)) : null);
+  return {start: time('start_ns'), end: time('end_ns'), isRelative: words.get('relative') === '1', names: words.getAll('track')};
+}
+
+async function goToPlace() {
+  await opened;
+  let {start, end, isRelative, names} = place();
+  const info = timeline()?.traceInfo;
+  const problems = [];
+  if (start !== null && isRelative) {
+    if (info) {
+      start += info.start;
+      end = end === null ? null : end + info.start;
+    } else {
+      problems.push('this version of the UI does not say where the timeline starts');
+      start = null;
+    }
+  }
+  const shownTrack = names.length ? await showTrack(names, start, end) : true;
+  if (!shownTrack) problems.push(`no track "${names.join(' / ')}"`);
+  if (start !== null) {
+    if (info && (start > info.end || (end ?? start) < info.start)) problems.push('the time is outside of the timeline');
+    const half = info ? (info.end - info.start) / 100n + 1n : 1000000n;
+    scrollToNs(end === null ? start - half : start, end === null ? start + half : end);
+  }
+  if (problems.length) say(`Not shown: ${problems.join('; ')}`, true);
+}
+
+// What the UI lost while it read the timeline, so that an incomplete picture is not taken for a whole one.
+async function losses() {
+  const rows = await query("select name, sum(value) as n from stats where severity in ('error', 'data_loss') and value > 0 " +
+    'group by name order by n desc, name');
+  return rows.map((row) => `${row.name}: ${row.n}`);
+}
+
+// The UI keeps a copy of what it opens in the browser's storage, which would outlive the server.
+async function forget() {
+  try {
+    await caches.delete('cached_traces');
+  } catch { /* no such storage */ }
+}
+
+async function open() {
+  view = await (await fetch('view.json', {cache: 'no-store'})).json();
+  document.title = `${view.title} - stepscope`;
+  document.getElementById('title').textContent = view.title;
+  document.getElementById('note').textContent = view.note;
+  frame.src = view.ui;
+  const buffer = await download(view.trace);
+  const size = buffer.byteLength;
+  say('Starting the viewer ...');
+  await listening();
+  say(`Reading ${megabytes(size)} ...`);
+  post({buffer, title: view.title, fileName: view.file, url: location.href, keepApiOpen: true}, [buffer]);
+  const trace = await loaded();
+  await forget();
+  if (!trace) {
+    say(megabytes(size));
+    return;
+  }
+  const lost = await losses().catch(() => []);
+  say(lost.length ? `Not all of the timeline could be read (${lost.slice(0, 3).join(', ')})` : megabytes(size), lost.length > 0);
+}
+
+window.addEventListener('hashchange', () => goToPlace());
+window.addEventListener('pagehide', () => forget());
+opened = open();
+opened.then(() => (location.hash.length > 1 || location.search ? goToPlace() : null))
+  .then(() => { document.body.dataset.state = 'open'; })
+  .catch((error) => {
+    document.body.dataset.state = 'failed';
+    say(`Cannot show the timeline: ${error.message}`, true);
+  });

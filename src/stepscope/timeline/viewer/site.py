@@ -1,0 +1,132 @@
+"""All that the viewer's server answers with: each path, and what is there.
+
+A request is looked up in this table by its whole path, so no path of a request ever becomes a path of a file.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from urllib.parse import quote
+
+from stepscope.paths import shown
+from stepscope.timeline.viewer.ui_files import UiFiles
+
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".json": "application/json",
+    ".wasm": "application/wasm",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+"""MIME types by ending, since the system's own table differs from machine to machine; a browser refuses to compile a
+stream of WebAssembly of another type."""
+
+UI_ROUTE = "#!/viewer?hideSidebar=true"
+"""Where the UI starts. Without a route, this build of the UI looks for a trace on port 9001 and shows an error dialog
+if there is none. With `mode=embedded` it hides its sign that data was lost."""
+
+PAGE_POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src data:",
+        "connect-src 'self'",
+        "frame-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+"""Content Security Policy of our own page."""
+
+UI_POLICY = "; ".join(
+    [
+        "default-src 'self'",
+        "script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "font-src 'self' data:",
+        "connect-src 'self' data: blob:",
+        "worker-src 'self' blob:",
+        "object-src 'none'",
+        "frame-src 'none'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'self'",
+    ]
+)
+"""Content Security Policy of the UI: nothing but this server is asked. It would otherwise ask storage.cloud.google.com
+for a script, and port 9001 of this machine for a trace processor, which any user of this machine may have started."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is at a path.
+
+    Args:
+        content: The bytes, or the file whose bytes they are.
+        mime: MIME type.
+        policy: Content Security Policy of a document; empty for all else.
+    """
+
+    content: bytes | Path
+    mime: str
+    policy: str = ""
+
+
+@dataclass(frozen=True)
+class Site:
+    """The table of answers.
+
+    Args:
+        root: Path of the page; it has a secret that others on this machine cannot guess.
+        answers: Each answer by its whole path.
+    """
+
+    root: str
+    answers: dict[str, Answer]
+
+
+def site_of(timeline: Path, ui: UiFiles, *, title: str, note: str = "") -> Site:
+    """The page, the UI and the timeline, below a path with a new secret.
+
+    Args:
+        timeline: The file to show.
+        ui: The files of the UI.
+        title: What the page's header shows.
+        note: Further text of the header, e.g. where the timeline was made from.
+    """
+    root = f"/{secrets.token_urlsafe(16)}/"
+    view = {
+        "title": title,
+        "file": shown(timeline.name),
+        "note": note,
+        "trace": "trace",
+        "ui": f"ui/index.html{UI_ROUTE}",
+    }
+    answers = {
+        root: Answer(_own("page.html"), TYPES[".html"], PAGE_POLICY),
+        f"{root}page.js": Answer(_own("page.js"), TYPES[".js"]),
+        f"{root}page.css": Answer(_own("page.css"), TYPES[".css"]),
+        f"{root}view.json": Answer(json.dumps(view).encode(), TYPES[".json"]),
+        f"{root}trace": Answer(timeline, "application/octet-stream"),
+    }
+    for name, path in ui.files.items():
+        mime = TYPES.get(path.suffix, "application/octet-stream")
+        answers[f"{root}ui/{quote(name)}"] = Answer(path, mime, UI_POLICY if path.suffix == ".html" else "")
+    # workers take the policy of their own script
+    for name in (name for name in ui.files if name.endswith("_bundle.js")):
+        answers[f"{root}ui/{quote(name)}"] = Answer(ui.files[name], TYPES[".js"], UI_POLICY)
+    return Site(root, answers)
+
+
+def _own(name: str) -> bytes:
+    return resources.files(__package__).joinpath(name).read_bytes()
