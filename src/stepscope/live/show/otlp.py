@@ -52,7 +52,7 @@ def follow(manager: Watched, url: str, *, every_s: float = EVERY_S) -> Callable[
     base = url.rstrip("/")
     for suffix in _SUFFIXES:
         base = base.removesuffix(suffix)
-    headers = {**_stated_headers(), "Content-Encoding": "gzip"}
+    headers = {**stated_headers(), "Content-Encoding": "gzip"}
     metrics, logs = (Target(base + suffix, headers, "application/x-protobuf", plain=True) for suffix in _SUFFIXES)
     if metrics.goes_plain:
         log.warning(
@@ -153,6 +153,7 @@ def _label(attributes: Any, labels: Mapping[str, str]) -> None:
         attributes.add(key=name).value.string_value = value
 
 
-def _stated_headers() -> dict[str, str]:
+def stated_headers() -> dict[str, str]:
+    """The headers that the environment states for requests to a collector."""
     pairs = (each.partition("=") for each in os.environ.get(HEADERS_VARIABLE, "").split(",") if "=" in each)
     return {name.strip(): unquote(value.strip()) for name, _, value in pairs}
