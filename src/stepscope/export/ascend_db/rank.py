@@ -1,0 +1,114 @@
+"""What the modules of this format share: one rank, its tables, and the numbers that stand for its threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import polars as pl
+
+from stepscope.analysis.methods.batches import batches
+from stepscope.export.ascend_db.database import Database
+from stepscope.export.ascend_db.schema import NO_NUMBER
+from stepscope.export.rank_export import RankExport
+from stepscope.export.run_tables import table_of
+from stepscope.tables import TABLES
+
+_MOST_NS = 2**63 - 1
+_THREADS = 1 << 32
+_MADE_UP = 1 << 31
+"""Numbers of threads that have a name only, or a number that is too large: beyond those of operating systems."""
+_NUMBER = r"^\d{1,10}$"
+
+
+@dataclass
+class RankDatabase:
+    """One rank, and the database of its events.
+
+    Args:
+        export: The rank.
+        out: The database.
+    """
+
+    export: RankExport
+    out: Database
+    left_out: dict[str, int] = field(default_factory=dict)
+    """What has no place in the format, and how many rows of it there are."""
+    _threads: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    @property
+    def rank(self) -> int:
+        """The number of the rank."""
+        return self.export.rank
+
+    @cached_property
+    def process(self) -> int:
+        """The process id; the number of the rank if it is not recorded."""
+        known = self.export.facts.get("process")
+        return known if known is not None and 0 <= known < _MADE_UP else self.rank
+
+    @cached_property
+    def device(self) -> int:
+        """The device; the number of the rank if it has none."""
+        known = self.export.facts.get("device")
+        return self.rank if known is None else known
+
+    def has(self, table: str) -> bool:
+        """Whether the rank has rows of a table."""
+        return self.export.run.has(table)
+
+    def lazy(self, table: str) -> pl.LazyFrame:
+        """A table of the rank, to be read a part at a time; empty if it has none."""
+        found = table_of(self.export.run, table)
+        return pl.LazyFrame(schema=TABLES[table].schema) if found is None else found
+
+    def parts(self, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+        """Rows of a query, a batch at a time."""
+        for batch in batches(rows):
+            if batch.height:
+                yield batch
+
+    def lose(self, what: str, rows: int) -> None:
+        """Note that rows have no place in the format."""
+        if rows:
+            self.left_out[what] = self.left_out.get(what, 0) + rows
+
+    def global_threads(self, rows: pl.DataFrame) -> pl.Series:
+        """`globalTid` of the `process` and `thread` of each row: process id << 32 | thread id.
+
+        Threads without a number get one beyond those of operating systems, and processes without one that of the rank.
+        """
+        places = rows.select("process", "thread").unique(maintain_order=True)
+        numbers = [self._global_thread(process, thread) for process, thread in places.iter_rows()]
+        numbered = places.with_columns(pl.Series("globalTid", numbers, dtype=pl.Int64))
+        on = ["process", "thread"]
+        joined = rows.select(on).join(numbered, on=on, how="left", nulls_equal=True, maintain_order="left")
+        return joined["globalTid"]
+
+    def _global_thread(self, process: str | None, thread: str | None) -> int:
+        number = int(process) if process is not None and process.isdecimal() else -1
+        if not 0 < number < _MADE_UP:
+            number = self.process
+        return number << 32 | self.thread(number, thread)
+
+    def thread(self, process: int, name: str | None) -> int:
+        """The number of a thread."""
+        if name is None:
+            return 0
+        if name.isdecimal() and int(name) < _MADE_UP:
+            return int(name)
+        return self._threads.setdefault((process, name), _MADE_UP + len(self._threads))
+
+
+def range_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with `startNs` and `endNs`; a duration below 0 counts as 0, and an end beyond int64 as the last time."""
+    duration = pl.col("duration_ns").fill_null(0).clip(lower_bound=0)
+    is_possible = pl.col("start_ns") <= _MOST_NS - duration
+    end = pl.when(is_possible).then(pl.col("start_ns") + duration).otherwise(_MOST_NS)
+    return rows.with_columns(startNs=pl.col("start_ns"), endNs=end)
+
+
+def connection(column: str = "correlation") -> pl.Expr:
+    """The number that a launch shares with its device work."""
+    return pl.col(column).fill_null(NO_NUMBER).alias("connectionId")
