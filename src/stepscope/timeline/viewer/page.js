@@ -115,31 +115,46 @@ function scrollToNs(start, end) {
   }
 }
 
-// The node of a track by its name, or by the names of groups around it and its own; a group if no track has them.
-function findTrack(names) {
-  const trace = timeline();
-  if (!trace || !names.length) return null;
-  const isEnd = (path) => {
-    let at = path.length;
-    return names[names.length - 1] === path[--at] &&
-      names.slice(0, -1).reverse().every((name) => (at = path.lastIndexOf(name, at - 1)) >= 0);
-  };
-  const found = trace.workspace.flatTracks.filter((node) => isEnd(node.fullPath));
-  return found.find((node) => trace.tracks.getTrack(node.uri)?.tags?.trackIds) || found[0] || null;
+// Whether the last names of a path are these, of groups around a track and its own; others may stand between them.
+function endsWith(path, names, isSame) {
+  let at = path.length - 1;
+  if (!isSame(path[at], names[names.length - 1])) return false;
+  for (const name of names.slice(0, -1).reverse()) {
+    do at -= 1; while (at >= 0 && !isSame(path[at], name));
+    if (at < 0) return false;
+  }
+  return true;
 }
 
-// Scrolls to a track, opens the groups around it, and selects the range on it with this start and end, if there is one.
+// The node of a track by its name and those of groups around it. The UI adds the number of a process or thread to its
+// name, which may be left out.
+function findTrack(names) {
+  const trace = timeline();
+  if (!trace) return null;
+  const isExact = (name, wanted) => name === wanted;
+  const isNumbered = (name, wanted) => isExact(name, wanted) ||
+    (name.startsWith(`${wanted} `) && /^\d+$/.test(name.slice(wanted.length + 1)));
+  for (const isSame of [isExact, isNumbered]) {
+    const found = trace.workspace.flatTracks.filter((node) => endsWith(node.fullPath, names, isSame));
+    const withRanges = found.find((node) => trace.tracks.getTrack(node.uri)?.tags?.trackIds);
+    if (found.length) return withRanges || found[0];
+  }
+  return null;
+}
+
+// Opens the groups around a track, scrolls to it, and selects the range on it with this start and end, if there is one.
 async function showTrack(names, start, end) {
   const node = findTrack(names);
   if (!node) return false;
   const trace = timeline();
-  trace.scrollTo({track: {uri: node.uri, expandGroup: true}});
   const ids = trace.tracks.getTrack(node.uri)?.tags?.trackIds;
-  if (ids?.length && end !== null) {
+  if (ids?.length && start !== null && end !== null) {
     const rows = await query(`select id from slice where track_id in (${ids.join(',')}) and ts = ${start} and ` +
       `dur = ${end - start} order by depth limit 1`);
-    if (rows.length) trace.selection.selectSqlEvent('slice', Number(rows[0].id), {scrollToSelection: true});
+    if (rows.length) trace.selection.selectSqlEvent('slice', Number(rows[0].id));
+    await pause(500);  // details of the selection come up from below and would cover the track
   }
+  trace.scrollTo({track: {uri: node.uri, expandGroup: true}});
   return true;
 }
 

@@ -103,7 +103,6 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], site: Site) -> None:
         self.site = site
         super().__init__(address, _Handler)
-        self.hosts = {f"{name}:{self.server_address[1]}" for name in (HOST, "localhost")}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """See the base class; a browser that goes away in the middle is no error."""
@@ -127,8 +126,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(has_content=False)
 
     def _answer(self, *, has_content: bool) -> None:
-        # A page elsewhere can point its own host name at 127.0.0.1, but the browser then sends that name.
-        if self.headers.get_all("Host", []) not in ([host] for host in self.server.hosts):
+        # A page elsewhere can point its own host name at 127.0.0.1, but the browser then sends that name. The port may
+        # be another one that is forwarded here.
+        hosts = [host.rpartition(":")[0] or host for host in self.headers.get_all("Host", [])]
+        if hosts not in ([HOST], ["localhost"]):
             self._refuse(HTTPStatus.MISDIRECTED_REQUEST)
             return
         answer = self.server.site.answers.get(self.path.partition("?")[0])
