@@ -18,9 +18,10 @@ from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.communication import named_calls
 from stepscope.export.formatting import us_text
 from stepscope.export.rank_export import RankExport
-from stepscope.export.timelines import SEPARATOR, capped, overlaps
+from stepscope.export.timelines import SEPARATOR, capped
 from stepscope.sources.ascend.collective_tables import ELEMENT_BYTES
 from stepscope.tables.steps import WHOLE_RECORDING
+from stepscope.timeline.overlaps import overlaps
 
 Event = dict[str, Any]
 
@@ -188,7 +189,7 @@ def _overlap_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
     window = work.group_by("rank").agg(pl.min("start_ns"), pl.max("end_ns"), pl.lit(0, pl.Int64).alias(WINDOW))
     found = overlaps(activity, window.lazy())
     for place, (part, name) in enumerate(OVERLAPS.items()):
-        for start, end in found[part].iter_rows():
+        for start, end in found[part].select("start_ns", "end_ns").iter_rows():
             yield complete(name, tracks.thread(OVERLAP, str(place), name), start, end - start)
 
 

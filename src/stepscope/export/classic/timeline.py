@@ -21,8 +21,10 @@ from stepscope.export.classic.gpu_operators import owned_kernels
 from stepscope.export.classic.operator_names import named_operators
 from stepscope.export.formatting import ms, us_text
 from stepscope.export.rank_export import RankExport
-from stepscope.export.timelines import capped, overlaps
+from stepscope.export.timelines import capped
 from stepscope.recording_format.rows import MARKS
+from stepscope.timeline.overlaps import overlaps
+from stepscope.timeline.scopes import SCOPES, scopes
 
 _PHASES = ("data", "forward", "backward", "optimizer", "validation", "compile", "checkpoint", "epoch", "range")
 _TIME = ("start_ns", "duration_ns")
@@ -38,8 +40,6 @@ OVERLAPS = {
 }
 """Name, thread and label of each of `overlaps`."""
 _PART = 50_000
-SCOPES = {"level": pl.Int64, "name": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
-MAX_LEVELS = 64
 
 
 def write_timeline(export: RankExport) -> None:
@@ -102,7 +102,7 @@ def _overlap_events(export: RankExport) -> Iterator[str]:
     with suppress(Unavailable):
         found = overlaps(export.run.analyse("activity"), step_windows(export.lazy("steps")).lazy())
         for part, (name, thread, _) in OVERLAPS.items():
-            for start, end in found[part].iter_rows():
+            for start, end in found[part].select("start_ns", "end_ns").iter_rows():
                 yield _event(name, OVERLAP, thread, start, end - start)
 
 
@@ -137,47 +137,6 @@ def _metadata(export: RankExport, threads: Iterable[int], streams: Iterable[int]
     names += [(HOST, HOST_THREAD, "Phases", HOST_THREAD)]
     for pid, tid, name, order in names:
         yield from _meta("thread", {"pid": pid, "tid": tid}, name=name, sort_index=order)
-
-
-def scopes(operators: pl.DataFrame) -> pl.DataFrame:
-    """The scopes in the full names of operators, of the thread that ran most of them, as bars: from the first to the
-    last operator in a row that lies in the scope.
-
-    Args:
-        operators: `full_name`, `thread`, `start_ns`, `duration_ns`, in order of time.
-
-    Returns:
-        `level` (0 is outermost), `name`, `start_ns`, `end_ns`, by level and time.
-    """
-    empty = pl.DataFrame(schema=SCOPES)
-    if operators.is_empty():
-        return empty
-    busiest = operators["thread"].value_counts(sort=True)["thread"][0]
-    parts = operators.filter(pl.col("thread").eq_missing(busiest)).select(
-        "start_ns",
-        end_ns=pl.col("start_ns") + pl.col("duration_ns"),
-        parts=pl.col("full_name").str.split("/").list.head(pl.col("full_name").str.count_matches("/")),
-    )
-    depth = min(int(parts["parts"].list.len().max() or 0), MAX_LEVELS)  # type: ignore[arg-type]
-    return pl.concat([empty, *(_level(parts, level) for level in range(depth))])
-
-
-def _level(parts: pl.DataFrame, level: int) -> pl.DataFrame:
-    prefix = parts.with_columns(
-        path=pl.when(pl.col("parts").list.len() > level).then(pl.col("parts").list.head(level + 1).list.join("/"))
-    )
-    return (
-        prefix.with_columns(run=pl.col("path").rle_id())
-        .filter(pl.col("path").is_not_null())
-        .group_by("run", maintain_order=True)
-        .agg(
-            pl.lit(level, pl.Int64).alias("level"),
-            pl.col("parts").first().list.get(level).alias("name"),
-            pl.col("start_ns").min(),
-            pl.col("end_ns").max(),
-        )
-        .select(list(SCOPES))
-    )
 
 
 def _event(

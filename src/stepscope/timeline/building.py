@@ -1,0 +1,402 @@
+"""From a run to a timeline: family by family, some ranks and a window of time after the other, into a writer."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import polars as pl
+
+from stepscope import present
+from stepscope.analysis.methods.batches import BATCH_ROWS
+from stepscope.errors import StepscopeError
+from stepscope.paths import input_around, shown
+from stepscope.run import Run
+from stepscope.selection import named_numbers, parse_selection
+from stepscope.timeline.clocks import clocks_of
+from stepscope.timeline.lanes import Lanes
+from stepscope.timeline.limits import Budget, shortest_kept
+from stepscope.timeline.options import FORMATS, KINDS, Format, TimelineOptions, Written
+from stepscope.timeline.tracks import FAMILIES
+from stepscope.timeline.tracks.base import JOB, RANGE_COLUMNS, SAMPLE_COLUMNS, Family, Part
+from stepscope.timeline.writing.base import Process, Track, Writer
+
+ROWS_AT_ONCE = 1_000_000
+"""Rows of ranks that are asked together."""
+RANKS_AT_ONCE = 64
+JSON_ENDINGS = (".json", ".json.gz")
+JOB_TITLE = "job (all ranks)"
+
+
+def write_timeline(
+    run: Run,
+    out: Path | str,
+    options: TimelineOptions | None = None,
+    *,
+    format: Format | None = None,  # noqa: A002 - the word of the command
+    progress: Callable[[str], None] = lambda _: None,
+) -> Written:
+    """Write the timeline of a run: its ranks as processes, on one clock.
+
+    Args:
+        run: The run, narrowed to the ranks and steps to show.
+        out: The file to write, whole or not at all; replaced if it exists. Compressed if its name ends in `.gz`.
+        options: What to show.
+        format: `perfetto` or `json`. Default: by the name of the file, JSON for `.json` and `.json.gz`.
+        progress: Told what is being written.
+
+    Raises:
+        StepscopeError: If there is nothing with a time to show, an option is not possible, the file lies in an input of
+            the run, or it cannot be written.
+    """
+    file = Path(out)
+    wanted = options or TimelineOptions()
+    form = format or format_of(file)
+    _check(run, file, wanted, form)
+    narrowed = with_graphs(run, wanted)
+    return _Building(narrowed, wanted, Written(file, form), progress).write()
+
+
+def format_of(file: Path) -> Format:
+    """The format that a file's name asks for."""
+    return "json" if file.name.lower().endswith(JSON_ENDINGS) else "perfetto"
+
+
+def with_graphs(run: Run, options: TimelineOptions) -> Run:
+    """The run with the steps of the wanted graphs only.
+
+    Raises:
+        StepscopeError: If graphs are wanted, and none of them has steps.
+    """
+    chosen = parse_selection(options.graphs, "graphs")
+    if chosen is None:
+        return run
+    known = run.table("steps").select("graph", "step").drop_nulls().unique().sort("graph", "step").collect()
+    there = known["graph"].unique().sort()
+    if there.is_empty():
+        raise StepscopeError(f"{shown(run.path)}: its steps are not counted by graph (model). Leave out --graphs")
+    steps = known.filter(chosen.expression("graph"))["step"].unique().sort()
+    if steps.is_empty():
+        raise StepscopeError(
+            f"{shown(run.path)}: no step is of {chosen.named('graph')}; it has {named_numbers('graph', there)}. "
+            "Choose from them"
+        )
+    return run.select(steps=steps.to_list())
+
+
+def _check(run: Run, file: Path, options: TimelineOptions, form: Format) -> None:
+    if options.kind not in KINDS:
+        raise StepscopeError(f"{options.kind!r} is no kind of timeline. Choose {' or '.join(KINDS)}")
+    if form not in FORMATS:
+        raise StepscopeError(f"{form!r} is no format of timelines. Choose {' or '.join(FORMATS)}")
+    if options.limit_bytes is not None and options.limit_bytes <= 0:
+        raise StepscopeError("The limit of the file's size must be above 0")
+    around = input_around(file, {rank.path for rank in run.whole.ranks})
+    if around is not None:
+        raise StepscopeError(
+            f"{shown(file)}: this is in the recording {shown(around)}, into which nothing is written. Give "
+            "another place"
+        )
+    if file.is_dir():
+        raise StepscopeError(f"{shown(file)}: this is a directory. Give the name of a file")
+
+
+class _Building:
+    """The work on one file."""
+
+    def __init__(self, run: Run, options: TimelineOptions, written: Written, progress: Callable[[str], None]) -> None:
+        self._run, self._options, self._written, self._progress = run, options, written, progress
+        self._clocks = clocks_of(run, align=options.align)
+        self._ranks = {each.rank: each.facts for each in run.ranks}
+        self._budget = Budget(options.limit_bytes)
+        self._reasons: dict[str, str] = {}
+        self._numbers: dict[tuple[int, str, str], int] = {}
+        """Tracks by rank, family and title, before lanes."""
+        self._tracks: dict[tuple[int, int], Track] = {}
+        """Tracks of the file by these numbers and lane."""
+        self._processes: set[int] = set()
+        self._left: dict[str, _LeftOut] = {}
+
+    def write(self) -> Written:
+        """Write the file."""
+        written = self._written
+        written.base_ns = self._clocks.first_ns
+        written.offsets_ns = {rank: shift for rank, shift in sorted(self._clocks.by_rank.items()) if shift}
+        written.notes += self._clocks.notes
+        asked = [each for each in FAMILIES if self._is_wanted(each)]
+        with draft_of(written.file) as file:
+            writer = writer_of(written.format, file, written.base_ns)
+            for family in sorted(asked, key=lambda each: each.priority):
+                self._progress(family.title)
+                self._family(family, writer)
+            writer.close()
+            if not written.events:
+                raise StepscopeError(
+                    f"{shown(self._run.path)}: nothing with a time was recorded of these ranks and steps, so there is "
+                    "no timeline. `stepscope info` lists what was recorded"
+                )
+        written.events = dict(sorted(written.events.items()))
+        written.size_bytes = written.file.stat().st_size
+        written.tracks = len(self._tracks)
+        written.left_out = {title: str(left) for title, left in self._left.items() if left.rows}
+        return written
+
+    def _is_wanted(self, family: Family) -> bool:
+        return (family.kind == "summary" or self._options.kind == "detail") and family.wanted(self._options)
+
+    def _family(self, family: Family, writer: Writer) -> None:
+        """Write all rows of a family."""
+        chosen = self._chosen(family, writer)
+        for part in self._parts(family):
+            lanes = Lanes()
+            for rows, until in self._windows(family, part):
+                kept = rows if chosen is None else chosen(rows)
+                if self._budget.is_spent(writer.size_bytes, kept.height):
+                    self._leave_out(family, rows.height, "the file is as large as allowed")
+                    continue
+                if kept.height < rows.height:
+                    self._leave_out(family, rows.height - kept.height, "")
+                before = writer.size_bytes
+                if family.shape == "samples":
+                    self._samples(family, kept, writer)
+                else:
+                    self._ranges(family, kept, until, lanes, writer)
+                self._budget.wrote(kept.height, writer.size_bytes - before)
+
+    def _parts(self, family: Family) -> Iterator[Part]:
+        """Some ranks after the other: many small ones at once, large ones alone."""
+        run = self._run
+        held: list[int] = []
+        rows = 0
+        groups = []
+        for rank in run.ranks:
+            own = sum(rank.rows.get(name, 0) for name in family.tables)
+            if held and (rows + own > ROWS_AT_ONCE or len(held) >= RANKS_AT_ONCE):
+                groups.append(held)
+                held, rows = [], 0
+            held.append(rank.rank)
+            rows += own
+        groups.append(held)
+        for group in groups:
+            alone = len(groups) == 1
+            part = run if alone else run.select(ranks=group)
+            yield Part(part, self._options, job=None if alone else run, reasons=self._reasons)
+
+    def _windows(self, family: Family, part: Part) -> Iterator[tuple[pl.DataFrame, int | None]]:
+        """The rows of some ranks, a window of time after the other, each with the start of the next one."""
+        cuts = self._cuts(family, part)
+        for window in zip_longest([None, *cuts], cuts):
+            found = family.rows(part.within(window, family.paged) if cuts else part)
+            if found is None:
+                return
+            rows = self._checked(family, found.collect(), part)
+            until = window[1]
+            if until is not None:
+                until -= self._clocks.of(part.ranks[0], family.tables)
+            if rows.height or cuts:
+                yield rows, until
+
+    def _cuts(self, family: Family, part: Part) -> list[int]:
+        """Where windows of a rank with many rows begin, but for the first one."""
+        if len(part.ranks) > 1 or not family.paged:
+            return []
+        tables = [part.table(name).select("start_ns") for name in family.paged if part.has(name)]
+        if sum(part.run.ranks[0].rows.get(name, 0) for name in family.paged) <= BATCH_ROWS or not tables:
+            return []
+        times = pl.concat(pl.collect_all(tables)).to_series().drop_nulls().sort()
+        cuts: list[int] = times.gather_every(self._budget.window_rows(BATCH_ROWS)).unique(maintain_order=True).to_list()
+        return cuts[1:]
+
+    def _checked(self, family: Family, rows: pl.DataFrame, part: Part) -> pl.DataFrame:
+        """Rows with the columns that all have, on the common clock; without what has no place there."""
+        declared = SAMPLE_COLUMNS if family.shape == "samples" else RANGE_COLUMNS
+        shifts = self._clocks.frame([*part.ranks, JOB], family.tables)
+        rows = rows.cast({name: kind for name, kind in declared.items() if name in rows.columns})
+        rows = rows.join(shifts, on="rank", how="inner", maintain_order="left")
+        rows = rows.with_columns(pl.col("start_ns") - pl.col("shift_ns")).drop("shift_ns")
+        is_placed = pl.col("start_ns").is_not_null() & (pl.col("start_ns") >= self._clocks.first_ns)
+        placed = rows.filter(is_placed)
+        if placed.height < rows.height:
+            self._leave_out(family, rows.height - placed.height, "without a time in the recording")
+        if family.shape == "samples":
+            return placed.filter(pl.col("value").is_not_null())
+        placed = placed.sort("rank", "order", "track", "start_ns", nulls_last=True, maintain_order=True)
+        return placed.with_columns(
+            pl.col("name").fill_null("(no name)"),
+            pl.col("category").fill_null("other"),
+            pl.col("duration_ns").clip(lower_bound=0),
+            end_ns=pl.col("start_ns") + pl.col("duration_ns").clip(lower_bound=0),
+        )
+
+    def _chosen(self, family: Family, writer: Writer) -> Callable[[pl.DataFrame], pl.DataFrame] | None:
+        """What is kept of the rows if not all fit: the longest ranges, or every n-th sample; None for all."""
+        left = self._budget.rows_left(writer.size_bytes)
+        if left is None:
+            return None
+        sizes = [
+            rows["duration_ns"] if family.shape == "ranges" else rows["start_ns"]
+            for part in self._parts(family)
+            for rows, _ in self._windows(family, part)
+        ]
+        total = sum(len(each) for each in sizes)
+        if total <= left:
+            return None
+        if family.shape == "samples":
+            every = -(-total // left) if left else total
+            self._leave_out(family, 0, f"of samples, one in {every} is kept")
+            return lambda rows: rows.filter(pl.int_range(pl.len()).over("rank", "track") % every == 0)
+        shortest = shortest_kept(pl.concat(sizes), left)
+        if shortest is None:
+            return None
+        self._leave_out(family, 0, f"ranges shorter than {present.duration(shortest)}")
+        return lambda rows: rows.filter(pl.col("duration_ns").fill_null(0) >= shortest)
+
+    def _ranges(self, family: Family, rows: pl.DataFrame, until: int | None, lanes: Lanes, writer: Writer) -> None:
+        """Write ranges, each on a lane where the viewer can draw it."""
+        numbered = self._numbered(family, rows).rename({"track": "title", "number": "track"})
+        ended = numbered.with_columns(is_point=pl.col("end_ns").is_null(), end_ns=pl.coalesce("end_ns", "start_ns"))
+        placed = lanes.place(ended, until)
+        placed = placed.with_columns(end_ns=pl.when(~pl.col("is_point")).then("end_ns")).drop("is_point")
+        self._open_tracks(family, placed.rename({"track": "number"}), writer)
+        keys = self._keys(placed)
+        drawn = placed.with_columns(number=keys).drop("title", "track", "order", "rank", "lane", "duration_ns")
+        writer.ranges(drawn, until)
+        self._count(family, rows, pl.col("category"))
+
+    def _samples(self, family: Family, rows: pl.DataFrame, writer: Writer) -> None:
+        """Write samples."""
+        placed = self._numbered(family, rows.sort("rank", "start_ns", maintain_order=True)).with_columns(
+            lane=pl.lit(0, pl.Int32), title="track"
+        )
+        self._open_tracks(family, placed, writer)
+        keys = self._keys(placed.rename({"track": "text", "number": "track"}))
+        writer.samples(placed.select("start_ns", "value", number=keys))
+        self._count(family, rows, pl.lit("counter"))
+
+    def _numbered(self, family: Family, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with the `number` of their track, before lanes."""
+        used = rows.select("rank", "track").unique(maintain_order=True)
+        numbers = [
+            self._numbers.setdefault((rank, family.name, title), len(self._numbers)) for rank, title in used.iter_rows()
+        ]
+        used = used.with_columns(number=pl.Series(numbers, dtype=pl.Int64))
+        return rows.join(used, on=["rank", "track"], how="left", nulls_equal=True, maintain_order="left")
+
+    def _open_tracks(self, family: Family, rows: pl.DataFrame, writer: Writer) -> None:
+        """Tell the writer of tracks that are new: `number`, `lane`, `rank`, `title`, `order`."""
+        used = rows.group_by("number", "lane", maintain_order=True).agg(
+            pl.col("rank", "title").first(), pl.col("order").min()
+        )
+        place = FAMILIES.index(family)
+        for number, lane, rank, title, order in used.sort("rank", "order", "number", "lane").iter_rows():
+            if (number, lane) in self._tracks:
+                continue
+            process = self._process(rank, writer)
+            name = title or family.title
+            track = Track(
+                len(self._tracks) + 1,
+                process,
+                "" if family.single else family.title,
+                f"{name} ({lane + 1})" if lane else name,
+                (place, max(order or 0, 0), lane),
+                family.shape == "samples",
+            )
+            self._tracks[number, lane] = track
+            writer.track(track)
+
+    def _keys(self, rows: pl.DataFrame) -> pl.Series:
+        """The number in the file of each row's track: of `track` and `lane`."""
+        used = rows.select("track", "lane").unique()
+        numbers = [self._tracks[number, lane].number for number, lane in used.iter_rows()]
+        used = used.with_columns(number=pl.Series(numbers, dtype=pl.Int64))
+        return rows.select("track", "lane").join(used, on=["track", "lane"], how="left", maintain_order="left")[
+            "number"
+        ]
+
+    def _process(self, rank: int, writer: Writer) -> int:
+        """The number of a rank's process; the writer is told of it when it is first used."""
+        highest = max(self._ranks)
+        number = rank if rank != JOB else highest + 1
+        if number not in self._processes:
+            self._processes.add(number)
+            writer.process(self._described(rank, number, highest))
+        return number
+
+    def _described(self, rank: int, number: int, highest: int) -> Process:
+        if rank == JOB:
+            return Process(number, JOB_TITLE, 0, is_rank=False)
+        facts = self._ranks[rank]
+        kind, device = facts.get("device_kind"), facts.get("device")
+        place = f"{kind.upper()} {device}" if kind and kind != "cpu" and device is not None else (kind or "").upper()
+        about = ", ".join(part for part in (facts.get("host") or "", place) if part)
+        # Viewers sort processes by their names: blanks put 2 before 10.
+        name = f"rank {rank:>{len(str(highest))}}" + (f" ({about})" if about else "")
+        labels = [facts.get("framework") or ""]
+        if shift := self._clocks.by_rank.get(rank):
+            labels.append(f"clock corrected by {'-' if shift > 0 else '+'}{present.duration(abs(shift))}")
+        return Process(number, name, rank + 1, tuple(label for label in labels if label))
+
+    def _count(self, family: Family, rows: pl.DataFrame, category: pl.Expr) -> None:
+        counts = rows.group_by("rank", category.alias("category")).len()
+        for rank, name, count in counts.iter_rows():
+            key = (rank, family.name, name)
+            self._written.events[key] = self._written.events.get(key, 0) + count
+
+    def _leave_out(self, family: Family, count: int, why: str) -> None:
+        """Note rows that are not in the file."""
+        left = self._left.setdefault(family.title, _LeftOut())
+        left.rows += count
+        if why and why not in left.reasons:
+            left.reasons.append(why)
+
+
+@dataclass
+class _LeftOut:
+    """Rows of a family that are not in the file, and why."""
+
+    rows: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"{present.plural(self.rows, 'row')}: {'; '.join(self.reasons)}"
+
+
+def writer_of(form: Format, file: BinaryIO, base_ns: int) -> Writer:
+    """The writer of a format."""
+    if form == "json":
+        from stepscope.timeline.writing.chrome import ChromeWriter  # noqa: PLC0415 - one of them is needed
+
+        return ChromeWriter(file, base_ns)
+    from stepscope.timeline.writing.perfetto import PerfettoWriter  # noqa: PLC0415
+
+    return PerfettoWriter(file, base_ns)
+
+
+@contextmanager
+def draft_of(file: Path) -> Iterator[BinaryIO]:
+    """A file that is there only once it is complete; compressed if its name ends in `.gz`.
+
+    Raises:
+        StepscopeError: If it cannot be written.
+    """
+    draft = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        with draft.open("wb") as plain:
+            if file.name.lower().endswith(".gz"):
+                with gzip.GzipFile("", "wb", 4, plain, mtime=0) as packed:
+                    yield cast(BinaryIO, packed)
+            else:
+                yield plain
+        draft.replace(file)
+    except OSError as reason:
+        raise StepscopeError(
+            f"{shown(reason.filename or file)}: {reason.strerror or reason}. Check the path, permissions and free space"
+        ) from reason
+    finally:
+        draft.unlink(missing_ok=True)

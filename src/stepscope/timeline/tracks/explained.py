@@ -1,0 +1,117 @@
+"""Where time was lost: idle time by cause, the critical path, and findings."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.timeline.tracks.base import JOB, Family, Part
+
+_IDLE = ("before_name", "next_name", "next_stream", "launched", "ahead_ns", "step")
+
+
+def _idle(part: Part) -> pl.LazyFrame | None:
+    """The gaps in the work of each rank, named by their cause."""
+    gaps = part.answer("gap_ends")
+    if gaps is None or gaps.is_empty():
+        return None
+    return gaps.lazy().select(
+        "rank", "start_ns", "duration_ns", *_IDLE,
+        track=pl.lit("Idle, by cause"), order=pl.lit(0, pl.Int64), name="cause", category=pl.lit("idle"),
+    )  # fmt: skip
+
+
+def _critical_path(part: Part) -> pl.LazyFrame | None:
+    """What decided how long each step took, over all ranks; placed from the start of the step on."""
+    if not part.is_first:
+        return None
+    path = part.whole.answer("critical_path")
+    starts = part.whole.table("steps").group_by("step").agg(begin_ns=pl.col("window_start_ns").min()).collect()
+    if path is None or path.is_empty():
+        return None
+    placed = path.join(starts, on="step", maintain_order="left")
+    name = pl.coalesce("name", "kind")
+    return placed.lazy().select(
+        rank=pl.lit(JOB, pl.Int32),
+        track=pl.lit("Critical path"),
+        order=pl.lit(0, pl.Int64),
+        start_ns=pl.col("begin_ns") + pl.col("start_ns"),
+        duration_ns="duration_ns",
+        name=pl.concat_str(pl.lit("rank "), "rank", pl.lit(": "), name),
+        category=pl.lit("critical_path"),
+        of_rank="rank",
+        kind="kind",
+        lane="lane",
+        why="why",
+        pieces="pieces",
+        gap_ns="gap_ns",
+        step="step",
+    )
+
+
+def _findings(part: Part) -> pl.LazyFrame | None:
+    """Findings, where and when they cost most."""
+    from stepscope.advice.advise import advise, worded  # noqa: PLC0415 - only if findings are shown
+
+    if not part.is_first:  # they are about the whole job
+        return None
+    rows = []
+    shown = set(part.whole.ranks)
+    for finding in advise(part.whole.run):
+        if finding.span_ns is None or finding.span_rank not in shown:
+            continue
+        words = worded(finding)
+        start, end = finding.span_ns
+        rows.append(
+            {
+                "rank": finding.span_rank,
+                "start_ns": start,
+                "duration_ns": max(end - start, 0),
+                "name": words.summary,
+                "rule": finding.rule,
+                "severity": finding.severity,
+                "cause": words.cause,
+                "action": words.action,
+                "saving": words.saving,
+            }
+        )
+    if not rows:
+        return None
+    return pl.LazyFrame(rows).with_columns(
+        pl.col("rank").cast(pl.Int32), track=pl.lit("Findings"), order=pl.lit(0, pl.Int64), category=pl.lit("finding")
+    )
+
+
+FINDINGS = Family(
+    "findings",
+    "Findings",
+    "What stepscope found, where it costs most time, with cause, action and saving.",
+    "detail",
+    _findings,
+    tables=("steps",),
+    priority=1,
+    single=True,
+    wanted=lambda options: options.explain,
+)
+CRITICAL_PATH = Family(
+    "critical_path",
+    "Critical path",
+    "The chain of work, over all ranks, that decides how long each step takes; from the start of each step on, by the "
+    "replay of the job.",
+    "detail",
+    _critical_path,
+    tables=("steps",),
+    priority=1,
+    single=True,
+    wanted=lambda options: options.explain,
+)
+IDLE = Family(
+    "idle",
+    "Idle, by cause",
+    "When the rank did no work, and why.",
+    "detail",
+    _idle,
+    tables=("steps", "kernels"),
+    priority=1,
+    single=True,
+    wanted=lambda options: options.explain,
+)

@@ -1,0 +1,106 @@
+"""Steps and their phases: by graph and iteration, as far as the recording knows them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.tables.steps import REPETITION, WHOLE_RECORDING
+from stepscope.text_columns import filled_in
+from stepscope.timeline.tracks.base import Family, Part
+
+STEPS, MERGED = "Steps", "Iterations"
+_PHASES = {"forward_backward": "Forward and backward", "interval": "Before forward", "tail": "After backward"}
+
+
+def _steps(part: Part) -> pl.LazyFrame | None:
+    """Each step with the phases that lie in it."""
+    steps = _numbered(part)
+    if steps.is_empty():
+        return None
+    named = steps.with_columns(_titles(part))
+    whole = named.select(
+        "rank", "track", "order", "start_ns", "name", "step", "graph", "window",
+        duration_ns=pl.col("end_ns") - pl.col("start_ns"),
+        category=pl.lit("step"),
+    )  # fmt: skip
+    frames = [whole, _marked(named), _phases(part, named)]
+    return pl.concat([each for each in frames if each is not None], how="diagonal").lazy()
+
+
+def _numbered(part: Part) -> pl.DataFrame:
+    """The steps: marked ones, else iterations, else none."""
+    columns = ("rank", "step", "graph", "start_ns", "end_ns", "window", "forward_start_ns", "backward_end_ns")
+    steps = part.table("steps").select(columns).filter(pl.col("window") != WHOLE_RECORDING).collect()
+    if steps.is_empty() and (found := part.answer("iterations")) is not None:
+        steps = pl.concat(
+            [steps, found.select("rank", "step", "start_ns", "end_ns", window=pl.lit(REPETITION))], how="diagonal"
+        )
+    return steps.filter(pl.col("end_ns") >= pl.col("start_ns")).sort("rank", "start_ns")
+
+
+def _titles(part: Part) -> list[pl.Expr]:
+    """Track, its place and the name of each step: all graphs on one track, or a track a graph."""
+    graph = pl.col("graph")
+    if part.options.merge_graphs:
+        name = pl.coalesce(
+            filled_in("Model {} Iteration {}", graph, pl.col("step")), filled_in("Step {}", pl.col("step"))
+        )
+        track = pl.when(graph.is_not_null().any().over("rank")).then(pl.lit(MERGED)).otherwise(pl.lit(STEPS))
+        return [track.alias("track"), pl.lit(0, pl.Int64).alias("order"), name.alias("name")]
+    alone = filled_in("Step {}", pl.col("step"))
+    name = pl.when(graph.is_null()).then(alone).otherwise(filled_in("Iteration {}", pl.col("step")))
+    track = pl.coalesce(filled_in("Step trace (model {})", graph), pl.lit(STEPS))
+    return [track.alias("track"), graph.fill_null(-1).alias("order"), name.alias("name")]
+
+
+def _marked(steps: pl.DataFrame) -> pl.DataFrame | None:
+    """From the start of forward to the end of backward, and the rest of the step, where the source marks them."""
+    known = steps.filter(
+        pl.col("forward_start_ns").is_not_null()
+        & (pl.col("backward_end_ns") >= pl.col("forward_start_ns"))
+        & (pl.col("backward_end_ns") <= pl.col("end_ns"))
+    )
+    if known.is_empty():
+        return None
+    common = ("rank", "track", "order", "step", "graph")
+    parts = [
+        known.select(*common, start_ns="forward_start_ns", end_ns="backward_end_ns", phase=pl.lit("forward_backward")),
+        known.select(*common, start_ns="backward_end_ns", end_ns="end_ns", phase=pl.lit("tail")),
+    ]
+    return pl.concat(parts).select(
+        *common,
+        "start_ns",
+        duration_ns=pl.col("end_ns") - pl.col("start_ns"),
+        name=pl.col("phase").replace_strict(_PHASES, return_dtype=pl.String),
+        category=pl.lit("phase"),
+    )
+
+
+def _phases(part: Part, steps: pl.DataFrame) -> pl.DataFrame | None:
+    """Forward, backward and optimizer, found in the work of the rank, on tracks of their own."""
+    found = part.answer("phase_ranges")
+    if found is None or found.is_empty():
+        return None
+    ranks = steps["rank"].unique()
+    return found.filter(pl.col("rank").is_in(ranks.implode())).select(
+        "rank",
+        track=pl.lit("Phases"),
+        order=pl.lit(1_000_000, pl.Int64),
+        start_ns="start_ns",
+        duration_ns=pl.col("end_ns") - pl.col("start_ns"),
+        name="phase",
+        category=pl.lit("phase"),
+        on_device="on_device",
+    )
+
+
+FAMILY = Family(
+    "steps",
+    "Steps",
+    "Each step, and its forward and backward pass and optimizer as far as they are known; by graph (model) and "
+    "iteration where the source counts steps by graph.",
+    "summary",
+    _steps,
+    tables=("steps",),
+    priority=0,
+)
