@@ -29,11 +29,11 @@ class Ids:
         told = [(one.rank, *(one.facts[name] for name in _FACTS), sorted(one.rows.items())) for one in recorded]
         self._run = msgspec.json.encode([run.name, told])
         self._keys: dict[tuple[int, int], int] = {}
+        self._traces = lru_cache(maxsize=4096)(self._trace)
 
-    @lru_cache(maxsize=4096)  # noqa: B019 - they live as long as the export
     def trace(self, rank: int, step: int | None) -> str:
         """The id of the trace of a rank's step; None is what is outside all steps."""
-        return self._digest(("trace", rank, step), 16).hex()
+        return self._traces(rank, step)
 
     def span(self, rank: int, kind: int, number: int) -> str:
         """The id of a range of a rank, different for each kind and number from 0 on, and never 0."""
@@ -46,6 +46,9 @@ class Ids:
     def root(self, rank: int, step: int | None) -> str:
         """The id of the outermost span of a trace."""
         return self.span(rank, ROOT, 0 if step is None else step + 1)
+
+    def _trace(self, rank: int, step: int | None) -> str:
+        return self._digest(("trace", rank, step), 16).hex()
 
     def _digest(self, what: tuple[str | int | None, ...], size: int) -> bytes:
         return blake2b(self._run + msgspec.json.encode(what), digest_size=size).digest()

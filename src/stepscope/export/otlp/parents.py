@@ -77,7 +77,7 @@ class Parents:
         for _ in range(_ROUNDS):
             further = nearest.gather(nearest)
             if (further == nearest).all():
-                return nearest
+                break
             nearest = further
         ends = pl.concat([chosen, pl.Series([True])]).gather(nearest)
         return pl.select(pl.when(ends).then(nearest).otherwise(pl.lit(none, pl.UInt32))).to_series()

@@ -50,6 +50,7 @@ class Spans:
         """Number of spans by category."""
         self.faults: Counter[str] = Counter()
         """How often something could not be said as it was recorded."""
+        self._head = lru_cache(maxsize=16384)(self._placed)
 
     def roots(self, steps: pl.DataFrame) -> Iterator[bytes]:
         """The span around each step.
@@ -129,8 +130,7 @@ class Spans:
         span = self._ids.span(rank, other["kind"], other["number"])
         return Link(self._ids.trace(rank, other["span_step"]), span, _link("collective", rank))
 
-    @lru_cache(maxsize=16384)  # noqa: B019 - they live as long as the export
-    def _head(
+    def _placed(
         self,
         category: str,
         step: int | None,
