@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 
@@ -28,6 +29,16 @@ def stays_below(name: str) -> bool:
     """
     path = PurePosixPath(name)
     return not path.is_absolute() and ".." not in path.parts
+
+
+def input_around(place: Path, inputs: Iterable[Path]) -> Path | None:
+    """The input that a place is, or lies in, whatever links lead there; None if it is apart from all inputs."""
+    resolved = place.resolve()
+    for each in inputs:
+        whole = each.resolve()
+        if resolved == whole or (whole.is_dir() and resolved.is_relative_to(whole)):
+            return each
+    return None
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -13,6 +13,7 @@ from stepscope.export.ascend_ms.directory import write_ascend_ms
 from stepscope.export.classic.cluster_analyse import write_cluster_analyse
 from stepscope.export.classic.cpu_operators import write_cpu_operators, write_launches
 from stepscope.export.classic.cpu_usage import write_cpu_usage
+from stepscope.export.classic.device_operators import write_device_operators
 from stepscope.export.classic.dynamic_shapes import write_dynamic_shapes
 from stepscope.export.classic.flops import write_flops
 from stepscope.export.classic.framework_files import write_minddata, write_window_originals
@@ -38,6 +39,7 @@ EXPORTERS: tuple[Callable[[RankExport], None], ...] = (
     write_cpu_operators,
     write_launches,
     write_gpu_operators,
+    write_device_operators,
     write_timeline,
     write_host_info,
     write_minddata,
@@ -121,13 +123,18 @@ def export(
     return outcomes
 
 
+def name_of(write: Callable[[RankExport], None]) -> str:
+    """What an exporter makes, as the name of its function says."""
+    return write.__name__.removeprefix("write_")
+
+
 def _make(export: RankExport) -> Outcome:
     """Make the files of one recording, all of them or none."""
     home, problem = export.directory, ""
     try:
         with staging(export):
             for write in EXPORTERS:
-                _attempt(write, export)
+                export.attempt(name_of(write), partial(write, export))
             if export.written:
                 publish(export, home)
             else:
@@ -135,14 +142,3 @@ def _make(export: RankExport) -> Outcome:
     except OSError as reason:
         problem = f"{home} cannot be written: {reason}"
     return Outcome(export.recording, export.rank, [] if problem else export.written, export.left_out, problem)
-
-
-def _attempt(write: Callable[[RankExport], None], export: RankExport) -> None:
-    """Make one kind of output; if that fails, the reason is reported and the others are made all the same."""
-    try:
-        write(export)
-    except Exception as reason:
-        name = write.__name__.removeprefix("write_")
-        is_fault = not isinstance(reason, (OSError, StepscopeError))  # a full disk or missing data needs no traceback
-        _log.error("%s of %s could not be made: %s", name, export.recording, reason, exc_info=is_fault)
-        export.leave_out(name, f"{type(reason).__name__}: {reason}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
 import polars as pl
 
@@ -11,6 +12,14 @@ from stepscope.text_columns import filled_in
 
 TICK_NS = 10
 """Step traces count in ticks of a 100 MHz clock."""
+
+
+def local_time(ns: int | float) -> datetime:
+    """A moment in local time, to the millisecond; the start of 1970 if it is none since the epoch."""
+    try:
+        return datetime.fromtimestamp(ns // 1_000_000 / 1000)
+    except (OverflowError, ValueError, OSError):
+        return datetime.fromtimestamp(0)
 
 
 def ms(ns: float) -> float:

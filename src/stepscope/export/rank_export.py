@@ -1,8 +1,13 @@
-"""What an exporter works on: one recorded rank, what is wanted of it, and where to write."""
+"""What an exporter works on: one rank of a run, what is wanted of it, and where to write.
+
+A recording of our own has more than the tables say: raw files, and `recording.json`. Other recordings do not have
+these, and what is made of them alone is left out.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -13,29 +18,41 @@ from typing import Any, Literal
 
 import polars as pl
 
+from stepscope.errors import StepscopeError, UnreadableInput
+from stepscope.json_files import value_in
 from stepscope.json_values import whole_number
-from stepscope.recording_format.reading import read_about
+from stepscope.recording_format.reading import is_recording, read_about
 from stepscope.recording_format.rows import TIMES, CsvFile
 from stepscope.run import Run, open_run
+from stepscope.run.iterations import BY_STEP, by_iterations
+from stepscope.run.rank import narrowed
 from stepscope.selection import Choice
 from stepscope.sources.recording.lines import read_all_rows
-from stepscope.tables import TABLES
+from stepscope.tables import STEPS, TABLES
 from stepscope.tables.memory import SHARED_MEMORY
 from stepscope.tables.steps import WHOLE_RECORDING
 
 TIMELINE_LIMIT_BYTES = 500 << 20
 _PART_BYTES = 1 << 20
 
+_log = logging.getLogger("stepscope")
+
+
+def log_fault(what: str, fault: Exception) -> None:
+    """Say in the log that something could not be made; a full disk or missing data needs no traceback."""
+    is_ours = not isinstance(fault, (OSError, StepscopeError))
+    _log.error("%s could not be made: %s", what, fault, exc_info=fault if is_ours else None)
+
 
 @dataclass
 class RankExport:
-    """The export of one recording.
+    """The export of one rank.
 
     Args:
         run: The recorded rank alone, as a run of one rank, narrowed to the wanted steps.
         rank: Its number, as in the names of files.
-        recording: The directory of raw data.
-        about: Its `recording.json`.
+        recording: What was recorded: the directory of raw data if it is our own recording, else a file or directory.
+        about: Its `recording.json`; empty if it is not our own recording.
         directory: Where to write: the `profiler` directory, and a staging directory while files are made.
         steps: The wanted steps; None for all.
         pretty: Indent JSON.
@@ -56,6 +73,8 @@ class RankExport:
     """All steps of the recording, wanted or not; None for those of `run`."""
     arrivals: Callable[[], pl.DataFrame | None] = lambda: None
     """The rank's rows of `arrival`; None if the recordings of its peers are not exported with it."""
+    on_fault: Callable[[str, Exception], None] = log_fault
+    """Called with what could not be made, and why."""
     written: list[str] = field(default_factory=list)
     """Files made so far, relative to `directory`."""
     left_out: dict[str, str] = field(default_factory=dict)
@@ -68,6 +87,17 @@ class RankExport:
         """The rank's row of `ranks`; what is missing there is taken from `recording.json`."""
         stated = {**self.about, "process": self.about.get("pid"), "device": self.about.get("device_id")}
         return {name: stated.get(name) if value is None else value for name, value in self.run.ranks[0].facts.items()}
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is our own recording, with raw files and `recording.json`."""
+        return bool(self.about)
+
+    @cached_property
+    def parallel(self) -> dict[str, Any]:
+        """What is known of the kind of parallelism: `parallel_mode`, `stage_num`..."""
+        known = self.about.get("parallel") or value_in(self.facts.get("parallelism"))
+        return dict(known) if isinstance(known, dict) else {}
 
     @property
     def recorded_steps(self) -> frozenset[int]:
@@ -106,8 +136,17 @@ class RankExport:
         return (found["start_ns"].min(), found["end_ns"].max()) if found.height else None  # type: ignore[return-value]
 
     def lazy(self, table: str) -> pl.LazyFrame:
-        """A table in the wanted steps; empty, with its columns, if the rank has none."""
-        return self.run.table(table) if self.run.has(table) else pl.LazyFrame(schema=TABLES[table].schema)
+        """A table in the wanted steps; empty, with its columns, if the rank has none.
+
+        If others have recorded no steps, certain iterations stand for them, as for analyses.
+        """
+        if not self.run.has(table):
+            return pl.LazyFrame(schema=TABLES[table].schema)
+        found = None if self.is_own else self.run.iterations
+        if found is None or table not in (STEPS.name, *BY_STEP):
+            return self.run.table(table)
+        rank = self.run.ranks[0]
+        return narrowed(by_iterations(rank.whole.table(table), [rank], table, found.steps), table, rank.steps)
 
     def rows(self, table: str) -> pl.DataFrame:
         """The rows of a table in the wanted steps; empty, with its columns, if the rank has none."""
@@ -118,9 +157,12 @@ class RankExport:
         return self.rows(table).filter(pl.col("component").ne_missing(pl.lit(SHARED_MEMORY)))
 
     def raw(self, csv_file: CsvFile) -> pl.DataFrame:
-        """The rows of a CSV file of the recording, by the clock of the tables; reading these reports damage."""
+        """The rows of a CSV file of the recording, by the clock of the tables; reading these reports damage.
+
+        Only our own recordings have such files, so there are no rows of others.
+        """
         shift_ns = whole_number((self.about.get("clock") or {}).get("offset_ns")) or 0
-        rows = read_all_rows(self.recording, csv_file, lambda *_, **__: None)
+        rows = read_all_rows(self.recording if self.is_own else None, csv_file, lambda *_, **__: None)
         types = {"step": pl.Int32, "thread": pl.Int64}
         return rows.with_columns(
             *(pl.col(column) + shift_ns for column in TIMES if column in rows.columns),
@@ -136,6 +178,14 @@ class RankExport:
     def leave_out(self, name: str, reason: str) -> None:
         """Note that a file could not be made, or not completely."""
         self.left_out[name] = reason
+
+    def attempt(self, name: str, make: Callable[[], None]) -> None:
+        """Make something; if that fails, the reason is kept under its name, and the rest can be made all the same."""
+        try:
+            make()
+        except Exception as fault:
+            self.on_fault(f"{name} of {self.recording}", fault)
+            self.leave_out(name, f"{type(fault).__name__}: {fault}")
 
     def write_json(self, name: str, content: Any) -> None:
         """Write one JSON file, indented with `pretty`."""
@@ -212,3 +262,48 @@ def open_recording(recording: Path, opener: Callable[[Path], Run] = open_run, st
         data_simplification=options.get("data_simplification") is not False,
         recorded=recorded,
     )
+
+
+def export_of(run: Run, rank: int, directory: Path) -> RankExport:
+    """The export of one rank of a run, whoever recorded it.
+
+    Args:
+        run: The run, narrowed to the wanted steps. How long the rank waited for others is taken from all its ranks.
+        rank: The number of the rank.
+        directory: Where to write.
+
+    Raises:
+        StepscopeError: If the run has no such rank.
+    """
+    alone, original = run.select(ranks=rank), run.original
+    steps = run.rank(rank).steps
+    source = run.rank(rank).path
+
+    def arrivals() -> pl.DataFrame | None:
+        if len(run.whole.ranks) < 2 or not run.whole.has("collectives"):
+            return None
+        try:
+            return run.whole.analyse("arrival").filter(pl.col("rank") == rank)
+        except StepscopeError:  # calls of its peers do not match; then its own times stand
+            return None
+
+    return RankExport(
+        alone,
+        rank,
+        source,
+        _about(source),
+        directory,
+        None if steps is None else [step for step in alone.steps if step > 0],
+        recorded=original.select(ranks=rank).steps,
+        arrivals=arrivals,
+    )
+
+
+def _about(source: Path) -> dict[str, Any]:
+    """`recording.json` of our own recording; empty if it is another's, or damaged."""
+    if not source.is_dir() or not is_recording(source):
+        return {}
+    try:
+        return read_about(source).as_json()
+    except UnreadableInput:
+        return {}

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from stepscope.errors import StepscopeError
-from stepscope.paths import shown
+from stepscope.paths import input_around, shown
 
 MARK = "stepscope report"
 """What stands in each file that stepscope wrote, near its start."""
 
 _LOOKED_AT = 2_000
-_MARKS = (MARK.encode(), b'"stepscope_version"')
+_MARKS = (MARK.encode(), b'"stepscope_version"', b"stepscope timeline")
 
 
 def check_target(target: Path, inputs: Iterable[Path], *, force: bool = False) -> None:
@@ -24,18 +26,16 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool = False) -
     Raises:
         StepscopeError: If it is or lies in an input, or replaces a file of something else; `force` allows the latter.
     """
-    place = target.resolve()
-    for each in inputs:
-        whole = each.resolve()
-        if place == whole and not whole.is_dir():
-            raise StepscopeError(
-                f"{shown(target)}: this is the recording itself, which is never replaced. Give another name"
-            )
-        if place == whole or (whole.is_dir() and place.is_relative_to(whole)):
-            raise StepscopeError(
-                f"{shown(target)}: this is inside the recording {shown(each)}, into which nothing is written. Give "
-                "another place with -o"
-            )
+    around = input_around(target, inputs)
+    if around is not None and not around.is_dir():
+        raise StepscopeError(
+            f"{shown(target)}: this is the recording itself, which is never replaced. Give another name"
+        )
+    if around is not None:
+        raise StepscopeError(
+            f"{shown(target)}: this is inside the recording {shown(around)}, into which nothing is written. Give "
+            "another place with -o"
+        )
     if target.is_dir():
         raise StepscopeError(f"{shown(target)}: this is a directory. Give the name of a file")
     if not target.parent.is_dir():
@@ -72,7 +72,10 @@ def is_ours(file: Path) -> bool:
         if start.startswith(b"PK"):
             with zipfile.ZipFile(file) as packed:
                 start = packed.read("docProps/core.xml")
-    except (OSError, KeyError, zipfile.BadZipFile):
+        if start.startswith(b"\x1f\x8b"):
+            with gzip.open(file) as unpacked:
+                start = unpacked.read(_LOOKED_AT)
+    except (OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
         return False
     return not start or any(mark in start for mark in _MARKS)
 

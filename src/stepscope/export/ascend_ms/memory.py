@@ -1,4 +1,4 @@
-"""operator_memory.csv and memory_record.csv: memory blocks with their lifetimes, and the curve."""
+"""operator_memory.csv, memory_record.csv and npu_module_mem.csv: memory blocks with their lifetimes, and the curves."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from stepscope.text_columns import filled_in
 
 KIB, MIB = 1 << 10, 1 << 20
 _LEVELS = {"Allocated": "allocated_bytes", "Reserved": "reserved_bytes", "Active": "active_bytes"}
+_OF_MODULE = pl.col("component").is_not_null() & pl.col("allocated_bytes").is_null() & pl.col("active_bytes").is_null()
 _COMPONENTS = {"pytorch": "PyTorch", "mindspore": "MindSpore"}
 
 
@@ -42,7 +43,7 @@ def operator_memory(export: RankExport) -> str:
 
 def memory_record(export: RankExport) -> str:
     """The curve of memory in use and held."""
-    curve = export.allocator_rows("memory_curve").sort("time_ns", maintain_order=True)
+    curve = export.allocator_rows("memory_curve").filter(~_OF_MODULE).sort("time_ns", maintain_order=True)
     if curve.is_empty():
         raise Unavailable(export.run.missing("memory_curve") or "no memory was recorded")
     framework = str(export.facts.get("framework"))
@@ -53,6 +54,20 @@ def memory_record(export: RankExport) -> str:
         _device(export).alias("Device Type"),
     )
     return rows.write_csv()
+
+
+def module_memory(export: RankExport) -> str:
+    """What modules of the device's software hold, such as HCCL: these state no more than that."""
+    curve = export.allocator_rows("memory_curve").filter(_OF_MODULE).sort("time_ns", maintain_order=True)
+    if curve.is_empty():
+        raise Unavailable("no memory of the device's modules was recorded")
+    return curve.select(
+        pl.col("device").alias("Device_id"),
+        pl.col("component").alias("Component"),
+        instants("time_ns").alias("Timestamp(us)"),
+        (pl.col("reserved_bytes") / MIB).alias("Total Reserved(MB)"),
+        _device(export).alias("Device"),
+    ).write_csv()
 
 
 def _device(export: RankExport) -> pl.Expr:

@@ -12,6 +12,8 @@ from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.communication import named_calls
 from stepscope.export.formatting import instants, largest_first, microseconds
 from stepscope.export.rank_export import RankExport
+from stepscope.sources.ascend.kernel_tables import API_LEVELS
+from stepscope.sources.ascend.pmu import recorded_counter
 from stepscope.tables.steps import WHOLE_RECORDING
 from stepscope.text_columns import filled_in
 
@@ -104,6 +106,9 @@ def kernel_details(export: RankExport) -> str:
     if rows.is_empty():
         raise Unavailable(export.run.missing("kernels") or "no kernels in the wanted steps")
     step = pl.col("step") if export.has_steps else pl.lit(None, pl.Int32)
+    counters = counter_columns(export.rows("kernel_counters"))
+    if counters.width > 1:
+        rows = rows.join(counters, on="kernel", how="left", maintain_order="left")
     rows = rows.sort("start_ns", maintain_order=True).select(
         step.alias("Step Id"),
         pl.col("device").alias("Device_id"),
@@ -118,12 +123,29 @@ def kernel_details(export: RankExport) -> str:
         pl.col("block_dim").alias("Block Dim"),
         pl.col("mix_block_dim").alias("Mix Block Dim"),
         *(
-            pl.col(f"{side}_{what}").alias(f"{side.title()} {title}")
+            (_quoted(f"{side}_{what}") if what == "shapes" else pl.col(f"{side}_{what}")).alias(
+                f"{side.title()} {title}"
+            )
             for side in ("input", "output")
             for what, title in (("shapes", "Shapes"), ("types", "Data Types"), ("formats", "Formats"))
         ),
+        *counters.columns[1:],
     )
     return rows.write_csv(null_value="N/A")
+
+
+def _quoted(column: str) -> pl.Expr:
+    """Shapes in an extra pair of quotes, which readers of the format take off without looking."""
+    return filled_in('"{}"', column)
+
+
+def counter_columns(counters: pl.DataFrame) -> pl.DataFrame:
+    """`kernel`, and the hardware counters that any kernel has, under the headers and in the units of the format."""
+    known = [name for name in counters.columns if name not in ("rank", "kernel") and counters[name].count()]
+    titles = {name: recorded_counter(name) for name in known}
+    return counters.select(
+        "kernel", *((pl.col(name) / factor).round(6).alias(header) for name, (header, factor) in titles.items())
+    )
 
 
 def op_statistic(export: RankExport) -> str:
@@ -151,16 +173,17 @@ def op_statistic(export: RankExport) -> str:
 
 
 def api_statistic(export: RankExport) -> str:
-    """Totals of the calls into the driver and its runtime."""
-    calls = export.rows("slices").filter(pl.col("category") == "runtime")
+    """Totals of the calls into the driver and its runtime, by layer if the names of calls say it."""
+    calls = export.lazy("slices").filter(pl.col("category") == "runtime").select("name", "duration_ns").collect()
     if calls.is_empty():
         raise Unavailable("no calls into a device's runtime were recorded")
+    layer = pl.col("name").str.extract(r"^(\w+)@").replace_strict(API_LEVELS, default=None, return_dtype=pl.String)
     return (
         _totals(calls, "name")
         .select(
             pl.lit("host").alias("Device_id"),
-            pl.lit("runtime").alias("Level"),
-            pl.col("name").alias("API Name"),
+            layer.fill_null("runtime").alias("Level"),
+            pl.when(layer.is_null()).then("name").otherwise(pl.col("name").str.replace(r"^\w+@", "")).alias("API Name"),
             microseconds("total_ns").alias("Time(us)"),
             pl.col("count").alias("Count"),
             (pl.col("mean_ns") / 1000).round(3).alias("Avg(us)"),

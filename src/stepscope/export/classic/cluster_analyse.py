@@ -7,6 +7,9 @@ does not hide them, as in the files of real devices; `bubble_ns` of the analysis
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from stepscope.analysis.methods.step_windows import known_steps, step_windows
@@ -14,6 +17,7 @@ from stepscope.analysis.step.activity import split
 from stepscope.errors import Unavailable
 from stepscope.export.formatting import csv_text, ms
 from stepscope.export.rank_export import RankExport
+from stepscope.json_values import as_index
 
 COLUMNS = "computation_time,communication_alone_time"
 PIPELINE_COLUMNS = f"{COLUMNS},stage_time,receive_alone_time,collective_communication_alone_time"
@@ -47,11 +51,17 @@ def write_cluster_analyse(export: RankExport) -> None:
 
 def _mode(export: RankExport) -> tuple[str, int]:
     """Kind of parallelism and pipeline stages, as far as the recorder knows them."""
-    parallel = export.about.get("parallel") or {}
-    stages = int(parallel.get("stage_num") or 1)
+    parallel = export.parallel
+    stages = stage_count(parallel)
     if stages > 1:
         return _PIPELINE, stages
     return ("model-parallel" if parallel.get("parallel_mode") in _MODEL_PARALLEL else "data-parallel"), stages
+
+
+def stage_count(parallel: Mapping[str, Any]) -> int:
+    """Pipeline stages as a recorder states them: of MindSpore, or of Megatron; 1 if it states none."""
+    stated = (parallel.get(name) for name in ("stage_num", "pipeline_model_parallel_size"))
+    return next((number for each in stated if (number := as_index(each))), 1)
 
 
 def _sums(export: RankExport, steps: pl.DataFrame) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import polars as pl
 
@@ -19,15 +20,11 @@ _NAME = re.compile(
 
 
 def write_minddata(export: RankExport) -> None:
-    """Copy the files of the newest span from start to stop that has any.
+    """Copy the files of the newest span from start to stop that has any; of a recording of another profiler its own.
 
     Spans are not joined: there are gaps between them, which these files cannot express.
     """
-    files = (
-        [file for file in span.iterdir() if _NAME.fullmatch(file.stem)]
-        for span in minddata_directories(export.recording)
-    )
-    spans = [span for span in files if span]
+    spans = _spans(export)
     if not spans:
         return
     for file in sorted(spans[-1]):
@@ -43,12 +40,22 @@ def write_minddata(export: RankExport) -> None:
         )
 
 
+def _spans(export: RankExport) -> list[list[Path]]:
+    """The files of each span that has any."""
+    if export.is_own:
+        files = [list(span.iterdir()) for span in minddata_directories(export.recording)]
+    else:
+        files = [list(export.run.ranks[0].recording.files)]
+    named = ([file for file in span if _NAME.fullmatch(file.stem)] for span in files)
+    return [span for span in named if span]
+
+
 def write_window_originals(export: RankExport) -> None:
     """Copy the operator data of each finished window to `windows_<rank>/<window>/`, if the user asks for it.
 
     The other files are made from this data, and it stays in the recording, so `data_simplification` leaves it out.
     """
-    if export.data_simplification:
+    if export.data_simplification or not export.is_own:
         return
     rows = export.raw(WINDOWS).filter(pl.col("state") == COMPLETE)
     for number in rows["window"].drop_nulls():

@@ -30,6 +30,10 @@ def write_host_info(export: RankExport) -> None:
         for name in (table, timeline, host_memory, dataset):
             export.leave_out(name, "profile_framework is off")
         return
+    if not (export.is_own or export.run.has("host_usage")):
+        for name in (table, timeline, host_memory, dataset):
+            export.leave_out(name, "phases of the host and its memory are marked in recordings of stepscope only")
+        return
     marks = export.within(_marks(export), "start_ns") if wanted != "memory" else _marks(export).clear()
     memory = export.within(_memory(export), "time_ns")
     if wanted == "time":

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
-from typing import Any
 
+from stepscope.export.classic.cluster_analyse import stage_count
+from stepscope.export.formatting import local_time
 from stepscope.export.rank_export import RankExport
 
 _MODES = {"graph": "graph", "jit": "graph", "pynative": "pynative"}
@@ -14,20 +14,20 @@ _MODES = {"graph": "graph", "jit": "graph", "pynative": "pynative"}
 def write_profiler_info(export: RankExport) -> None:
     """Write it, with the end of the export as the time at which its analysis ended."""
     about, facts = export.about, export.facts
-    parallel: dict[str, Any] = about.get("parallel") or {}
+    parallel = export.parallel
     size = facts["world_size"] or 1
     spans = about.get("spans") or []
     start = about.get("started_ns") or (spans[0][0] if spans else facts["start_ns"])
     ends = [end for _, end in spans if end is not None]
-    stop = ends[-1] if ends else about.get("updated_ns")
+    stop = ends[-1] if ends else about.get("updated_ns") or facts["end_ns"]
     info = {
         # Readers know two modes only, and pages of the second lack the step trace; an eager step is traced here.
-        "context_mode": _MODES.get(str(about.get("mode")), "graph"),
+        "context_mode": _MODES.get(str(about.get("mode") or facts["mode"]), "graph"),
         "rank_id": str(export.rank),
         "ms_version": str(facts["framework_version"] or ""),
         "framework": str(facts["framework"] or ""),
         "parallel_mode": parallel.get("parallel_mode") or ("data_parallel" if size > 1 else "stand_alone"),
-        "stage_num": parallel.get("stage_num") or 1,
+        "stage_num": stage_count(parallel),
         "rank_size": size,
         "graph_ids": [1],
         "is_heterogeneous": False,
@@ -47,4 +47,4 @@ def write_profiler_info(export: RankExport) -> None:
 
 def _clock(ns: float | None) -> str:
     """Local date and time to the second; empty if unknown."""
-    return "" if ns is None else datetime.fromtimestamp(ns / 1e9).strftime("%Y-%m-%d %H:%M:%S")
+    return "" if ns is None else local_time(ns).strftime("%Y-%m-%d %H:%M:%S")

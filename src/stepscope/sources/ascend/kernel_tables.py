@@ -21,7 +21,8 @@ CALL_CORE = "COMMUNICATION"
 """Core of the rows of `kernels` that are whole calls of communication."""
 IS_KERNEL = (pl.col("kind") != "memory") & (pl.col("core").fill_null("") != CALL_CORE)
 """Whether a row of `kernels` is a kernel, as the device and its totals count them, even if it communicates."""
-_API_LEVELS = {**{word: level for level, word in API_WORDS.items()}, "Communication": "communication"}
+API_LEVELS = {**{word: level for level, word in API_WORDS.items()}, "Communication": "communication"}
+"""Word before the `@` in the name of an API call to its level."""
 _LAUNCH = {"correlation": pl.Int64, "layer": pl.Int32, "launch_start_ns": pl.Int64, "launch_end_ns": pl.Int64}
 _NO_KERNELS = nothing(COMPUTE)
 _NO_LAUNCHES = nothing(_LAUNCH)
@@ -41,7 +42,7 @@ _LAUNCHES_KEPT = 500_000
 """Device work may lag behind its launch by that many other launches."""
 _API_PARTS = pl.col("name").str.splitn("@", 2).struct
 _API_CALL = {
-    "level": _API_PARTS.field("field_0").replace_strict(_API_LEVELS, default=None),
+    "level": _API_PARTS.field("field_0").replace_strict(API_LEVELS, default=None),
     "name": _API_PARTS.field("field_1"),
 }
 """Level and name of an API call by its recorded name, e.g. `AscendCL@aclnnAdd`."""

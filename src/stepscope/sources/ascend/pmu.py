@@ -51,6 +51,22 @@ COUNTERS: Final = {name: field.column for field in COUNTER_FIELDS for name in fi
 """Recorded name, in any spelling, to our column."""
 
 
+_UNIT_WORDS: Final = {1000.0: "(us)", 1e9: "(GB/s)", 1024.0: "(KB)", 0.01: "(%)"}
+_WRITTEN: Final = {"aic_time": "aicore_time"}
+"""Names of which writers use another spelling."""
+
+
+def recorded_counter(column: str) -> tuple[str, float]:
+    """The header under which files have a counter, with its unit, and the factor from recorded to ours.
+
+    Examples:
+        >>> recorded_counter("aic_mac_time_ns"), recorded_counter("aic_mac_ratio")
+        (('aic_mac_time(us)', 1000.0), ('aic_mac_ratio', 1.0))
+    """
+    name, factor = _RECORDED[column]
+    return _WRITTEN.get(name, name) + _UNIT_WORDS.get(factor, ""), factor
+
+
 def counters_of(frame: pl.DataFrame) -> dict[str, pl.DataType]:
     """The counter columns that `frame` has, with their type."""
     found = set(frame.columns)

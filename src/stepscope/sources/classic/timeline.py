@@ -17,6 +17,7 @@ from stepscope.sources.classic.figures import write_timeline_summary
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.iterations import has_iterations
 from stepscope.sources.classic.operators import peek_types
+from stepscope.sources.classic.ranks import device_kind
 from stepscope.sources.classic.raw_steps import read_raw_steps, read_step_events
 from stepscope.sources.classic.step_trace import StepTrace, read_step_trace
 from stepscope.sources.classic.step_trace_totals import write_step_totals
@@ -39,7 +40,8 @@ def write_device(files: RankFiles, sink: Sink) -> None:
         trace = read_raw_steps(files.all("device_steps")[-1:], sink)
         trace = trace or read_step_events(files.all("device_step_events")[-1:], sink)
     if trace is not None:
-        sink.write(COLLECTIVES, trace.calls)
+        on_device = {"on_device": pl.lit(value=False)} if device_kind(files) == "cpu" else {}
+        sink.write(COLLECTIVES, trace.calls.with_columns(**on_device))
     steps, rows, display = _with_kernels(files, trace, sink)
     if steps is not None and (trace is not None or not _is_on_cpu(files)):
         if rows.steps and len(rows.steps) < steps.height:  # timelines end at a size limit
@@ -68,20 +70,21 @@ def _with_kernels(
     files: RankFiles, trace: StepTrace | None, sink: Sink
 ) -> tuple[pl.DataFrame | None, KernelRows, Display | None]:
     """Write the kernels; returns the steps, what was written, and the timeline if it was read."""
+    on_host = device_kind(files) == "cpu"
     steps, calls = (None, None) if trace is None else (trace.steps, trace.calls)
     timeline, path = files.one("timeline"), _preferred(files.all("timeline_display"))
     display = _display(path, sink) if steps is None else None
     if display is not None and not display.steps.is_empty():
         steps = display.steps
         rows = KernelRows(steps, sink)
-        display.write_kernels(rows)
+        display.write_kernels(rows, on_host=on_host)
         return steps, rows, display
     rows = KernelRows(steps, sink)
     if timeline is not None:
         read_kernels(timeline, steps, peek_types(files), rows, sink)
     if not rows.rows:
         display = display if trace is None else _display(path, sink)
-        problem = None if display is None else display.write_kernels(rows, steps, calls)
+        problem = None if display is None else display.write_kernels(rows, steps, calls, on_host=on_host)
         if problem is not None and path is not None:
             place = None if rows.rows else "kernels"
             sink.issue("note", path, problem, "Nothing to do: steps are taken from the step trace.", place=place)

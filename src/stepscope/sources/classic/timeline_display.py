@@ -14,7 +14,8 @@ import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.step_trace import stated_steps
-from stepscope.sources.classic.timeline_kernels import KernelRows
+from stepscope.sources.classic.timeline_kernels import MOVES, KernelRows
+from stepscope.sources.communication_names import is_library_kernel
 from stepscope.sources.plausible import report_strays
 from stepscope.sources.spool import EventSpool
 from stepscope.sources.timelines import write_timeline
@@ -38,8 +39,8 @@ _LAYOUT = Layout(
 )
 _NO_STREAMS = 100000
 """Threads from this number on are rows for steps, scopes and the host."""
-_AI_CPU, _CALLS, _HOST, _OVERLAP = "9000", "10000", "11000", "12000"
-"""Processes."""
+_AI_CPU, _CALLS, _HOST, _OVERLAP, _ACTIVITY = "9000", "10000", "11000", "12000", "13000"
+"""Processes; the last has the kernels of a GPU under their own names."""
 _IS_OPERATOR = ~pl.col("process").is_in([_CALLS, _OVERLAP]).fill_null(value=False) & (
     pl.col("thread").cast(pl.Int64, strict=False).fill_null(0) < _NO_STREAMS
 )
@@ -68,11 +69,16 @@ class Display:
         """Sum of all operators, on the host too, without communication."""
 
     def write_kernels(
-        self, rows: KernelRows, steps: pl.DataFrame | None = None, calls: pl.DataFrame | None = None
+        self,
+        rows: KernelRows,
+        steps: pl.DataFrame | None = None,
+        calls: pl.DataFrame | None = None,
+        *,
+        on_host: bool = False,
     ) -> str | None:
         """Write what ran on the device; returns what is wrong with its times, None if all is well.
 
-        `steps` and `calls` are those of the step trace, if there is one.
+        `steps` and `calls` are those of the step trace, if there is one; `on_host` if the rank had no device.
         """
         shift, problem = 0, None
         traced = pl.Series([], dtype=pl.String) if calls is None else calls.select(_OPERATOR).to_series().unique()
@@ -86,6 +92,8 @@ class Display:
                 problem = "its communication calls start at other times than in the step trace, whose times are used"
         self._begun(shift)
         is_traced = (pl.col("kind") == "communication").fill_null(value=False) & _OPERATOR.is_in(traced.implode())
+        if on_host:  # a host has no streams: its calls alone have numbers that look like them
+            is_traced = (pl.col("kind") == "communication").fill_null(value=False)
         for frame in self._spool.batches("kernels"):
             rows.add(frame.filter(~is_traced).with_columns(start_ns=pl.col("start_ns") + shift))
         return problem
@@ -171,16 +179,18 @@ def _device(events: pl.DataFrame) -> pl.DataFrame:
     stream = pl.col("thread").cast(pl.Int32, strict=False)
     process = pl.col("process")
     launched = pl.col("type").str.contains(_LAUNCH).fill_null(value=False)
-    return (
-        events.filter((stream < _NO_STREAMS) & ~process.is_in([_HOST, _OVERLAP]).fill_null(value=False))
-        .with_columns(stream=stream)
-        .select(
-            "start_ns",
-            "duration_ns",
-            "stream",
-            name=pl.when(launched).then("name").otherwise(pl.coalesce("full_name", "name")),
-            type=pl.when(~launched | pl.col("type").str.contains("(?i)mem(cpy|set)")).then("type"),
-            kind=pl.when(process == _CALLS).then(pl.lit("communication")),
-            core=pl.when(process == _AI_CPU).then(pl.lit("AI_CPU")),
-        )
+    on_streams = events.filter((stream < _NO_STREAMS) & ~process.is_in([_HOST, _OVERLAP]).fill_null(value=False))
+    is_kernel = (process == _ACTIVITY).fill_null(value=False)
+    communicates = is_kernel & pl.lit(is_library_kernel(on_streams["name"])).fill_null(value=False)
+    return on_streams.with_columns(stream=stream).select(
+        "start_ns",
+        "duration_ns",
+        "stream",
+        name=pl.when(launched).then("name").otherwise(pl.coalesce("full_name", "name")),
+        type=pl.when(~launched | pl.col("type").str.contains("(?i)mem(cpy|set)")).then("type"),
+        kind=pl.when((process == _CALLS) | communicates)
+        .then(pl.lit("communication"))
+        .when(is_kernel & pl.col("name").str.contains(MOVES))
+        .then(pl.lit("memory")),
+        core=pl.when(process == _AI_CPU).then(pl.lit("AI_CPU")),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -58,9 +58,10 @@ def read_rows(recording: Path, csv_file: CsvFile, report: Report) -> Iterator[pl
         report("warning", path, problem, remedy, place=f"first: line {first}", lost=lost)
 
 
-def read_all_rows(recording: Path, csv_file: CsvFile, report: Report) -> pl.DataFrame:
-    """Like `read_rows`, for small files: all rows in one frame."""
-    return pl.concat([pl.DataFrame(schema=_schema(csv_file)), *read_rows(recording, csv_file, report)])
+def read_all_rows(recording: Path | None, csv_file: CsvFile, report: Report) -> pl.DataFrame:
+    """Like `read_rows`, for small files: all rows in one frame; none without a recording."""
+    rows: Iterable[pl.DataFrame] = () if recording is None else read_rows(recording, csv_file, report)
+    return pl.concat([pl.DataFrame(schema=_schema(csv_file)), *rows])
 
 
 def _schema(csv_file: CsvFile) -> _Schema:
