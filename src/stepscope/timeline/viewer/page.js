@@ -7,6 +7,7 @@
 
 const frame = document.getElementById('ui');
 const state = document.getElementById('state');
+const MOST_ROWS = 40;  // tracks that are unfolded at first
 let view = null;
 let opened = null;  // a promise: the timeline is open
 
@@ -76,14 +77,41 @@ function timeline() {
   }
 }
 
+// What the UI's dialog says if it cannot read the timeline; empty if there is none.
+function refusal() {
+  const dialog = frame.contentDocument.querySelector('.pf-modal-dialog');
+  if (!dialog) return '';
+  // the log's lines: address of the UI, the problem, then facts about trace and browser
+  const lines = (dialog.querySelector('.pf-modal-logs') ?? dialog).innerText.split('\n').map((line) => line.trim());
+  return lines.find((line) => line && !line.startsWith('UI:')) ?? 'no reason given';
+}
+
 // Waits for the end of loading, where that can be seen.
 async function loaded() {
   for (;;) {
     const trace = timeline();
     if (trace) return trace;
     if (frame.contentWindow.app === undefined) return null;
-    if (frame.contentDocument.querySelector('.pf-modal-dialog, .modal-dialog')) return null;
+    const problem = refusal();
+    if (problem) throw new Error(`the viewer cannot read it (${problem})`);
     await pause(100);
+  }
+}
+
+// Opens groups from the top, outer ones first, while about a screen of tracks shows.
+function unfold(trace) {
+  let rows = trace.workspace.children.length;
+  let level = trace.workspace.children;
+  for (let depth = 0; depth < 2; depth += 1) {
+    const next = [];
+    for (const node of level) {
+      const more = node.collapsed ? node.children.length : 0;
+      if (rows + more > MOST_ROWS) return;
+      rows += more;
+      node.expand();
+      next.push(...node.children);
+    }
+    level = next;
   }
 }
 
@@ -126,15 +154,14 @@ function endsWith(path, names, isSame) {
   return true;
 }
 
-// The node of a track by its name and those of groups around it. The UI adds the number of a process or thread to its
-// name, which may be left out.
+// The node of a track by its name and those of groups around it. Of each name the first words are enough, since the UI
+// adds the number of a process or thread, and stepscope the host of a rank.
 function findTrack(names) {
   const trace = timeline();
   if (!trace) return null;
   const isExact = (name, wanted) => name === wanted;
-  const isNumbered = (name, wanted) => isExact(name, wanted) ||
-    (name.startsWith(`${wanted} `) && /^\d+$/.test(name.slice(wanted.length + 1)));
-  for (const isSame of [isExact, isNumbered]) {
+  const isBeginning = (name, wanted) => isExact(name, wanted) || name.startsWith(`${wanted} `);
+  for (const isSame of [isExact, isBeginning]) {
     const found = trace.workspace.flatTracks.filter((node) => endsWith(node.fullPath, names, isSame));
     const withRanges = found.find((node) => trace.tracks.getTrack(node.uri)?.tags?.trackIds);
     if (found.length) return withRanges || found[0];
@@ -221,8 +248,14 @@ async function open() {
     say(megabytes(size));
     return;
   }
+  try {
+    unfold(trace);
+  } catch { /* then they stay folded */ }
   const lost = await losses().catch(() => []);
-  say(lost.length ? `Not all of the timeline could be read (${lost.slice(0, 3).join(', ')})` : megabytes(size), lost.length > 0);
+  const isEmpty = await query('select (select count(*) from slice) + (select count(*) from counter) as n')
+    .then(([row]) => Number(row.n) === 0, () => false);
+  if (lost.length) say(`Not all of the timeline could be read (${lost.slice(0, 3).join(', ')})`, true);
+  else say(isEmpty ? `${megabytes(size)}, without any event` : megabytes(size), isEmpty);
 }
 
 window.addEventListener('hashchange', () => goToPlace());
