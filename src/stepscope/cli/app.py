@@ -15,6 +15,7 @@ from stepscope.cli.attach import attach
 from stepscope.cli.cache import cache
 from stepscope.cli.collect import collect
 from stepscope.cli.command_list import FURTHER, RUNNING, SCOPES, START, CommandList
+from stepscope.cli.export import export
 from stepscope.cli.flame import flame_command
 from stepscope.cli.info import info
 from stepscope.cli.live import live
@@ -26,6 +27,8 @@ from stepscope.cli.record import record
 from stepscope.cli.report import report
 from stepscope.cli.rules import rules
 from stepscope.cli.sql import sql
+from stepscope.cli.timeline import timeline
+from stepscope.cli.view import view
 from stepscope.pages import PAGES
 from stepscope.pages.base import Page
 
@@ -92,6 +95,8 @@ def program_for(words: Sequence[str]) -> typer.Typer:
 _add(record, START, context_settings={"allow_interspersed_args": False})
 _add(analyze, START, cls=TakesJsonFile)
 _add(report, START)
+_add(timeline, START)
+_add(view, START)
 _add(collect, START)
 _add(info, START)
 _add(attach, RUNNING)
@@ -99,6 +104,7 @@ app.add_typer(live, name="live", rich_help_panel=RUNNING)
 for each in PAGES:
     add_page(each)
 _add(sql, FURTHER)
+_add(export, FURTHER)
 _add(pack, FURTHER)
 app.add_typer(rules, name="rules", rich_help_panel=FURTHER)
 app.add_typer(cache, name="cache", rich_help_panel=FURTHER)
