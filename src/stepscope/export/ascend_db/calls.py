@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.export.ascend_db.rank import RankDatabase, connection, range_columns
+from stepscope.export.ascend_db.rank import RankDatabase, range_columns
 from stepscope.export.ascend_db.schema import NO_TYPE, NOT_AVAILABLE, number_of
 from stepscope.export.ascend_ms.communication import named_calls
 from stepscope.export.communicators import communicator, key_of
 from stepscope.export.rank_export import RankExport
 from stepscope.sources.ascend.collective_tables import ELEMENT_BYTES
+from stepscope.sources.ascend.placeholders import MADE_UP_CONNECTION, NOT_RECORDED
 from stepscope.tables.communication import POINT_TO_POINT
 from stepscope.text_columns import filled_in
 
@@ -75,8 +76,11 @@ def _with_waits(export: RankExport, rows: pl.DataFrame) -> pl.DataFrame:
 def write_calls(rank: RankDatabase, calls: pl.DataFrame) -> None:
     """Write COMMUNICATION_OP.
 
-    Elements are counted by the recorded type; of calls of which only the size is known, bytes are counted.
+    Elements are counted by the recorded type; of calls of which only the size is known, bytes are counted. Tools find
+    the step of a call by its launch on the host. Calls whose launch is not recorded, and those of the host, get a
+    stand-in of no duration where they start, which our own reader leaves out.
     """
+    calls = _with_launches(rank, calls)
     known = {word: _TYPES[word.lower()] for word in _words(calls) if word.lower() in _TYPES}
     element = pl.col("element_type").replace_strict(known, default=None, return_dtype=pl.String)
     calls = calls.with_columns(element=element)
@@ -92,7 +96,7 @@ def write_calls(rank: RankDatabase, calls: pl.DataFrame) -> None:
         "startNs",
         "endNs",
         "count",
-        connection(),
+        "connectionId",
         opName="call",
         groupName="communicator",
         opId="collective",
@@ -104,6 +108,26 @@ def write_calls(rank: RankDatabase, calls: pl.DataFrame) -> None:
         deviceId=pl.lit(rank.device),
     )
     rank.out.add("COMMUNICATION_OP", rank.out.numbered(rows, "opName", "groupName", "algType", "opType"))
+
+
+def _with_launches(rank: RankDatabase, calls: pl.DataFrame) -> pl.DataFrame:
+    """Calls with `connectionId`, the number of a call of the host in CANN_API; writes stand-ins of missing ones."""
+    numbers = calls["correlation"].drop_nulls().unique()
+    of_runtime = (pl.col("category") == "runtime") & pl.col("correlation").is_in(numbers.implode())
+    known = rank.lazy("slices").filter(of_runtime).select("correlation").unique().collect().to_series()
+    made_up = pl.col("collective") + MADE_UP_CONNECTION
+    calls = calls.with_columns(connectionId=pl.coalesce("correlation", made_up))
+    rest = calls.filter(~pl.col("correlation").is_in(known.implode()).fill_null(value=False))
+    stand_ins = rest.unique("connectionId", keep="first", maintain_order=True).select(
+        "connectionId",
+        startNs="start_ns",
+        endNs="start_ns",
+        type=pl.lit(number_of("ENUM_API_TYPE")["communication"]),
+        globalTid=pl.lit(rank.process << 32),
+        name=pl.lit(NOT_RECORDED),
+    )
+    rank.out.add("CANN_API", rank.out.numbered(stand_ins, "name"))
+    return calls
 
 
 def _words(calls: pl.DataFrame) -> list[str]:

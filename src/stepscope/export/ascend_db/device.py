@@ -6,6 +6,7 @@ import polars as pl
 
 from stepscope.export.ascend_db.rank import RankDatabase, connection, range_columns
 from stepscope.export.ascend_db.schema import ENUMERATIONS, NO_NUMBER, NO_TYPE, NOT_AVAILABLE, number_of
+from stepscope.sources.ascend.placeholders import NO_TASK
 from stepscope.sources.ascend.pmu import recorded_counter
 from stepscope.sources.ascend.trace_view import MEMORY_TASK
 from stepscope.tables import KERNEL_COUNTERS
@@ -32,6 +33,7 @@ _TEXTS = {
 """Columns of COMPUTE_TASK_INFO with texts, and those of `kernels`."""
 _WAYS = {"htoh": 0, "htod": 1, "dtoh": 2, "dtod": 3, "ptop": 3}
 """What names of copies on a GPU say, to the number of the direction."""
+_COPY = "MEMCPY_ASYNC"
 _CALL_OF = ("start_ns", "duration_ns", "correlation")
 _COUNTER_NAMES = {"aic_time_ns": "aic_total_time", "aiv_time_ns": "aiv_total_time"}
 _OTHERS = (pl.col("category") == "other") & (pl.col("device").is_not_null() | pl.col("stream").is_not_null())
@@ -44,7 +46,7 @@ def write_kernels(rank: RankDatabase, calls: pl.DataFrame) -> int:
     Returns:
         The first number that is free for other tasks.
     """
-    free = 0
+    free, has_copies = 0, False
     on_device = calls.filter("on_device").select(_CALL_OF).unique()
     for batch in rank.parts(rank.lazy("kernels")):
         free = max(free, int(batch["kernel"].max() or 0) + 1)  # type: ignore[arg-type]
@@ -56,10 +58,25 @@ def write_kernels(rank: RankDatabase, calls: pl.DataFrame) -> int:
             ]
         ).sort("kernel")
         _write_compute(rank, work.filter(pl.col("kind") != "memory"))
-        _write_copies(rank, work.filter(pl.col("kind") == "memory"))
+        copies = work.filter(pl.col("kind") == "memory")
+        has_copies |= copies.height > 0
+        _write_copies(rank, copies)
         launched = batch.select(id="external_id", connectionId="correlation").drop_nulls()
         rank.out.add("CONNECTION_IDS", launched.unique(maintain_order=True))
+    if not has_copies:
+        _write_stand_in(rank, calls)
     return free
+
+
+def _write_stand_in(rank: RankDatabase, calls: pl.DataFrame) -> None:
+    """Write a copy of no duration for a rank without copies: a recipe of msprof-analyze fails if there is none. Our own
+    reader leaves it out."""
+    starts = [rank.export.rows("steps")["start_ns"].min(), calls["start_ns"].min()]
+    known = [start for start in starts if start is not None]
+    if known:
+        copy = pl.DataFrame({"start_ns": known[:1], "duration_ns": [0], "task": [NO_TASK], "task_type": [_COPY]})
+        empty = {"correlation": pl.Int64, "device": pl.Int32, "stream": pl.Int32}
+        _write_tasks(rank, copy.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in empty.items()))
 
 
 def _write_compute(rank: RankDatabase, kernels: pl.DataFrame) -> None:
@@ -81,7 +98,7 @@ def _write_compute(rank: RankDatabase, kernels: pl.DataFrame) -> None:
 def _write_copies(rank: RankDatabase, copies: pl.DataFrame) -> None:
     """Tools know copies by the type of their task, so that of a GPU's is the one of this format."""
     is_set = pl.col("name").str.contains("(?i)memset")
-    made = pl.when(is_set).then(pl.lit("MEMSET_ASYNC")).otherwise(pl.lit("MEMCPY_ASYNC"))
+    made = pl.when(is_set).then(pl.lit("MEMSET_ASYNC")).otherwise(pl.lit(_COPY))
     task = pl.when(pl.col("name").str.contains(f"^[A-Z_]*(?:{MEMORY_TASK})[A-Z_]*$")).then("name").otherwise(made)
     _write_tasks(rank, copies.with_columns(task_type=task, task=pl.col("kernel")))
     stated = pl.col("direction").replace_strict(number_of("ENUM_MEMCPY_OPERATION"), default=None, return_dtype=pl.Int64)

@@ -23,7 +23,6 @@ from stepscope.run import Run
 from stepscope.selection import named_numbers
 from stepscope.sources.ascend.rank_files import OUTPUT
 
-ANALYSIS_FILE = "analysis.db"
 _EVENT_TABLES = ("kernels", "collectives", "operators", "slices")
 
 
@@ -68,6 +67,11 @@ def database_name(export: RankExport) -> str:
     return f"ascend_{framework}_profiler_{export.rank}.db"
 
 
+def analysis_name(export: RankExport) -> str:
+    """The file of the communication analysis."""
+    return "communication_analyzer.db" if export.is_mindspore else "analysis.db"
+
+
 def _write_rank(export: RankExport, lost: dict[str, dict[int, str]], facts: dict[str, list[int]]) -> None:
     """Write the directory of one rank."""
     for name, text in side_files(export).items():
@@ -86,9 +90,9 @@ def _write_rank(export: RankExport, lost: dict[str, dict[int, str]], facts: dict
         write_host(rank, free)
         write_memory(rank)
         write_counters(rank)
-    with new_database(output / ANALYSIS_FILE, ANALYSIS) as analysis:
+    with new_database(output / analysis_name(export), ANALYSIS) as analysis:
         write_analysis(rank, analysis, calls)
-    export.written += [f"{OUTPUT}/{name}" for name in (database_name(export), ANALYSIS_FILE)]
+    export.written += [f"{OUTPUT}/{name}" for name in (database_name(export), analysis_name(export))]
     for what, rows in rank.left_out.items():
         lost[what][export.rank] = f"the format has no place for them ({rows} rows)"
     for what, reason in export.left_out.items():

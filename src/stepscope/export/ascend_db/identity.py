@@ -13,6 +13,7 @@ from stepscope.export.ascend_db.schema import ENUMERATIONS
 from stepscope.export.ascend_ms.directory import _device_info, _profiler_info, _profiler_metadata
 from stepscope.export.communicators import communicator
 from stepscope.export.rank_export import RankExport
+from stepscope.sources.ascend.db_extras import OWN_STEPS
 from stepscope.tables.steps import WHOLE_RECORDING
 
 
@@ -40,9 +41,9 @@ def write_identity(rank: RankDatabase) -> None:
     """Write who recorded, and the words that numbers stand for."""
     export, out = rank.export, rank.out
     facts = export.facts
-    host = str(facts.get("host") or "")
+    host = facts.get("host")
     out.add_rows("RANK_DEVICE_MAP", ("rankId", "deviceId"), [(rank.rank, rank.device)])
-    out.add_rows("HOST_INFO", ("hostUid", "hostName"), [(str(crc32(host.encode())), host)])
+    out.add_rows("HOST_INFO", ("hostUid", "hostName"), [(str(crc32((host or "").encode())), host)])
     if facts.get("device_name") is not None:
         out.add_rows("NPU_INFO", ("id", "name"), [(rank.device, facts["device_name"])])
     texts = [(name, json.dumps(value)) for name, value in metadata(export).items()]
@@ -56,6 +57,13 @@ def write_identity(rank: RankDatabase) -> None:
 
 
 def write_steps(rank: RankDatabase) -> None:
-    """Write STEP_TIME: the steps on the host. A recording that marks none has none here either."""
-    rows = rank.export.rows("steps").filter(pl.col("window") != WHOLE_RECORDING).sort("start_ns", maintain_order=True)
-    rank.out.add("STEP_TIME", rows.select(id="step", startNs="start_ns", endNs="end_ns"))
+    """Write STEP_TIME: the steps on the host. A recording that marks none has none there either.
+
+    The format has no place for the windows of steps, so they are in a table of our own as well.
+    """
+    rows = rank.export.rows("steps").drop("rank").sort("start_ns", maintain_order=True)
+    marked = rows.filter(pl.col("window") != WHOLE_RECORDING)
+    rank.out.add("STEP_TIME", marked.select(id="step", startNs="start_ns", endNs="end_ns"))
+    columns = (f"{name} {'TEXT' if dtype == pl.String else 'INTEGER'}" for name, dtype in rows.schema.items())
+    rank.out.create(OWN_STEPS, ", ".join(columns))
+    rank.out.add(OWN_STEPS, rows)

@@ -25,7 +25,8 @@ from stepscope.tables import RANKS
 def read_database(item: Input, sink: Sink) -> None:
     """Read the database export of one rank."""
     recording, files = take_database(item, sink)
-    _, span = write_tables(recording, files, sink)
+    own = recording.own_steps
+    _, span = write_tables(recording, files, sink, known_steps=lambda rows: rows if own is None else own)
     take_rank_table(recording.identity, item, sink)
     sink.write(RANKS, recording.identity.frame(span))
     write_data_preparation(files, sink)
@@ -93,6 +94,7 @@ def _take_events(recording: ExportedRank, database: Database, has_marks: bool) -
     recording.steps = step_ranges(timeline.frames("host", ["name", "start_ns", "duration_ns"]))
     if recording.steps.is_empty():
         recording.steps = clean_ranges(database.ranges("STEP_TIME", {"step": "id"}))
+    recording.own_steps = db_extras.read_own_steps(database)
     db_host.read_api(database, timeline)
     timeline.add("host", db_host.read_collections(database))
     timeline.add("host", db_host.read_marks(database))
@@ -102,7 +104,8 @@ def _take_events(recording: ExportedRank, database: Database, has_marks: bool) -
     recording.communication = db_device.read_calls(database)
     if recording.communication.is_empty():
         recording.communication = read_marked_calls(database, tasks)
-    timeline.add("communication", recording.communication)
+    if recording.identity.device_kind != "cpu":  # there the calls are the host's, and no work of a device
+        timeline.add("communication", recording.communication)
     recording.allocations = db_extras.read_allocations(database)
     recording.memory_curve = db_extras.read_memory_curve(database)
     recording.counters = db_counters.read_counters(database)

@@ -12,6 +12,7 @@ from stepscope.sources.ascend.database import CONNECTION, TEXT_ID, Database, Typ
 from stepscope.sources.ascend.exported_rank import COMMUNICATION, COMPUTE, TASKS, first_of_each, shaped
 from stepscope.sources.ascend.groups import Groups, group_key
 from stepscope.sources.ascend.headers import KERNEL_DETAILS
+from stepscope.sources.ascend.placeholders import NO_TASK
 from stepscope.sources.ascend.pmu import COUNTERS, scaled
 from stepscope.sources.ascend.timeline import MEMORY_BYTES, Timeline
 from stepscope.sources.ascend.trace_view import MEMORY_TASK
@@ -74,7 +75,7 @@ _MOST_COUNTERS = 200
 def read_tasks(database: Database) -> pl.DataFrame:
     """All tasks of the device: times, stream, connection id and the name of their type."""
     tasks = database.ranges("TASK", _TASK, {"task_type": TEXT_ID})
-    return tasks.with_columns(
+    return tasks.filter(pl.col("task").ne_missing(NO_TASK)).with_columns(
         correlation=CONNECTION,
         task_type=pl.col("task_type").fill_null(""),
     )

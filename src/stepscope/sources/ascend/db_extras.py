@@ -21,7 +21,7 @@ from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.headers import MEMORY_RECORD, OPERATOR_MEMORY, STEP_TRACE_TIME
 from stepscope.sources.ascend.rank_info import RankInfo, read_metadata
 from stepscope.sources.csv_files.values import whole
-from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, STEP_TOTALS
+from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, STEP_TOTALS, STEPS
 
 MODULES = {0: "SLOG", 3: "HCCL", 4: "FMK", 6: "DVPP", 7: "RUNTIME", 8: "CCE", 9: "HDC", 33: "APP"}
 """Number of a module of `NPU_MODULE_MEM` if the database has no `ENUM_MODULE`."""
@@ -34,7 +34,8 @@ def read_identity(database: Database, identity: RankInfo) -> Groups | None:
     ranks = database.read("RANK_DEVICE_MAP", {"rank": "rankId", "device": "deviceId"})
     if ranks.height == 1:
         identity.settle_rank(ranks["rank"][0], None)
-        identity.device = as_index(ranks["device"][0]) if identity.device is None else identity.device
+        if identity.device is None and identity.device_kind != "cpu":
+            identity.device = as_index(ranks["device"][0])
     identity.settle_rank(None, database.path)
     hosts = database.read("HOST_INFO", {"host": "hostName"}, {"host": pl.String}).drop_nulls()
     identity.host = hosts["host"][0] if hosts.height else identity.host
@@ -45,6 +46,22 @@ def read_identity(database: Database, identity: RankInfo) -> Groups | None:
     if identity.framework is None:
         identity.framework = "mindspore" if "mindspore" in database.path.name else "pytorch"
     return groups if groups.names else None
+
+
+OWN_STEPS = "STEPSCOPE_STEPS"
+"""Table of our own export: `steps` as they are, since the format has no place for the windows of steps."""
+
+
+def read_own_steps(database: Database) -> pl.DataFrame | None:
+    """Rows of `steps` as our own export states them; None if it has not made the database."""
+    if not database.has(OWN_STEPS, "step", "window"):
+        return None
+    schema = STEPS.stored_schema
+    numbers = {name: pl.Int64 for name in schema if name != "window"}
+    rows = database.read(OWN_STEPS, {name: name for name in schema}, {**numbers, "window": pl.String})
+    known = rows.with_columns(pl.col("recorded") != 0).drop_nulls(["step", "start_ns", "end_ns", "window"])
+    known = known.drop_nulls(["window_start_ns", "window_end_ns"]).unique("step", keep="first", maintain_order=True)
+    return shaped(database.timed(OWN_STEPS, known, "start_ns"), schema) if known.height else None
 
 
 def read_memory_curve(database: Database) -> pl.DataFrame:

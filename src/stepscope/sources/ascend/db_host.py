@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.sources.ascend.database import CONNECTION, NO_CONNECTION, TEXT_ID, Database
 from stepscope.sources.ascend.exported_rank import HOST, OPERATOR_STARTS, first_of_each, shaped
 from stepscope.sources.ascend.kernel_tables import API_WORDS
+from stepscope.sources.ascend.placeholders import NOT_RECORDED
 from stepscope.sources.ascend.slice_tables import framework_ranges
 from stepscope.sources.ascend.timeline import Timeline
 from stepscope.tables.slices import MARKS, MODULE_MARKS
@@ -62,7 +63,7 @@ def read_api(database: Database, timeline: Timeline) -> None:
     }
     word = pl.col("kind").replace_strict(words, default=None, return_dtype=pl.String)
     for rows in database.named_ranges("CANN_API", _API, {"name": TEXT_ID}):
-        calls = _on_thread(rows).with_columns(
+        calls = _on_thread(rows.filter(pl.col("name") != NOT_RECORDED)).with_columns(
             category=pl.lit("runtime"),
             process=pl.lit("CANN"),
             name=pl.when(word.is_not_null()).then(word + "@" + pl.col("name")).otherwise("name"),

@@ -122,6 +122,8 @@ class ExportedRank:
     allocations: pl.DataFrame = field(default_factory=nothing(ALLOCATIONS.stored_schema))
     memory_curve: pl.DataFrame = field(default_factory=nothing(MEMORY_CURVE.stored_schema))
     counters: pl.DataFrame = field(default_factory=nothing(COUNTERS.stored_schema))
+    own_steps: pl.DataFrame | None = None
+    """Rows of `steps` as our own export states them, with their windows; None in exports of others."""
     device_is_lost: bool = False
     """Whether all device work is unreadable: then the ends of steps are unknown."""
 

@@ -20,6 +20,7 @@ from stepscope.sources.ascend.rank_files import (
     ExportFiles,
 )
 from stepscope.sources.base import Input, Sink
+from stepscope.sources.plausible import FIRST_EPOCH_NS
 from stepscope.sources.rank_tables import differences, is_named, place_of
 from stepscope.sources.side_files import read_object
 from stepscope.tables import RANKS
@@ -51,10 +52,11 @@ class RankInfo:
     parallelism: dict[str, Any] = field(default_factory=dict)
 
     def frame(self, span: tuple[int, int] | None) -> pl.DataFrame:
-        """The row of `ranks`; `span` is the first and last time of the recording."""
+        """The row of `ranks`; `span` is the first and last time of the recording, which may not be since the epoch."""
         facts = {name: getattr(self, name) for name in RANKS.schema if hasattr(self, name)}
         facts |= {name: json_text(facts[name]) for name in ("options", "environment", "parallelism")}
-        facts["start_ns"], facts["end_ns"] = span or (None, None)
+        is_epoch = span is not None and span[0] >= FIRST_EPOCH_NS  # others count from the start of a machine
+        facts["start_ns"], facts["end_ns"] = span if span is not None and is_epoch else (None, None)
         return RANKS.unchecked(**{name: [value] for name, value in facts.items()})
 
     @property
