@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -40,6 +40,7 @@ def write_timeline(
     options: TimelineOptions | None = None,
     *,
     format: Format | None = None,  # noqa: A002 - the word of the command
+    extra: Sequence[Family] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> Written:
     """Write the timeline of a run: its ranks as processes, on one clock.
@@ -49,6 +50,7 @@ def write_timeline(
         out: The file to write, whole or not at all; replaced if it exists. Compressed if its name ends in `.gz`.
         options: What to show.
         format: `perfetto` or `json`. Default: by the name of the file, JSON for `.json` and `.json.gz`.
+        extra: Further families of tracks, shown above the others: what the run itself does not know.
         progress: Told what is being written.
 
     Raises:
@@ -60,7 +62,7 @@ def write_timeline(
     form = format or format_of(file)
     _check(run, file, wanted, form)
     narrowed = with_graphs(run, wanted)
-    return _Building(narrowed, wanted, Written(file, form), progress).write()
+    return _Building(narrowed, wanted, Written(file, form), (*extra, *FAMILIES), progress).write()
 
 
 def format_of(file: Path) -> Format:
@@ -110,8 +112,16 @@ def _check(run: Run, file: Path, options: TimelineOptions, form: Format) -> None
 class _Building:
     """The work on one file."""
 
-    def __init__(self, run: Run, options: TimelineOptions, written: Written, progress: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        run: Run,
+        options: TimelineOptions,
+        written: Written,
+        families: tuple[Family, ...],
+        progress: Callable[[str], None],
+    ) -> None:
         self._run, self._options, self._written, self._progress = run, options, written, progress
+        self._families = families
         self._clocks = clocks_of(run, align=options.align)
         self._ranks = {each.rank: each.facts for each in run.ranks}
         self._budget = Budget(options.limit_bytes)
@@ -129,7 +139,7 @@ class _Building:
         written.base_ns = self._clocks.first_ns
         written.offsets_ns = {rank: shift for rank, shift in sorted(self._clocks.by_rank.items()) if shift}
         written.notes += self._clocks.notes
-        asked = [each for each in FAMILIES if self._is_wanted(each)]
+        asked = [each for each in self._families if self._is_wanted(each)]
         with draft_of(written.file) as file:
             writer = writer_of(written.format, file, written.base_ns)
             for family in sorted(asked, key=lambda each: each.priority):
@@ -138,8 +148,8 @@ class _Building:
             writer.close()
             if not written.events:
                 raise StepscopeError(
-                    f"{shown(self._run.path)}: nothing with a time was recorded of these ranks and steps, so there is "
-                    "no timeline. `stepscope info` lists what was recorded"
+                    f"{shown(self._run.path)}: nothing with a time was recorded of these ranks, steps and moments, so "
+                    "there is no timeline. `stepscope info` lists what was recorded"
                 )
         written.events = dict(sorted(written.events.items()))
         written.size_bytes = written.file.stat().st_size
@@ -225,14 +235,21 @@ class _Building:
         if placed.height < rows.height:
             self._leave_out(family, rows.height - placed.height, "without a time in the recording")
         if family.shape == "samples":
-            return placed.filter(pl.col("value").is_not_null())
+            return self._in_window(placed.filter(pl.col("value").is_not_null()), pl.col("start_ns"))
         placed = placed.sort("rank", "order", "track", "start_ns", nulls_last=True, maintain_order=True)
-        return placed.with_columns(
+        named = placed.with_columns(
             pl.col("name").fill_null("(no name)"),
             pl.col("category").fill_null("other"),
             pl.col("duration_ns").clip(lower_bound=0),
             end_ns=pl.col("start_ns") + pl.col("duration_ns").clip(lower_bound=0),
         )
+        return self._in_window(named, pl.coalesce("end_ns", "start_ns"))
+
+    def _in_window(self, rows: pl.DataFrame, end: pl.Expr) -> pl.DataFrame:
+        """The rows that overlap the window of time that is wanted."""
+        first, last = self._options.window_ns or (None, None)
+        rows = rows if first is None else rows.filter(end >= first)
+        return rows if last is None else rows.filter(pl.col("start_ns") <= last)
 
     def _chosen(self, family: Family, writer: Writer) -> Callable[[pl.DataFrame], pl.DataFrame] | None:
         """What is kept of the rows if not all fit: the longest ranges, or every n-th sample; None for all."""
@@ -293,7 +310,7 @@ class _Building:
         used = rows.group_by("number", "lane", maintain_order=True).agg(
             pl.col("rank", "title").first(), pl.col("order").min()
         )
-        place = FAMILIES.index(family)
+        place = self._families.index(family)
         for number, lane, rank, title, order in used.sort("rank", "order", "number", "lane").iter_rows():
             if (number, lane) in self._tracks:
                 continue

@@ -28,6 +28,8 @@ class TimelineOptions:
         limit_bytes: Largest file. What tells most is kept, and what was left out is said; None for all.
         align: Correct the clocks of ranks by the ends of their calls.
         explain: Also draw what analyses say: idle time by cause, the critical path, findings.
+        window_ns: Only what overlaps this time: its first and last moment on the clock of the run (ns since the epoch,
+            where the recording has that), corrected if `align` corrects it; None for no bound.
     """
 
     kind: Kind = "detail"
@@ -37,6 +39,7 @@ class TimelineOptions:
     limit_bytes: int | None = None
     align: bool = True
     explain: bool = True
+    window_ns: tuple[int | None, int | None] | None = None
 
 
 @dataclass
