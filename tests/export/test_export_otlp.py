@@ -248,6 +248,29 @@ def test_times_before_1970_move_all_ranks_together(tmp_path: Path) -> None:
     assert "All times are 2 s later than recorded, as OTLP has no times before 1970." in made.notes
 
 
+def test_ranks_are_on_one_clock(tmp_path: Path) -> None:
+    run, off = make_run(4, 5), 50 * MS
+    frames: dict[int, dict[str, pl.DataFrame]] = {}
+    for rank in run.ranks:
+        late = pl.selectors.ends_with("start_ns", "end_ns") + (off if rank.rank == 3 else 0)
+        tables = {name: rank.table(name).collect() for name in ("ranks", "steps", "kernels", "collectives")}
+        tables["ranks"] = tables["ranks"].with_columns(host=pl.lit(f"node{rank.rank}"))
+        frames[rank.rank] = {name: rows.with_columns(late) for name, rows in tables.items()}
+    made = write_otlp(Run.from_frames(frames), tmp_path / "out")
+    read = traces(made.files)
+    starts = {
+        (span["startTimeUnixNano"], span["endTimeUnixNano"])
+        for span in read.spans.values()
+        if span["name"] in ("step 2", "gemm") and span["told"]["stepscope.step"] == 2
+    }
+    assert len(starts) == 2
+    offsets = {
+        span["about"]["stepscope.rank"]: span["about"]["stepscope.clock_offset_ns"] for span in read.spans.values()
+    }
+    assert offsets == {0: 0, 1: 0, 2: 0, 3: off}
+    assert any("clocks of rank 3 are corrected" in note for note in made.notes)
+
+
 def test_times_and_texts_beyond_all_bounds_are_told(tmp_path: Path) -> None:
     most = (1 << 63) - 1
     rows = slices(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -56,11 +57,17 @@ class Clocks:
         return pl.DataFrame({"rank": ranks, "shift_ns": shifts}, schema={"rank": pl.Int32, "shift_ns": pl.Int64})
 
 
-def clocks_of(run: Run, *, align: bool) -> Clocks:
+def clocks_of(run: Run, *, align: bool, tables: Collection[str] = ()) -> Clocks:
     """The corrections of a run: clocks of ranks by the ends of their calls (`clocks`), and tables or ranks whose times
-    are those of another clock, which are moved to where the rest begins, since nothing tells when they ran."""
+    are those of another clock, which are moved to where the rest begins, since nothing tells when they ran.
+
+    Args:
+        run: The run.
+        align: Whether to correct the clocks of ranks.
+        tables: The tables whose times are shown; empty for all that have times.
+    """
     found = Clocks()
-    spans = _spans(run)
+    spans = _spans(run, tables)
     if spans.is_empty():
         return found
     if align and len(run.ranks) > 1:
@@ -96,7 +103,7 @@ def _align(run: Run, found: Clocks) -> None:
         )
 
 
-def _spans(run: Run) -> pl.DataFrame:
+def _spans(run: Run, tables: Collection[str]) -> pl.DataFrame:
     """When each table of each rank begins and ends: `table`, `rank`, `first_ns`, `last_ns`."""
     frames = [
         run.table(name)
@@ -104,7 +111,7 @@ def _spans(run: Run) -> pl.DataFrame:
         .agg(first_ns=pl.min_horizontal(column, *_FURTHER.get(name, ())).min(), last_ns=pl.col(column).max())
         .select(pl.lit(name).alias("table"), "rank", "first_ns", "last_ns")
         for name, column in _TIMED.items()
-        if run.has(name)
+        if run.has(name) and (not tables or name in tables)
     ]
     return pl.concat(pl.collect_all(frames)).drop_nulls() if frames else pl.DataFrame()
 

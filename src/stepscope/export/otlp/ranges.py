@@ -18,7 +18,10 @@ DEVICE = ("kernel", "memory", "communication")
 """Categories of device work, of which each slice has a row in `kernels`."""
 
 SLICE, KERNEL, CALL = 1, 2, 3
-"""Where a range comes from: its `kind`. Its `number` is that of its row in `slices`, `kernels` or `collectives`."""
+"""Where a range comes from: its `kind`. Its `number` is that of its row in the table."""
+
+TABLE_OF = {SLICE: "slices", KERNEL: "kernels", CALL: "collectives"}
+"""The table of each kind."""
 
 _PART_ROWS = 50_000
 """Ranges that are completed and encoded at once, chosen by us: some tens of MB with their texts."""
@@ -92,20 +95,17 @@ class Ranges:
 
     @cached_property
     def summary(self) -> pl.DataFrame:
-        """Number of ranges by `category` and `step`, and their `first_ns` and `last_ns`."""
+        """Number of `ranges` by `kind`, `category` and `step`, and their `first_ns` and `last_ns`."""
         start = pl.col("start_ns")
         end = start + pl.min_horizontal(pl.col("duration_ns").clip(0), _MAX - start.clip(0))
         parts = [
-            source.group_by("category", "step").agg(ranges=pl.len(), first_ns=start.min(), last_ns=end.max())
+            source.group_by("kind", "category", "step").agg(ranges=pl.len(), first_ns=start.min(), last_ns=end.max())
             for source in self._sources
         ]
         if not parts:
-            schema = {"category": pl.String, "step": pl.Int32, "ranges": pl.UInt32, "first_ns": pl.Int64}
-            return pl.DataFrame(schema={**schema, "last_ns": pl.Int64})
-        every = pl.concat(pl.collect_all(parts, engine="streaming"))
-        return every.group_by("category", "step").agg(
-            pl.col("ranges").sum(), pl.col("first_ns").min(), pl.col("last_ns").max()
-        )
+            schema = {"kind": pl.Int8, "category": pl.String, "step": pl.Int32, "ranges": pl.UInt32}
+            return pl.DataFrame(schema={**schema, "first_ns": pl.Int64, "last_ns": pl.Int64})
+        return pl.concat(pl.collect_all(parts, engine="streaming"))
 
     def parts(self, categories: frozenset[str]) -> Iterator[pl.DataFrame]:
         """The ranges of some categories in the order of the tables, some at a time, with all that is known of them."""

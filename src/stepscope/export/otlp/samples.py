@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 import polars as pl
@@ -26,13 +26,13 @@ _LONGEST_NAME = 255
 """Characters of a metric's name, as OpenTelemetry limits it."""
 
 
-def metrics(run: Run, rank: Rank, shift_ns: int, lost: list[int]) -> Iterator[bytes]:
+def metrics(run: Run, rank: Rank, shift_ns: Callable[[str], int], lost: list[int]) -> Iterator[bytes]:
     """Metrics with up to `POINTS` samples each, encoded.
 
     Args:
         run: The run.
         rank: One of its ranks.
-        shift_ns: Added to the rank's times.
+        shift_ns: What is added to the times of a table of the rank.
         lost: Gets the numbers of samples that are no numbers, which are left out.
     """
     counters = table_of(run, "counters", [rank])
@@ -42,14 +42,14 @@ def metrics(run: Run, rank: Rank, shift_ns: int, lost: list[int]) -> Iterator[by
             lost.append(batch.height - finite.height)
             for (name,), rows in finite.partition_by("name", as_dict=True, maintain_order=True).items():
                 points = rows.select("time_ns", "value", "device")
-                yield from _gauges(f"stepscope.counter.{name}", "", "1", points, shift_ns)
+                yield from _gauges(f"stepscope.counter.{name}", "", "1", points, shift_ns("counters"))
     memory = table_of(run, "memory_curve", [rank])
     if memory is not None:
         for batch in batches(memory):
             for column, meaning in _MEMORY.items():
                 points = batch.select("time_ns", column, "device", "component").drop_nulls(column)
                 name = f"stepscope.memory.{column.removesuffix('_bytes')}"
-                yield from _gauges(name, meaning, "By", points, shift_ns)
+                yield from _gauges(name, meaning, "By", points, shift_ns("memory_curve"))
 
 
 def _gauges(name: str, meaning: str, unit: str, points: pl.DataFrame, shift_ns: int) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -29,22 +29,30 @@ _COLUMNS = (
 )
 
 
+Root = tuple[int | None, int, int, str | None, int | None]
+"""A step (null for what is outside all), its start and end, its window and graph (see the table `steps`)."""
+
+
 class Spans:
     """The spans of one rank, encoded.
 
     Args:
         rank: Its number.
         ids: Ids of the run.
-        shift_ns: Added to the rank's times.
+        shifts_ns: Added to the times of ranges, by kind.
         threads: Names of its threads by process and thread.
     """
 
     def __init__(
-        self, rank: int, ids: Ids, shift_ns: int, threads: Mapping[tuple[str | None, str | None], str]
+        self,
+        rank: int,
+        ids: Ids,
+        shifts_ns: Mapping[int, int],
+        threads: Mapping[tuple[str | None, str | None], str],
     ) -> None:
         self.rank = rank
         self._ids = ids
-        self._shift_ns = shift_ns
+        self._shifts_ns = shifts_ns
         self._threads = threads
         self.written: Counter[str] = Counter()
         """Number of spans by category."""
@@ -52,13 +60,9 @@ class Spans:
         """How often something could not be said as it was recorded."""
         self._head = lru_cache(maxsize=16384)(self._placed)
 
-    def roots(self, steps: pl.DataFrame) -> Iterator[bytes]:
-        """The span around each step.
-
-        Args:
-            steps: `step` (null for what is outside all), `start_ns`, `end_ns`, `window`, `graph`.
-        """
-        for step, start, end, window, graph in steps.iter_rows():
+    def roots(self, steps: Iterable[Root]) -> Iterator[bytes]:
+        """The span around each step."""
+        for step, start, end, window, graph in steps:
             name = "outside steps" if step is None else "recording" if window == WHOLE_RECORDING else f"step {step}"
             told = {"category": STEP_CATEGORY, "step": step, "window": window, "graph": graph}
             self.written[STEP_CATEGORY] += 1
@@ -68,8 +72,8 @@ class Spans:
                     self._ids.root(self.rank, step),
                     name,
                     INTERNAL,
-                    str(self._time(start)),
-                    str(self._time(max(start, end))),
+                    _time(start),
+                    _time(max(start, end)),
                     msgspec.Raw(attributes({PREFIX + key: value for key, value in told.items()})),
                 )
             )
@@ -87,6 +91,7 @@ class Spans:
             kind, number, start, duration, name, characters, parent, parent_step, by_launch, *rest = row
             collective, size_bytes, others, others_lost = rest
             category, step = of_place[0], of_place[1]
+            start += self._shifts_ns[kind]
             told = [self._head(*of_place), _facts(*of_work)]
             if size_bytes is not None:
                 told.append(b"," + attribute(PREFIX + "size_bytes", size_bytes))
@@ -113,17 +118,14 @@ class Spans:
                     self._ids.span(self.rank, kind, number),
                     name,
                     INTERNAL,
-                    str(self._time(start)),
-                    str(self._time(start + max(duration, 0))),
+                    _time(start),
+                    _time(start + max(duration, 0)),
                     msgspec.Raw(b"[" + b"".join(told) + b"]"),
                     parent_span_id=above,
                     links=links,
                     dropped_links_count=others_lost or 0,
                 )
             )
-
-    def _time(self, time_ns: int) -> int:
-        return min(time_ns + self._shift_ns, _LATEST)
 
     def _member(self, other: Mapping[str, Any]) -> Link:
         rank = other["rank"]
@@ -164,6 +166,10 @@ class Spans:
                 part = part.with_columns(characters=pl.when("cut").then("length"))
             part = part.with_columns(pl.col(column.name).str.slice(0, LONGEST_TEXT)).drop("cut", "length")
         return part
+
+
+def _time(time_ns: int) -> str:
+    return str(min(time_ns, _LATEST))
 
 
 @lru_cache(maxsize=16384)

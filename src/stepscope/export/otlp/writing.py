@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from stepscope.errors import StepscopeError, Unavailable, close_matches
+from stepscope.errors import StepscopeError, close_matches
 from stepscope.export.made import Made
 from stepscope.export.otlp.ids import Ids
 from stepscope.export.otlp.line_files import LineFiles
 from stepscope.export.otlp.linked_calls import SCHEMA, linked_calls
 from stepscope.export.otlp.messages import LONGEST_TEXT, attributes, metrics_line, traces_line
 from stepscope.export.otlp.parents import Parents
-from stepscope.export.otlp.ranges import Ranges
+from stepscope.export.otlp.ranges import TABLE_OF, Ranges
 from stepscope.export.otlp.samples import metrics as metrics_of
-from stepscope.export.otlp.spans import STEP_CATEGORY, Spans
+from stepscope.export.otlp.spans import STEP_CATEGORY, Root, Spans
 from stepscope.export.run_tables import table_of
 from stepscope.export.whole_directory import whole_directory
 from stepscope.run import Run
 from stepscope.run.rank import Rank
 from stepscope.tables import STEPS, THREADS
+from stepscope.timeline.clocks import clocks_of
 
 CATEGORIES = (
     *("annotation", "operator", "kernel", "memory", "communication", "communication_task"),
@@ -41,6 +42,10 @@ DEFAULT_CATEGORIES = tuple(name for name in CATEGORIES if name not in LEFT_OUT)
 
 FILE_MB = 256.0
 """Size of a file, chosen by us."""
+
+_SAMPLES = ("counters", "memory_curve")
+_TABLES = ("steps", *TABLE_OF.values(), *_SAMPLES)
+"""Tables whose times the files have."""
 
 _SECOND_NS = 1_000_000_000
 _FACTS = ("device_kind", "device", "device_name", "framework", "framework_version", "backend", "format")
@@ -59,8 +64,8 @@ def write_otlp(
 
     Each step of a rank is a trace, with a span around the step; what is outside all steps is one more trace. In it,
     each range is below the one around it, and device work below its launch. Spans of one call between ranks are linked.
-    Times are on the common clock of the ranks (see the analysis `clocks`), and memory does not grow with the recording
-    but for some tens of bytes a range.
+    Times are on the common clock of the ranks, as in timelines (`timeline/clocks.py`). Memory does not grow with the
+    recording but for some tens of bytes a range.
 
     Args:
         run: The run, perhaps narrowed to some ranks and steps.
@@ -99,9 +104,10 @@ def write_otlp(
         for one in ranges:
             rank = one.rank
             resource = attributes(_resource(run, rank, clock))
-            spans = Spans(rank.rank, ids, clock.shift_ns(rank), _threads(run, rank))
+            shifts = {kind: clock.shift_ns(rank, table) for kind, table in TABLE_OF.items()}
+            spans = Spans(rank.rank, ids, shifts, _threads(run, rank))
             with LineFiles(draft, f"traces-rank-{rank.rank}", partial(traces_line, resource), limit) as files:
-                files.add(spans.roots(_steps(run, one, chosen)))
+                files.add(spans.roots(_roots(run, one, chosen, clock)))
                 parents = Parents(one.slices, chosen)
                 linked = calls.get(rank.rank, pl.DataFrame(schema=SCHEMA))
                 for part in one.parts(chosen):
@@ -113,7 +119,7 @@ def write_otlp(
             if metrics:
                 lost: list[int] = []
                 with LineFiles(draft, f"metrics-rank-{rank.rank}", partial(metrics_line, resource), limit) as files:
-                    files.add(metrics_of(run, rank, clock.shift_ns(rank), lost))
+                    files.add(metrics_of(run, rank, partial(clock.shift_ns, rank), lost))
                 samples += files.names
                 faults["samples that are no finite numbers"] += sum(lost)
         if not traces and not samples:
@@ -158,35 +164,36 @@ def _require_ranges(run: Run, ranges: Sequence[Ranges], chosen: frozenset[str], 
 
 
 class _Clock:
-    """The common clock of the ranks, and how their times become times since 1970 that OTLP can have: not before it."""
+    """The common clock of the ranks, and how its times become times since 1970 that OTLP can have: not before it."""
 
     def __init__(self, run: Run, ranges: Sequence[Ranges]) -> None:
-        self.offsets: Mapping[int, int] = {}
-        try:
-            rows = run.analyse("clocks").select("rank", "offset_ns").iter_rows()
-            self.offsets = {rank: offset for rank, offset in rows if offset}
-        except Unavailable:
-            pass  # without calls between ranks nothing is known of their clocks
-        firsts = [
-            first - self.offsets.get(one.rank.rank, 0)
-            for one in ranges
-            for first in (*one.summary["first_ns"], *_first(run, one.rank))
-        ]
-        earliest = min(firsts, default=0)
-        self.later_ns = 0 if earliest >= 0 else (-earliest // _SECOND_NS + 1) * _SECOND_NS
+        self._common = clocks_of(run, align=True, tables=_TABLES)
+        self.notes = self._common.notes
+        self.later_ns = 0
         """Whole seconds that are added to all times, so that none is before 1970."""
+        firsts = [first + self.shift_ns(one.rank, table) for one in ranges for table, first in _firsts(run, one)]
+        earliest = min(firsts, default=0)
+        if earliest < 0:
+            self.later_ns = (-earliest // _SECOND_NS + 1) * _SECOND_NS
 
-    def shift_ns(self, rank: Rank) -> int:
-        """What is added to the times of a rank."""
-        return self.later_ns - self.offsets.get(rank.rank, 0)
+    def offset_ns(self, rank: Rank) -> int:
+        """How much the clock of a rank is ahead of the common one."""
+        return self._common.by_rank.get(rank.rank, 0)
+
+    def shift_ns(self, rank: Rank, table: str) -> int:
+        """What is added to the times of a table of a rank."""
+        return self.later_ns - self._common.of(rank.rank, (table,))
 
 
-def _first(run: Run, rank: Rank) -> list[int]:
-    """The earliest times of a rank's steps and samples."""
-    times = {"steps": "start_ns", "counters": "time_ns", "memory_curve": "time_ns"}
-    tables = [(table_of(run, name, [rank]), column) for name, column in times.items()]
-    firsts = [rows.select(pl.col(column).min()).collect().item() for rows, column in tables if rows is not None]
-    return [first for first in firsts if first is not None]
+def _firsts(run: Run, ranges: Ranges) -> Iterator[tuple[str, int]]:
+    """The earliest times of a rank, by table."""
+    for kind, first in ranges.summary.select("kind", "first_ns").iter_rows():
+        yield TABLE_OF[kind], first
+    for table, column in {"steps": "start_ns", **dict.fromkeys(_SAMPLES, "time_ns")}.items():
+        rows = table_of(run, table, [ranges.rank])
+        first = None if rows is None else rows.select(pl.col(column).min()).collect().item()
+        if first is not None:
+            yield table, first
 
 
 def _resource(run: Run, rank: Rank, clock: _Clock) -> dict[str, Any]:
@@ -201,7 +208,7 @@ def _resource(run: Run, rank: Rank, clock: _Clock) -> dict[str, Any]:
         "stepscope.world_size": run.world_size,
         **{f"stepscope.{name}": facts[name] for name in _FACTS},
         "stepscope.times_since_epoch": facts["start_ns"] is not None and not clock.later_ns,
-        "stepscope.clock_offset_ns": clock.offsets.get(rank.rank, 0),
+        "stepscope.clock_offset_ns": clock.offset_ns(rank),
         "stepscope.time_shift_ns": clock.later_ns or None,
     }
 
@@ -212,18 +219,21 @@ def _threads(run: Run, rank: Rank) -> dict[tuple[str | None, str | None], str]:
     return {(process, thread): name[:LONGEST_TEXT] for process, thread, name in rows.iter_rows() if name}
 
 
-def _steps(run: Run, ranges: Ranges, chosen: frozenset[str]) -> pl.DataFrame:
-    """The traces of a rank: its steps, and what has ranges without being one of these; see `Spans.roots`."""
+def _roots(run: Run, ranges: Ranges, chosen: frozenset[str], clock: _Clock) -> list[Root]:
+    """The traces of a rank in order of time: its steps, and what has ranges without being one of these."""
     columns = ("step", "start_ns", "end_ns", "window", "graph")
     steps = STEPS.or_empty(table_of(run, "steps", [ranges.rank])).select(columns).collect()
-    steps = steps.unique("step", keep="first", maintain_order=True)
-    found = ranges.summary.filter(pl.col("category").is_in(chosen)).group_by("step")
-    others = (
-        found.agg(start_ns=pl.col("first_ns").min(), end_ns=pl.col("last_ns").max())
-        .join(steps, on="step", how="anti", nulls_equal=True)
-        .with_columns(window=pl.lit(None, pl.String), graph=pl.lit(None, pl.Int64))
-    )
-    return pl.concat([steps, others.select(columns)]).sort("start_ns", "step", nulls_last=True)
+    shift = clock.shift_ns(ranges.rank, "steps")
+    found: dict[int | None, Root] = {}
+    for step, start, end, window, graph in steps.iter_rows():
+        found.setdefault(step, (step, start + shift, end + shift, window, graph))
+    others: dict[int | None, Root] = {}
+    spans = ranges.summary.filter(pl.col("category").is_in(chosen)).select("kind", "step", "first_ns", "last_ns")
+    for kind, step, first, last in spans.iter_rows():
+        shift = clock.shift_ns(ranges.rank, TABLE_OF[kind])
+        _, start, end, *_ = others.get(step, (step, first + shift, last + shift))
+        others[step] = (step, min(start, first + shift), max(end, last + shift), None, None)
+    return sorted({**others, **found}.values(), key=lambda root: root[1:3])
 
 
 def _tell(
@@ -254,11 +264,7 @@ def _tell(
         f"{spans} ranges are spans, in {written.get(STEP_CATEGORY, 0)} traces: one for each step of a rank, and for "
         "what is outside all steps."
     )
-    if clock.offsets:
-        made.notes.append(
-            f"Times of {len(clock.offsets)} of {len(run.ranks)} ranks were moved to the common clock of the ranks; "
-            "`stepscope.clock_offset_ns` says by how much."
-        )
+    made.notes += clock.notes
     if clock.later_ns:
         made.notes.append(
             f"All times are {clock.later_ns // _SECOND_NS} s later than recorded, as OTLP has no times before 1970."
