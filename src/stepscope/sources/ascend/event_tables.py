@@ -26,7 +26,8 @@ class EventTables:
 
     def __init__(self, recording: ExportedRank, calls: pl.DataFrame, *, are_stated: bool) -> None:
         self._timeline = recording.timeline
-        self._kernels = KernelTables(recording.operator_starts, recording.steps, are_stated=are_stated)
+        on_gpu = recording.identity.device_kind in ("cuda", "rocm")
+        self._kernels = KernelTables(recording.operator_starts, recording.steps, are_stated=are_stated, on_gpu=on_gpu)
         self._slices = SliceTables(calls, recording.steps)
         self._queue = QueueFlows()
         self._launches = Launches()

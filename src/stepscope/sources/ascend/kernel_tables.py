@@ -83,12 +83,17 @@ class KernelTables:
         operator_starts: When the operator behind each connection id began.
         ranges: The steps.
         are_stated: Whether the source states the steps of kernels itself, and only the host's part is missing.
+        on_gpu: Whether the work is that of a GPU, in our own export: as in other recordings of GPUs, its step is that
+            of its launch, and what was launched before the recording is in none.
     """
 
-    def __init__(self, operator_starts: pl.DataFrame, ranges: pl.DataFrame, *, are_stated: bool) -> None:
+    def __init__(
+        self, operator_starts: pl.DataFrame, ranges: pl.DataFrame, *, are_stated: bool, on_gpu: bool = False
+    ) -> None:
         self._starts = first_of_each(operator_starts, "correlation")
         self._ranges = ranges
         self._are_stated = are_stated
+        self._on_gpu = on_gpu
         self._rows = 0
 
     def rows(self, piece: Piece, launches: Launches) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -107,17 +112,20 @@ class KernelTables:
         rows = in_order(rows, "stream", "name", "duration_ns").join(
             launches.known.drop("layer"), on="correlation", how="left", maintain_order="left"
         )
-        rows = self._with_step(rows).with_row_index("kernel", offset=self._rows)
+        by_launch = self._on_gpu and launches.known.height > 0
+        rows = self._with_step(rows, by_launch).with_row_index("kernel", offset=self._rows)
         self._rows += rows.height
         if not counted:
             return KERNELS.shaped(rows), rows.select("kernel").clear()
         own = rows[[name for name in rows.columns if name not in counted]]
         return KERNELS.shaped(own), measured(rows[["kernel", *counted]])
 
-    def _with_step(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Fill in missing steps: from the operator, then the launch, then the start on the device."""
+    def _with_step(self, rows: pl.DataFrame, by_launch: bool) -> pl.DataFrame:
+        """Fill in missing steps: from the launch alone, or from the operator, the launch, else the start."""
         if self._are_stated or not rows["step"].null_count():
             return rows
+        if by_launch:
+            return rows.with_columns(step=step_at(rows["launch_start_ns"], self._ranges, inside=True))
         known, times = rows, ["launch_start_ns", "start_ns"]
         if self._starts.height:
             known = rows.join(self._starts, on="correlation", how="left", maintain_order="left")
