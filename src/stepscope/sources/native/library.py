@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 PATH = Path(__file__).with_name("_native.so")
-_VERSION = 20
+_VERSION = 21
 
 _new_capsule: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
@@ -87,6 +87,7 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         "ss_pages": (pointer, [pointer, long, pointer]),
         "ss_pack": (pointer, [pointer, long, long, pointer]),
         "ss_unpack": (number, [pointer, pointer, long, long, ctypes.c_char_p, pointer, pointer]),
+        "ss_packets": (pointer, [pointer, long, long, long, pointer, pointer, long, pointer]),
         "ss_free_bytes": (None, [pointer]),
         "ss_drop": (None, [pointer, pointer]),
     }  # fmt: skip

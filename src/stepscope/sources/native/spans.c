@@ -7,7 +7,7 @@
 #include <malloc.h>
 #endif
 
-#define SS_VERSION 20 /* `library.py` loads no other version */
+#define SS_VERSION 21 /* `library.py` loads no other version */
 #define ROW_BYTES 256 /* of text, about; more rows cost a copy */
 
 scan *new_scan(int32_t width, int64_t length) {

@@ -27,6 +27,7 @@ from stepscope.timeline.writing.base import (
     flow_columns,
     readable,
 )
+from stepscope.timeline.writing.packets import event_packet, event_packets, framed, varint
 
 MARK = b"stepscope timeline"
 """What the file begins with, in a packet that readers pass over: who wrote it."""
@@ -39,40 +40,14 @@ COMPRESSION = 2
 MOST_INTERNED = 200_000
 """Texts that the reader of a sequence has to remember; then they are numbered anew."""
 
-_BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
+_BEGIN, _INSTANT, _COUNTER = 1, 3, 4
 _CLEARED, _NEEDS = 1, 2
-_PACKET, _TIMESTAMP, _EVENT, _ANNOTATION, _FLOW_IDS = b"\x0a", b"\x40", b"\x5a", b"\x22", b"\xf9\x02"
-"""Tags: `Trace.packet`, `TracePacket.timestamp`, `TracePacket.track_event`, `TrackEvent.debug_annotations` and
-`TrackEvent.flow_ids` (fixed64)."""
 _VALUE, _NAME_IID, _INTEGER = b"\xe1\x02", b"\x08", b"\x20"
 """Tags: `TrackEvent.double_counter_value`, `DebugAnnotation.name_iid` and `DebugAnnotation.int_value`."""
-_MASK = (1 << 64) - 1
 _PROCESSES, _GROUPS = 1 << 32, 1 << 40
 """Numbers of the tracks of processes and groups, beyond those of tracks with rows."""
 _LANES = 1000
-_REMEMBERED = 100_000
-
-
-def varint(value: int) -> bytes:
-    """A whole number as protobuf writes it; negative ones in two's complement of 64 bits.
-
-    Examples:
-        >>> varint(300).hex(), len(varint(-1))
-        ('ac02', 10)
-    """
-    value &= _MASK
-    if value < 128:
-        return _BYTES[value]
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-_BYTES = [bytes([value]) for value in range(256)]
-_HEAD = TracePacket(trusted_packet_sequence_id=SEQUENCE, sequence_flags=_NEEDS).SerializeToString()
+_LEAD = TracePacket(trusted_packet_sequence_id=SEQUENCE, sequence_flags=_NEEDS).SerializeToString()
 
 
 class _Texts:
@@ -105,10 +80,10 @@ class PerfettoWriter:
         self._packets: list[bytes] = []
         self._held = 0
         self._groups: dict[tuple[int, str], int] = {}
+        self._bodies: list[bytes] = []
         self._open: pl.DataFrame | None = None
         """Ranges that began in a window before and are not over."""
-        mark = TracePacket(synchronization_marker=MARK).SerializeToString()
-        self._file.write(_PACKET + varint(len(mark)) + mark)
+        self._file.write(framed(TracePacket(synchronization_marker=MARK).SerializeToString()))
         self._begin()
 
     def _begin(self) -> None:
@@ -150,7 +125,7 @@ class PerfettoWriter:
 
     def ranges(self, rows: pl.DataFrame, until_ns: int | None) -> None:
         """Ranges of a window of time: their starts, and the ends of those that are over before the next window."""
-        begins = rows.with_columns(static=self._statics(rows))
+        begins = rows.with_columns(body=self._numbered_bodies(rows))
         is_range = pl.col("end_ns").is_not_null()
         ends = rows.lazy().filter(is_range).select("number", "start_ns", "end_ns").collect()
         if self._open is not None:
@@ -162,7 +137,7 @@ class PerfettoWriter:
         # At one moment, ends come first, then starts, the longest first, then what has no length.
         length = (pl.col("end_ns") - pl.col("start_ns")).fill_null(0)
         starts = begins.select(
-            "number", "static", *dynamic, *flows,
+            "number", "body", *dynamic, *flows,
             at="start_ns", turn=pl.when(length > 0).then(pl.lit(1)).otherwise(pl.lit(2)), length=-length,
             row=pl.int_range(pl.len()), last=pl.lit(0),
         )  # fmt: skip
@@ -182,62 +157,43 @@ class PerfettoWriter:
             body = bodies.get(number)
             if body is None:
                 body = bodies[number] = TrackEvent(type=_COUNTER, track_uuid=number).SerializeToString()
-            self._event(at, body + _VALUE + pack("<d", value))
+            self._add(event_packet(_LEAD, at - self._base, body + _VALUE + pack("<d", value)))
 
     def close(self) -> None:
         """The end of the file."""
         self._flush()
 
     def _events(self, events: pl.DataFrame, dynamic: list[str], flows: list[str]) -> None:
-        """Write starts (rows with `static`) and ends in order."""
-        heads = [_ANNOTATION, *(_NAME_IID + varint(self._arguments.number(name)) + _INTEGER for name in dynamic)]
+        """Write starts (rows with a `body`) and ends in order."""
+        heads = [_NAME_IID + varint(self._arguments.number(name)) + _INTEGER for name in dynamic]
         self._tell()
-        ends: dict[int, bytes] = {}
-        given: dict[tuple[int, int], bytes] = {}
-        event = self._event
-        columns = [events[name].to_list() for name in ("at", "number", "static")]
-        values = [events[name].to_list() for name in dynamic]
-        arrows = [events[name].to_list() for name in flows]
-        for row, (at, number, static) in enumerate(zip(*columns, strict=True)):
-            if static is None:
-                body = ends.get(number)
-                if body is None:
-                    body = ends[number] = TrackEvent(type=_END, track_uuid=number).SerializeToString()
-                event(at, body)
-                continue
-            body = static
-            for place, column in enumerate(values):
-                value = column[row]
-                if value is not None:
-                    argument = given.get((place, value))
-                    if argument is None:
-                        inner = heads[place + 1] + varint(value)
-                        argument = _ANNOTATION + varint(len(inner)) + inner
-                        if len(given) < _REMEMBERED:
-                            given[place, value] = argument
-                    body += argument
-            for column in arrows:
-                if column[row] is not None:
-                    body += _FLOW_IDS + column[row].to_bytes(8, "little")
-            event(at, body)
+        self._add(
+            event_packets(
+                events.select(pl.col("at") - self._base, track="number", body=pl.col("body").fill_null(-1)),
+                events.select(pl.col(dynamic).cast(pl.Int64)),
+                events.select(pl.col(flows).reinterpret(signed=True)),
+                self._bodies,
+                heads,
+                _LEAD,
+            )
+        )
 
-    def _statics(self, rows: pl.DataFrame) -> pl.Series:
-        """The event of each range but for its time, whole numbers and arrows: bytes."""
+    def _numbered_bodies(self, rows: pl.DataFrame) -> pl.Series:
+        """The number of each row's body in `_bodies`, which get all but its time, whole numbers and arrows."""
         if sum(len(texts.numbers) for texts in self._all) > MOST_INTERNED:
             self._begin()
         arguments = [name for name in argument_columns(rows) if not rows.schema[name].is_integer()]
-        is_point = pl.col("end_ns").is_null()
         key = ["number", "name", "category", *arguments]
-        wanted = rows.select(*key, is_point=is_point)
-        distinct = wanted.unique(maintain_order=True)
-        encoded = [
-            self._static(row[:3], row[-1], zip(arguments, row[3:-1], strict=True)) for row in distinct.iter_rows()
+        wanted = rows.select(*key, is_point=pl.col("end_ns").is_null())
+        distinct = wanted.unique(maintain_order=True).with_row_index("body")
+        self._bodies = [
+            self._body(row[1:4], row[-1], zip(arguments, row[4:-1], strict=True)) for row in distinct.iter_rows()
         ]
-        distinct = distinct.with_columns(static=pl.Series(encoded, dtype=pl.Binary))
         joined = wanted.join(distinct, on=[*key, "is_point"], how="left", nulls_equal=True, maintain_order="left")
-        return joined["static"]
+        numbers: pl.Series = joined["body"].cast(pl.Int64)
+        return numbers
 
-    def _static(self, place: tuple[int, str, str], is_point: bool, arguments: Iterable[tuple[str, Any]]) -> bytes:
+    def _body(self, place: tuple[int, str, str], is_point: bool, arguments: Iterable[tuple[str, Any]]) -> bytes:
         """The event of a track, name and category."""
         number, name, category = place
         event = TrackEvent(
@@ -293,13 +249,12 @@ class PerfettoWriter:
         packet = TracePacket(trusted_packet_sequence_id=SEQUENCE, track_descriptor=described)
         self._put(packet.SerializeToString())
 
-    def _event(self, at_ns: int, body: bytes) -> None:
-        self._put(_HEAD + _TIMESTAMP + varint(at_ns - self._base) + _EVENT + varint(len(body)) + body)
-
     def _put(self, packet: bytes) -> None:
-        whole = _PACKET + varint(len(packet)) + packet
-        self._packets.append(whole)
-        self._held += len(whole)
+        self._add(framed(packet))
+
+    def _add(self, packets: bytes) -> None:
+        self._packets.append(packets)
+        self._held += len(packets)
         if self._held >= BUFFER_BYTES:
             self._flush()
 
@@ -309,7 +264,7 @@ class PerfettoWriter:
             return
         packed = isal_zlib.compress(b"".join(self._packets), COMPRESSION)
         whole = TracePacket(compressed_packets=packed).SerializeToString()
-        framed = _PACKET + varint(len(whole)) + whole
-        self._file.write(framed)
-        self._written += len(framed)
+        part = framed(whole)
+        self._file.write(part)
+        self._written += len(part)
         self._packets, self._held = [], 0
