@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import polars as pl
 
 from stepscope import present
 from stepscope.analysis.methods.batches import BATCH_ROWS
-from stepscope.errors import StepscopeError
+from stepscope.errors import Cancelled, StepscopeError
 from stepscope.paths import input_around, shown
+from stepscope.plugins import FAILURES
 from stepscope.run import Run
 from stepscope.selection import named_numbers, parse_selection
-from stepscope.timeline.clocks import clocks_of
+from stepscope.timeline.clocks import Clocks, clocks_of
+from stepscope.timeline.drafts import draft_of, is_packed, opened
 from stepscope.timeline.lanes import Lanes
-from stepscope.timeline.limits import Budget, shortest_kept
+from stepscope.timeline.left_out import LeftOut
+from stepscope.timeline.limits import PACKED, Budget, Everyth, Longest
 from stepscope.timeline.options import FORMATS, KINDS, Format, TimelineOptions, Written
 from stepscope.timeline.tracks import FAMILIES
 from stepscope.timeline.tracks.base import JOB, RANGE_COLUMNS, SAMPLE_COLUMNS, Family, Part
-from stepscope.timeline.writing.base import Process, Track, Writer
+from stepscope.timeline.writing.base import MOST_TEXT, Process, Track, Writer
 
 ROWS_AT_ONCE = 1_000_000
 """Rows of ranks that are asked together."""
 RANKS_AT_ONCE = 64
 JSON_ENDINGS = (".json", ".json.gz")
+MOST_TRIES = 6
+"""How often a file that must stay small is written; each time, less is put into it."""
+MOST_ORDER = 2_000_000
+"""Places of tracks among their like, so that they fit into 32 bits with those of their lanes."""
+LAST_NS = (1 << 63) - 1
 JOB_TITLE = "job (all ranks)"
 
 
@@ -62,7 +67,25 @@ def write_timeline(
     form = format or format_of(file)
     _check(run, file, wanted, form)
     narrowed = with_graphs(run, wanted)
-    return _Building(narrowed, wanted, Written(file, form), (*extra, *FAMILIES), progress).write()
+    families = (*extra, *FAMILIES)
+    clocks = clocks_of(narrowed, align=wanted.align)
+    limit = share = wanted.limit_bytes
+    packed = is_packed(file)
+    with draft_of(file) as draft:
+        for _ in range(MOST_TRIES):
+            written = Written(file, form)
+            with opened(draft, packed=packed) as stream:
+                budget = Budget(share and share * (PACKED if packed else 1))
+                _Building(narrowed, wanted, families, clocks, budget).write(stream, written, progress)
+            written.size_bytes = draft.stat().st_size
+            if limit is None or share is None or written.size_bytes <= limit:
+                return written
+            share = max(int(share * 0.9 * limit / written.size_bytes), 1)
+    raise _too_small(file, limit or 0)
+
+
+def _too_small(file: Path, limit: int) -> StepscopeError:
+    return StepscopeError(f"{shown(file)}: not even the steps fit into {present.size(limit)}. Allow a larger file")
 
 
 def format_of(file: Path) -> Format:
@@ -113,49 +136,52 @@ class _Building:
     """The work on one file."""
 
     def __init__(
-        self,
-        run: Run,
-        options: TimelineOptions,
-        written: Written,
-        families: tuple[Family, ...],
-        progress: Callable[[str], None],
+        self, run: Run, options: TimelineOptions, families: tuple[Family, ...], clocks: Clocks, budget: Budget
     ) -> None:
-        self._run, self._options, self._written, self._progress = run, options, written, progress
+        self._run, self._options, self._clocks, self._budget = run, options, clocks, budget
         self._families = families
-        self._clocks = clocks_of(run, align=options.align)
         self._ranks = {each.rank: each.facts for each in run.ranks}
-        self._budget = Budget(options.limit_bytes)
         self._reasons: dict[str, str] = {}
         self._numbers: dict[tuple[int, str, str], int] = {}
         """Tracks by rank, family and title, before lanes."""
         self._tracks: dict[tuple[int, int], Track] = {}
         """Tracks of the file by these numbers and lane."""
         self._processes: set[int] = set()
-        self._left: dict[str, _LeftOut] = {}
+        self._events: dict[tuple[int, str, str], int] = {}
+        self._left = LeftOut()
+        self._backwards = 0
+        """Ranges that end before they start."""
 
-    def write(self) -> Written:
-        """Write the file."""
-        written = self._written
+    def write(self, stream: BinaryIO, written: Written, progress: Callable[[str], None]) -> None:
+        """Write the file, and what there is to say of it."""
         written.base_ns = self._clocks.first_ns
         written.offsets_ns = {rank: shift for rank, shift in sorted(self._clocks.by_rank.items()) if shift}
-        written.notes += self._clocks.notes
-        asked = [each for each in self._families if self._is_wanted(each)]
-        with draft_of(written.file) as file:
-            writer = writer_of(written.format, file, written.base_ns)
-            for family in sorted(asked, key=lambda each: each.priority):
-                self._progress(family.title)
-                self._family(family, writer)
-            writer.close()
-            if not written.events:
-                raise StepscopeError(
-                    f"{shown(self._run.path)}: nothing with a time was recorded of these ranks, steps and moments, so "
-                    "there is no timeline. `stepscope info` lists what was recorded"
-                )
-        written.events = dict(sorted(written.events.items()))
-        written.size_bytes = written.file.stat().st_size
+        writer = writer_of(written.format, stream, written.base_ns)
+        for family in sorted(filter(self._is_wanted, self._families), key=lambda each: each.priority):
+            progress(family.title)
+            self._family(family, writer)
+        writer.close()
+        written.left_out = self._left.said()
+        if not self._events:
+            raise self._empty(written)
+        written.events = dict(sorted(self._events.items()))
         written.tracks = len(self._tracks)
-        written.left_out = {title: str(left) for title, left in self._left.items() if left.rows}
-        return written
+        written.notes += self._clocks.notes
+        if self._backwards:
+            ranges = present.plural(self._backwards, "range")
+            written.notes.append(f"Ends are before starts in {ranges}, which are drawn without a length.")
+
+    def _empty(self, written: Written) -> StepscopeError:
+        """Why there is nothing in the file."""
+        if self._budget.limit_bytes is not None and self._left.is_limited:
+            return _too_small(written.file, self._options.limit_bytes or 0)
+        if written.left_out:
+            why = "; ".join(f"{title}: {reason}" for title, reason in written.left_out.items())
+            return StepscopeError(f"{shown(self._run.path)}: there is no timeline, since all was left out. {why}")
+        return StepscopeError(
+            f"{shown(self._run.path)}: nothing with a time was recorded of these ranks, steps and moments, so "
+            "there is no timeline. `stepscope info` lists what was recorded"
+        )
 
     def _is_wanted(self, family: Family) -> bool:
         return (family.kind == "summary" or self._options.kind == "detail") and family.wanted(self._options)
@@ -165,19 +191,27 @@ class _Building:
         chosen = self._chosen(family, writer)
         for part in self._parts(family):
             lanes = Lanes()
-            for rows, until in self._windows(family, part):
+            until: int | None = None
+            for found, until in self._windows(family, part):
+                rows = self._sound(family, found)
                 kept = rows if chosen is None else chosen(rows)
+                why = ""
                 if self._budget.is_spent(writer.size_bytes, kept.height):
-                    self._leave_out(family, rows.height, "the file is as large as allowed")
-                    continue
+                    kept, why = kept.clear(), "the file is as large as allowed"
                 if kept.height < rows.height:
-                    self._leave_out(family, rows.height - kept.height, "")
-                before = writer.size_bytes
-                if family.shape == "samples":
-                    self._samples(family, kept, writer)
-                else:
-                    self._ranges(family, kept, until, lanes, writer)
-                self._budget.wrote(kept.height, writer.size_bytes - before)
+                    self._left.add(family.title, rows.height - kept.height, why, limited=True)
+                self._write(family, kept, until, lanes, writer)
+            if until is not None:  # the last window failed: what is open in the writer ends there
+                nothing = pl.DataFrame(schema={"number": pl.Int64, **RANGE_COLUMNS, "end_ns": pl.Int64})
+                writer.ranges(nothing.drop("rank", "track", "order", "duration_ns"), None)
+
+    def _write(self, family: Family, rows: pl.DataFrame, until: int | None, lanes: Lanes, writer: Writer) -> None:
+        before = writer.size_bytes
+        if family.shape == "samples":
+            self._samples(family, rows, writer)
+        else:
+            self._ranges(family, rows, until, lanes, writer)
+        self._budget.wrote(rows.height, writer.size_bytes - before)
 
     def _parts(self, family: Family) -> Iterator[Part]:
         """Some ranks after the other: many small ones at once, large ones alone."""
@@ -199,18 +233,27 @@ class _Building:
             yield Part(part, self._options, job=None if alone else run, reasons=self._reasons)
 
     def _windows(self, family: Family, part: Part) -> Iterator[tuple[pl.DataFrame, int | None]]:
-        """The rows of some ranks, a window of time after the other, each with the start of the next one."""
-        cuts = self._cuts(family, part)
-        for window in zip_longest([None, *cuts], cuts):
-            found = family.rows(part.within(window, family.paged) if cuts else part)
-            if found is None:
-                return
-            rows = self._checked(family, found.collect(), part)
-            until = window[1]
-            if until is not None:
-                until -= self._clocks.of(part.ranks[0], family.tables)
-            if rows.height or cuts:
-                yield rows, until
+        """The rows of some ranks, a window of time after the other, each with the start of the next one.
+
+        A family that fails costs only its own rows, unless errors are to be seen (`--debug`).
+        """
+        try:
+            cuts = self._cuts(family, part)
+            for window in zip_longest([None, *cuts], cuts):
+                found = family.rows(part.within(window, family.paged) if cuts else part)
+                if found is None:
+                    return
+                rows = self._checked(family, found.collect(), part)
+                until = window[1]
+                if until is not None:
+                    until -= self._clocks.of(part.ranks[0], family.tables)
+                if rows.height or cuts:
+                    yield rows, until
+        except (*FAILURES, pl.exceptions.PanicException) as error:
+            if os.environ.get("STEPSCOPE_DEBUG") or isinstance(error, Cancelled):
+                raise
+            why = str(error) if isinstance(error, StepscopeError) else f"{type(error).__name__}: {error}"
+            self._left.add(family.title, 0, f"it failed: {why}", failed=True)
 
     def _cuts(self, family: Family, part: Part) -> list[int]:
         """Where windows of a rank with many rows begin, but for the first one."""
@@ -224,32 +267,44 @@ class _Building:
         return cuts[1:]
 
     def _checked(self, family: Family, rows: pl.DataFrame, part: Part) -> pl.DataFrame:
-        """Rows with the columns that all have, on the common clock; without what has no place there."""
+        """Rows with the columns that all have, on the common clock."""
         declared = SAMPLE_COLUMNS if family.shape == "samples" else RANGE_COLUMNS
         shifts = self._clocks.frame([*part.ranks, JOB], family.tables)
         rows = rows.cast({name: kind for name, kind in declared.items() if name in rows.columns})
         rows = rows.join(shifts, on="rank", how="inner", maintain_order="left")
         rows = rows.with_columns(pl.col("start_ns") - pl.col("shift_ns")).drop("shift_ns")
-        is_placed = pl.col("start_ns").is_not_null() & (pl.col("start_ns") >= self._clocks.first_ns)
-        placed = rows.filter(is_placed)
-        if placed.height < rows.height:
-            self._leave_out(family, rows.height - placed.height, "without a time in the recording")
         if family.shape == "samples":
-            return self._in_window(placed.filter(pl.col("value").is_not_null()), pl.col("start_ns"))
-        placed = placed.sort("rank", "order", "track", "start_ns", nulls_last=True, maintain_order=True)
-        named = placed.with_columns(
-            pl.col("name").fill_null("(no name)"),
-            pl.col("category").fill_null("other"),
-            pl.col("duration_ns").clip(lower_bound=0),
-            end_ns=pl.col("start_ns") + pl.col("duration_ns").clip(lower_bound=0),
-        )
-        return self._in_window(named, pl.coalesce("end_ns", "start_ns"))
+            return self._in_window(rows.filter(pl.col("value").is_not_null()), pl.col("start_ns"))
+        rows = rows.sort("rank", "order", "track", "start_ns", nulls_last=True, maintain_order=True)
+        return self._in_window(rows, pl.col("start_ns") + pl.col("duration_ns").fill_null(0).clip(lower_bound=0))
 
     def _in_window(self, rows: pl.DataFrame, end: pl.Expr) -> pl.DataFrame:
         """The rows that overlap the window of time that is wanted."""
         first, last = self._options.window_ns or (None, None)
         rows = rows if first is None else rows.filter(end >= first)
         return rows if last is None else rows.filter(pl.col("start_ns") <= last)
+
+    def _sound(self, family: Family, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows without what has no place on a timeline, which is counted, and texts no longer than viewers take."""
+        wrong = {"without a time in the recording": (pl.col("start_ns") < self._clocks.first_ns).fill_null(True)}
+        if family.shape == "samples":
+            wrong["whose value is no number"] = ~pl.col("value").is_finite()
+        for why, where in wrong.items():
+            sound = rows.filter(~where)
+            if sound.height < rows.height:
+                self._left.add(family.title, rows.height - sound.height, why)
+                rows = sound
+        if family.shape == "samples":
+            return rows
+        self._backwards += int((rows["duration_ns"] < 0).sum())
+        rows = rows.with_columns(
+            pl.col("name").fill_null("(no name)"),
+            pl.col("category").fill_null("other"),
+            pl.min_horizontal(pl.col("duration_ns").clip(lower_bound=0), LAST_NS - pl.col("start_ns").clip(0)),
+        ).with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        long = [name for name in rows.columns if rows.schema[name] == pl.String and _longest(rows[name]) > MOST_TEXT]
+        # One character more than viewers get: the writer sees that it goes on.
+        return rows.with_columns(pl.col(long).str.head(MOST_TEXT + 1)) if long else rows
 
     def _chosen(self, family: Family, writer: Writer) -> Callable[[pl.DataFrame], pl.DataFrame] | None:
         """What is kept of the rows if not all fit: the longest ranges, or every n-th sample; None for all."""
@@ -265,14 +320,12 @@ class _Building:
         if total <= left:
             return None
         if family.shape == "samples":
-            every = -(-total // left) if left else total
-            self._leave_out(family, 0, f"of samples, one in {every} is kept")
-            return lambda rows: rows.filter(pl.int_range(pl.len()).over("rank", "track") % every == 0)
-        shortest = shortest_kept(pl.concat(sizes), left)
-        if shortest is None:
-            return None
-        self._leave_out(family, 0, f"ranges shorter than {present.duration(shortest)}")
-        return lambda rows: rows.filter(pl.col("duration_ns").fill_null(0) >= shortest)
+            every = Everyth(-(-total // left) if left else total)
+            self._left.add(family.title, 0, f"of samples, one in {every.every} is kept")
+            return lambda rows: rows.filter(every.kept(rows["value"].is_not_null()))
+        longest = Longest(pl.concat(sizes), left)
+        self._left.add(family.title, 0, longest.left_out)
+        return longest.kept
 
     def _ranges(self, family: Family, rows: pl.DataFrame, until: int | None, lanes: Lanes, writer: Writer) -> None:
         """Write ranges, each on a lane where the viewer can draw it."""
@@ -321,7 +374,7 @@ class _Building:
                 process,
                 "" if family.single else family.title,
                 f"{name} ({lane + 1})" if lane else name,
-                (place, max(order or 0, 0), lane),
+                (place, min(max(order or 0, 0), MOST_ORDER), lane),
                 family.shape == "samples",
             )
             self._tracks[number, lane] = track
@@ -363,25 +416,11 @@ class _Building:
         counts = rows.group_by("rank", category.alias("category")).len()
         for rank, name, count in counts.iter_rows():
             key = (rank, family.name, name)
-            self._written.events[key] = self._written.events.get(key, 0) + count
-
-    def _leave_out(self, family: Family, count: int, why: str) -> None:
-        """Note rows that are not in the file."""
-        left = self._left.setdefault(family.title, _LeftOut())
-        left.rows += count
-        if why and why not in left.reasons:
-            left.reasons.append(why)
+            self._events[key] = self._events.get(key, 0) + count
 
 
-@dataclass
-class _LeftOut:
-    """Rows of a family that are not in the file, and why."""
-
-    rows: int = 0
-    reasons: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        return f"{present.plural(self.rows, 'row')}: {'; '.join(self.reasons)}"
+def _longest(texts: pl.Series) -> int:
+    return int(texts.str.len_bytes().max() or 0)  # type: ignore[arg-type]
 
 
 def writer_of(form: Format, file: BinaryIO, base_ns: int) -> Writer:
@@ -393,27 +432,3 @@ def writer_of(form: Format, file: BinaryIO, base_ns: int) -> Writer:
     from stepscope.timeline.writing.perfetto import PerfettoWriter  # noqa: PLC0415
 
     return PerfettoWriter(file, base_ns)
-
-
-@contextmanager
-def draft_of(file: Path) -> Iterator[BinaryIO]:
-    """A file that is there only once it is complete; compressed if its name ends in `.gz`.
-
-    Raises:
-        StepscopeError: If it cannot be written.
-    """
-    draft = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        with draft.open("wb") as plain:
-            if file.name.lower().endswith(".gz"):
-                with gzip.GzipFile("", "wb", 4, plain, mtime=0) as packed:
-                    yield cast(BinaryIO, packed)
-            else:
-                yield plain
-        draft.replace(file)
-    except OSError as reason:
-        raise StepscopeError(
-            f"{shown(reason.filename or file)}: {reason.strerror or reason}. Check the path, permissions and free space"
-        ) from reason
-    finally:
-        draft.unlink(missing_ok=True)
