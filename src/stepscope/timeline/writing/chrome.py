@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from functools import lru_cache
+from math import isfinite
 from typing import Any, BinaryIO
 
 import polars as pl
@@ -142,4 +143,6 @@ def _value(value: Any) -> str:
         return json_text(value)
     if isinstance(value, int) and abs(value) >= 1 << 53 and not isinstance(value, bool):
         return f'"{value}"'  # JavaScript would round it
+    if isinstance(value, float) and not isfinite(value):
+        return f'"{value}"'  # JSON has no such number
     return json.dumps(value)
