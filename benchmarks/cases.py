@@ -158,6 +158,42 @@ def report_cases(path: Path, peers: Peers, scratch: Path) -> list[Case]:
     ]
 
 
+def written_cases(path: Path, peers: Peers, scratch: Path) -> tuple[list[Case], dict[str, Path]]:
+    """Reading an input, then what writes all of it for other tools: timelines and exports.
+
+    Returns:
+        The cases, and what each of them writes.
+    """
+    command = peers.command()
+    if not command:
+        return [], {}
+    stores = _Stores(path, command, scratch)
+    reading = (stores.python, str(HERE / "stages.py"), "opened", str(path))
+    cases, outputs = [Case(ROWS, reading, stores.env(stores.empty), stores.remove)], {}
+    out = scratch / "written"
+
+    def add(name: str, words: tuple[str, ...], output: Path, *, cold: bool = False) -> None:
+        def prepare() -> None:
+            shutil.rmtree(out, ignore_errors=True)
+            out.mkdir()
+            (stores.remove if cold else stores.copy_rows)()
+
+        store = stores.empty if cold else stores.unasked
+        written = (command, words[0], str(path), *words[1:], "-o", str(output), "--quiet")
+        cases.append(Case(name, written, stores.env(store), prepare))
+        outputs[name] = output
+
+    for form, name in (("perfetto", "timeline.pftrace"), ("json", "timeline.json"), ("json", "timeline.json.gz")):
+        add(f"timeline, {name.partition('.')[2]}", ("timeline", "--format", form), out / name)
+    add("timeline, pftrace, cold", ("timeline", "--format", "perfetto"), out / "timeline.pftrace", cold=True)
+    add("timeline, json, cold", ("timeline", "--format", "json"), out / "timeline.json", cold=True)
+    plain = ("timeline", "--format", "perfetto", "--no-explain")
+    add("timeline, pftrace, --no-explain", plain, out / "timeline.pftrace")
+    for form in ("parquet", "otlp"):
+        add(f"export, {form}", ("export", "--format", form), out / form)
+    return cases, outputs
+
+
 def stage_cases(path: Path, peers: Peers, scratch: Path, *, trace: bool = False) -> list[Case]:
     """Parts of an analysis, each with all that precedes it, so that differences of neighbours are its stages."""
     command = peers.command()
