@@ -32,7 +32,7 @@ _MADE = re.compile(r".*_\d{14,}_ascend_(?:pt|ms)|rank[_-]?\d+")
 _CALLS_ONLY = frozenset({"ranks", "groups", "stacks", "rank_figures", "recorded_calls", "issues"})
 """Tables of dumps of a flight recorder, which say of a job no more than why it hangs."""
 
-BARE = frozenset({"ranks", "groups", "steps", "slices", "rank_figures", "issues"})
+BARE = frozenset({"ranks", "groups", "steps", "slices", "light_ranges", "rank_figures", "issues"})
 """Tables that hold only marks and information about the rank."""
 
 _LIGHT = "light"

@@ -44,6 +44,7 @@ from stepscope.tables.input_pipeline import PIPELINE_OPERATORS as PIPELINE_OPERA
 from stepscope.tables.input_pipeline import INPUT_PIPELINE as INPUT_PIPELINE
 from stepscope.tables.host import HOST_USAGE as HOST_USAGE
 from stepscope.tables.recorded_calls import RECORDED_CALLS as RECORDED_CALLS
+from stepscope.tables.light_ranges import LIGHT_RANGES as LIGHT_RANGES
 from stepscope.tables.timelines import TIMELINES as TIMELINES
 from stepscope.tables.issues import ISSUES as ISSUES
 

@@ -15,6 +15,8 @@ from stepscope.recording_format.light import Call, call_in, kind_of
 from stepscope.recording_format.light_ranges import Assembler, LightRange, WholeLines
 from stepscope.recording_format.marks import CHECKPOINT, COLLECTIVE, DATA, STEP
 from stepscope.sources.base import Sink
+from stepscope.sources.light.stored import stored_rows
+from stepscope.sources.spool import EventSpool
 
 _BLOCK = 4 << 20
 _HELD = 2_000
@@ -28,6 +30,8 @@ _COLUMNS = {
     "thread": pl.String,
     "detail": pl.String,
 }
+STORED = "stored"
+"""Key of the ranges as they are stored."""
 LOADER = "DataLoader"
 """What a loader of unknown name is called, as by PyTorch's profiler."""
 LOADS = {"time_ns": pl.Int64, "duration_ns": pl.Int64}
@@ -45,6 +49,8 @@ class Ranges:
     files: Sequence[Path]
     process: int | None
     sink: Sink
+    stored: EventSpool
+    """Takes all ranges as they are stored, see `stored_rows`."""
     others: int = 0
     """Ranges of other names than the five kinds."""
     on_device: int = 0
@@ -75,7 +81,7 @@ class Ranges:
             problem = f"{plural(problems.bad_lines, 'line')} damaged, cut off or too long, and left out"
             self.sink.issue("warning", path, problem, "The rest is complete", lost=problems.bad_lines)
         if problems.unended:
-            problem = f"{plural(problems.unended, 'range')} without a recorded end left out"
+            problem = f"{plural(problems.unended, 'range')} without a recorded end left out of all but the timeline"
             remedy = "Nothing to do: the process ended, or the job still runs"
             self.sink.issue("note", path, problem, remedy, lost=problems.unended)
         if problems.startless:
@@ -84,14 +90,16 @@ class Ranges:
             self.sink.issue("note", path, problem, remedy, lost=problems.startless)
         rest = problems.others + self.others
         if rest:
-            problem = f"{plural(rest, 'record')} of other kinds or names left out"
+            problem = f"{plural(rest, 'record')} of other kinds or names left out, of names only of analyses"
             remedy = "Nothing to do: they are a user's own marks, or of a newer version"
             self.sink.issue("note", path, problem, remedy, lost=rest)
 
-    def _wanted(self, ranges: Iterator[LightRange]) -> Iterator[LightRange]:
-        for one in ranges:
-            if self.process in (None, one.process) and one.end_ns is not None:
-                yield one
+    def _wanted(self, ranges: Iterator[LightRange]) -> list[LightRange]:
+        """Those of the process that have an end."""
+        own = [one for one in ranges if self.process in (None, one.process)]
+        if own:
+            self.stored.add(STORED, stored_rows(own))
+        return [one for one in own if one.end_ns is not None]
 
     def _blocks(self) -> Iterator[bytes]:
         """Whole lines, block by block; the last line of each file also where it has no end."""

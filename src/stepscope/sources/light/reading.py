@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.errors import UnreadableInput
 from stepscope.json_values import whole_number
 from stepscope.present import plural
+from stepscope.recording_format.about import About
 from stepscope.recording_format.light import GROUP_FILE, WORKER_FILE
 from stepscope.sources.base import Input, Sink
 from stepscope.sources.kineto.events import Events
@@ -14,10 +15,13 @@ from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.kineto.tables import write_events
 from stepscope.sources.light.about import about_of
 from stepscope.sources.light.processes import files_by_process
-from stepscope.sources.light.ranges import LOADER, LOADS, Ranges
+from stepscope.sources.light.ranges import LOADER, LOADS, STORED, Ranges
+from stepscope.sources.light.stored import write_stored
 from stepscope.sources.light.supplement import LightSupplement
+from stepscope.sources.plausible import report_strays
 from stepscope.sources.recording.marks import add_marks
 from stepscope.sources.recording.ranks import rank_row
+from stepscope.sources.spool import EventSpool
 from stepscope.tables import INPUT_PIPELINE, RANKS, STEPS
 
 
@@ -29,11 +33,16 @@ def read_light(item: Input, sink: Sink) -> None:
     """
     files = [file for file in item.files if file.name not in (GROUP_FILE, WORKER_FILE)]
     process = whole_number(item.label.removeprefix("process ")) or next(iter(files_by_process(files))) or None
-    ranges = Ranges(files, process, sink)
+    stored = EventSpool(sink.scratch)
+    ranges = Ranges(files, process, sink, stored)
     about = about_of(item, process, sink)
     events = Events(sink.scratch)
     marks = add_marks(ranges.marks(), about, item.path, events, sink)
     ranges.report()
+    report_strays(stored.drop_strays(), sink.issue, item.path, "stored range")
+    if not marks.rows and stored.rows(STORED):
+        _write_alone(item, about, stored, sink)
+        return
     if not marks.rows:
         remedy = "Switch some kinds on (stepscope live switch step=on), or let the job run for longer"
         raise UnreadableInput(item.path, "no range of light tracing was recorded", remedy)
@@ -49,12 +58,24 @@ def read_light(item: Input, sink: Sink) -> None:
     problem = "backward passes and optimizers are not marked by light tracing: their time shows as idle"
     sink.issue("note", item.path, problem, "For a whole picture of some steps: `stepscope live capture`")
     _write_loads(ranges, steps, sink)
+    write_stored(stored, STORED, steps, sink)
     row = rank_row(about, written.span).with_columns(format=pl.lit("light"))
     if ranges.on_device:
         problem = "steps, forward passes and calls have the times of the device, batches and checkpoints of the host"
         sink.issue("note", item.path, problem, "Nothing to do")
         row = row.with_columns(device_kind=pl.lit(None, pl.String))  # what a device does not mark is not unknown work
     sink.write(RANKS, row)
+
+
+def _write_alone(item: Input, about: About, stored: EventSpool, sink: Sink) -> None:
+    """Write ranges of which none tells an analysis anything: they have no end, or names of the user's own."""
+    problem = "no range of light tracing has ended yet, so there is only a timeline"
+    remedy = "Switch some kinds on (stepscope live switch step=on), or let the job run for longer"
+    sink.issue("note", item.path, problem, remedy)
+    starts = pl.concat([rows["start_ns"] for rows in stored.frames(STORED, ["start_ns"])])
+    write_stored(stored, STORED, Steps(), sink)
+    first, last = starts.min(), starts.max()
+    sink.write(RANKS, rank_row(about, (first, last)).with_columns(format=pl.lit("light")))  # type: ignore[arg-type]
 
 
 def _write_loads(ranges: Ranges, steps: Steps, sink: Sink) -> None:

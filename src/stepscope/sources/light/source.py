@@ -18,7 +18,7 @@ class LightSource:
     """Reads the records of light tracing, of our workers and of TaskD, also while the job appends to them."""
 
     name = "light"
-    version = 2
+    version = 3
     family = "light"
     reasons: Mapping[str, str] = {
         **dict.fromkeys(
@@ -32,7 +32,7 @@ class LightSource:
         "pipeline_operators": "only MindSpore's dataset profiling records them",
         "host_usage": "light tracing does not sample the host",
     }
-    own_tables: frozenset[str] = frozenset()
+    own_tables = frozenset({"light_ranges"})
 
     def find(self, directory: Path, names: Sequence[str]) -> Found | None:
         """A directory with files named by numbers that begin with a record: that of a rank, `<task>/<rank>`.

@@ -1,6 +1,17 @@
 """The tracks of a timeline, in the order in which viewers show them. A new family is a module and a line."""
 
-from stepscope.timeline.tracks import communication, counters, device, explained, host, marks, overlap, scopes, steps
+from stepscope.timeline.tracks import (
+    communication,
+    counters,
+    device,
+    explained,
+    host,
+    light,
+    marks,
+    overlap,
+    scopes,
+    steps,
+)
 from stepscope.timeline.tracks.base import Family
 
 FAMILIES: tuple[Family, ...] = (
@@ -14,6 +25,7 @@ FAMILIES: tuple[Family, ...] = (
     communication.PLANES,
     device.FAMILY,
     host.FAMILY,
+    light.FAMILY,
     marks.FAMILY,
     counters.QUEUES,
     counters.MEMORY,

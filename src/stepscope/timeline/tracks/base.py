@@ -44,6 +44,9 @@ SAMPLE_COLUMNS: Mapping[str, Any] = {
 JOB = -1
 """`rank` of rows that are about the whole job."""
 
+AS_STORED = "light_ranges"
+"""Table with all ranges of a rank as they are stored; others, which analyses use, have some of them once more."""
+
 FLOW, FLOW_OUT, FLOW_IN = "flow_", "flow_out_", "flow_in_"
 """How columns begin that say which arrow (UInt64) a range is the tail (`out`) or head (`in`) of; null for none. The
 rest of the column's name says what the arrow means."""
@@ -147,3 +150,10 @@ class Part:
             return None
         known = self.ranks
         return found.filter(pl.col("rank").is_in(known)) if "rank" in found.columns else found
+
+
+def drawn_here(part: Part, name: str) -> pl.LazyFrame:
+    """A table without ranks whose ranges are drawn as they are stored (`tracks/light.py`)."""
+    as_stored = [each.rank for each in part.run.ranks if each.has(AS_STORED)]
+    rows = part.table(name)
+    return rows.filter(~pl.col("rank").is_in(as_stored)) if as_stored else rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.text_columns import filled_in
-from stepscope.timeline.tracks.base import Family, Part
+from stepscope.timeline.tracks.base import Family, Part, drawn_here
 from stepscope.timeline.tracks.flows import launch_flow
 
 ARGUMENTS = (
@@ -23,17 +23,11 @@ def _communication(part: Part) -> pl.LazyFrame | None:
     """Calls, as the source marks them where it has ranges of them beside the streams, else rows of `collectives`."""
     if not part.has("collectives") and not part.has("slices"):
         return None
-    groups = part.table("groups").select(
-        "rank",
-        "group",
-        group_name="name",
-        ranks=pl.when(pl.col("members").list.len() <= MOST_MEMBERS).then(
-            pl.col("members").cast(pl.List(pl.String)).list.join(",")
-        ),
+    calls = drawn_here(part, "collectives").join(
+        group_names(part), on=["rank", "group"], how="left", maintain_order="left"
     )
-    calls = part.table("collectives").join(groups, on=["rank", "group"], how="left", maintain_order="left")
     place = ["rank", "start_ns", "duration_ns"]
-    marked = part.table("slices").filter(pl.col("stream").is_null() & (pl.col("category") == "communication"))
+    marked = drawn_here(part, "slices").filter(pl.col("stream").is_null() & (pl.col("category") == "communication"))
     marked = marked.select(*place, "category", marked_name="name")
     alone = calls.join(marked, on=place, how="anti", maintain_order="left").select(
         *place, pl.lit("collective").alias("category"), pl.col("name"), *ARGUMENTS
@@ -52,6 +46,31 @@ def _communication(part: Part) -> pl.LazyFrame | None:
     )
 
 
+def group_names(part: Part) -> pl.LazyFrame:
+    """What is known of groups: `rank`, `group`, `group_name`, `ranks`."""
+    named = part.table("groups").unique(["rank", "group"], keep="first", maintain_order=True)
+    return named.select(
+        "rank",
+        "group",
+        group_name="name",
+        ranks=pl.when(pl.col("members").list.len() <= MOST_MEMBERS).then(
+            pl.col("members").cast(pl.List(pl.String)).list.join(",")
+        ),
+    )
+
+
+def group_title(name: str = "name", group: str = "group") -> pl.Expr:
+    """What the track of a group is called, by the columns with its name and its key."""
+    is_same = (pl.col(name) == pl.col(group)).fill_null(True)
+    return (
+        pl.when(pl.col(group).is_null())
+        .then(pl.lit("No group recorded"))
+        .when(is_same)
+        .then(filled_in("Group {}", group))
+        .otherwise(filled_in("Group {} ({})", name, group))
+    )
+
+
 def _titles(part: Part) -> pl.DataFrame:
     """What each group of a rank is called: `rank`, `group`, `stream`, `track`, `order`.
 
@@ -63,17 +82,10 @@ def _titles(part: Part) -> pl.DataFrame:
     names = whole.table("groups").select("rank", "group", "name").collect().unique(["rank", "group"], keep="first")
     known = used.join(names.with_columns(known=True), on=["rank", "group"], how="left", nulls_equal=True)
     known = known.sort("rank", "group", "stream", nulls_last=True)
-    is_same = (pl.col("name") == pl.col("group")).fill_null(True)
     many = pl.col("group").n_unique().over("rank") > MOST_GROUPS
     stream = pl.coalesce(filled_in("Calls on stream {}", "stream"), pl.lit("Calls"))
     title = (
-        pl.when(pl.col("group").is_null())
-        .then(pl.lit("No group recorded"))
-        .when(many & pl.col("known").is_null())
-        .then(stream)
-        .when(is_same)
-        .then(filled_in("Group {}", "group"))
-        .otherwise(filled_in("Group {} ({})", "name", "group"))
+        pl.when(many & pl.col("known").is_null() & pl.col("group").is_not_null()).then(stream).otherwise(group_title())
     )
     return known.select(
         "rank", "group", "stream", track=title, order=pl.int_range(pl.len(), dtype=pl.Int64).over("rank")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.text_columns import filled_in
-from stepscope.timeline.tracks.base import Family, Part
+from stepscope.timeline.tracks.base import Family, Part, drawn_here
 from stepscope.timeline.tracks.flows import launch_flow, numbered
 
 ARGUMENTS = ("input_shapes", "input_types", "input_values", "sequence", "forward_thread", "external_id")
@@ -14,7 +14,7 @@ _THREAD = ("rank", "process", "thread")
 
 def host_slices(part: Part) -> pl.LazyFrame:
     """The rows of `slices` that are no device work, but for calls that are shown with communication."""
-    return part.table("slices").filter(pl.col("stream").is_null() & (pl.col("category") != "communication"))
+    return drawn_here(part, "slices").filter(pl.col("stream").is_null() & (pl.col("category") != "communication"))
 
 
 def _host(part: Part) -> pl.LazyFrame | None:
