@@ -117,7 +117,7 @@ def test_nothing_is_overwritten_and_nothing_is_written_into_a_recording(tmp_path
     (full / "notes.txt").write_text("mine")
     with pytest.raises(StepscopeError, match="has files already"):
         write_parquet(make_run(1, 1), full)
-    with pytest.raises(StepscopeError, match="no directory"):
+    with pytest.raises(StepscopeError, match="this is a file"):
         write_parquet(make_run(1, 1), full / "notes.txt")
     assert (full / "notes.txt").read_text() == "mine"
     empty = tmp_path / "empty"
