@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,29 @@ class WindowSink(_ForwardingSink):
             raise ValueError(f"{table.name} is written after all windows")
         times = pl.col("from_ns", "to_ns") + self._shift_ns
         self._sink.write(table, frame.with_columns(times, flow=filled_in("{}.{}", pl.lit(self._number), "flow")))
+
+
+class AddingSink(_ForwardingSink):
+    """The sink of a part that adds to what others wrote of a rank: it passes some tables on, with numbers of `slices`
+    that follow theirs.
+
+    Args:
+        sink: The sink of the input.
+        tables: The tables that the part adds to; rows of others are dropped.
+        slices: How many rows of `slices` there are already.
+    """
+
+    def __init__(self, sink: Sink, tables: Collection[Table], slices: int) -> None:
+        super().__init__(sink)
+        self._tables = tables
+        self._slices = slices
+
+    def write(self, table: Table, frame: pl.DataFrame) -> None:
+        """See `Sink`."""
+        if table not in self._tables:
+            return
+        numbers = [name for name in ("slice", "parent") if name in frame.columns]
+        self._sink.write(table, frame.with_columns(pl.col(name) + self._slices for name in numbers))
 
 
 class CountingSink(_ForwardingSink):

@@ -11,6 +11,7 @@ from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.flops import read_flops
 from stepscope.sources.classic.ranks import device_kind
+from stepscope.sources.classic.raw_clock import raw_clock
 from stepscope.sources.classic.step_trace import peek_steps
 from stepscope.sources.classic.timeline_display import step_bars, steps_of
 from stepscope.sources.classic.timeline_kernels import whole_recording
@@ -31,7 +32,8 @@ def write_cpu_operators(files: RankFiles, sink: Sink) -> None:
     """Write `operator_totals`, `operators` with their `slices`, `steps` and `memory_curve` of operators on the CPU.
 
     Times are by the clock of the files: the host's monotonic one until MindSpore 2.5. Only a job without a device has
-    steps by that clock; host operators of a device job have none. Steps are those of the step trace, if there is one.
+    steps by that clock; host operators of a device job have none, unless a raw profile with the same clock leads to
+    that of the device. Steps are those of the step trace, if there is one.
     """
     found = CpuFiles.among(files.every)
     if not found.all:
@@ -40,7 +42,10 @@ def write_cpu_operators(files: RankFiles, sink: Sink) -> None:
     sink.write(OPERATOR_TOTALS, _with_flops(read_totals(found, unit, sink), files, sink))
     if found.times is not None:
         rows = read_executions(found.times, found.launches, sink)
-        steps = peek_steps(files) if unit == "CPU" else STEPS.frame()
+        clock = raw_clock(files)
+        shift = 0 if clock is None else clock.shift_of(rows["start_ns"])
+        rows = rows.with_columns(pl.col("start_ns") + shift)
+        steps = peek_steps(files) if unit == "CPU" or shift else STEPS.frame()
         if unit == "CPU" and steps.is_empty() and (span := span_of(rows)) is not None:
             steps = _steps(files.one("timeline_display"), sink.workers)
             steps = steps if steps.height else whole_recording(span)

@@ -6,12 +6,11 @@ that is open of the same thread, module, event and stage.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
+from stepscope.sources.classic.raw_clock import raw_clock
 from stepscope.sources.csv_files.layout import Field, FileLayout, order
 from stepscope.sources.csv_files.reading import read_csv
 from stepscope.sources.minddata.pipeline import read_stages
@@ -41,14 +40,18 @@ _START, _END, _POINT = 0, 1, 2
 
 def write_host_info(files: RankFiles, sink: Sink) -> None:
     """Write `host_events`, and the totals of dataset stages in `operator_totals` if there are no such events."""
-    has_dataset = _write_events(files.one("host_info"), sink)
+    has_dataset = _write_events(files, sink)
     stages = files.one("host_dataset")
     if stages is not None and not has_dataset:
         sink.write(OPERATOR_TOTALS, read_stages(stages, sink))
 
 
-def _write_events(file: Path | None, sink: Sink) -> bool:
-    """Write the events; returns whether any belongs to the dataset."""
+def _write_events(files: RankFiles, sink: Sink) -> bool:
+    """Write the events; returns whether any belongs to the dataset.
+
+    Their clock is that of the host. It becomes that of the device if a raw profile with the same clock leads there.
+    """
+    file = files.one("host_info")
     rows = read_csv(file, _EVENTS, sink)
     if file is None or rows is None:
         return False
@@ -67,6 +70,8 @@ def _write_events(file: Path | None, sink: Sink) -> bool:
         have = "end has" if orphans == 1 else "ends have"
         sink.issue("note", file, f"{orphans} {have} no start: left out", remedy, lost=orphans)
     events = pl.concat([ranges, points.select(ranges.columns)]).sort("time_ns", maintain_order=True)
+    if (clock := raw_clock(files)) is not None:
+        events = events.with_columns(pl.col("time_ns", "end_ns") + clock.shift_of(events["time_ns"]))
     same = [name for name in HOST_EVENTS.stored_schema if name in events.columns and name != "level"]
     rows = events.select(
         *same,

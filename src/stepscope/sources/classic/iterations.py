@@ -17,7 +17,8 @@ from stepscope.sources.ascend.iterations import NAME, write_iterations
 from stepscope.sources.base import Sink
 from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.ranks import offset_of
-from stepscope.sources.classic.raw_steps import read_raw_steps, read_step_events
+from stepscope.sources.classic.raw_clock import newest, raw_trace
+from stepscope.sources.classic.raw_steps import read_step_events
 from stepscope.sources.kineto.communication import operation_of
 from stepscope.sources.sinks import SilentSink
 from stepscope.sources.trace_events.base import Arg, EventClass, Layout
@@ -58,12 +59,6 @@ def has_iterations(files: RankFiles) -> bool:
     return bool(exported) and not any(files.all(kind) for kind in _OWN)
 
 
-def _newest(paths: list[Path]) -> list[Path]:
-    """The parts of the export that has the latest time in its name."""
-    times = {path: path.stem.rsplit("_", 1)[-1] for path in paths}
-    return [path for path in paths if times[path] == max(times.values())]
-
-
 def write_by_iteration(files: RankFiles, sink: Sink) -> None:
     """Write `kernels`, `collectives`, `steps`, `slices` and `links` of iterations.
 
@@ -73,11 +68,9 @@ def write_by_iteration(files: RankFiles, sink: Sink) -> None:
     if not has_iterations(files):
         return
     traces, details = files.all("iterations"), list[Path]()
-    stated, marks = files.all("device_steps"), files.all("device_step_events")
     if not traces:
-        traces, details = _newest(files.all("device_trace")), _newest(files.all("device_summary"))
-        stated, marks = _newest(stated), _newest(marks)
-    trace = read_raw_steps(stated, sink) or read_step_events(marks, sink)
+        traces, details = newest(files.all("device_trace")), newest(files.all("device_summary"))
+    trace = raw_trace(files, sink)
     if trace is None:  # they are in the files of whole iterations, too
         trace = read_step_events([file for file in traces if file.name.startswith("msprof_")], SilentSink())
     known = None if trace is None else trace.steps

@@ -27,6 +27,7 @@ from stepscope.sources.classic.iterations import write_by_iteration
 from stepscope.sources.classic.memory import write_memory
 from stepscope.sources.classic.operators import write_ai_cpu, write_device_operators, write_pynative
 from stepscope.sources.classic.ranks import write_ranks
+from stepscope.sources.classic.raw_beside import write_beside
 from stepscope.sources.classic.strategy import write_strategy
 from stepscope.sources.classic.timeline import write_device
 from stepscope.sources.minddata.files import Clock, MinddataFiles
@@ -84,6 +85,7 @@ PARTS: Sequence[Part] = (
     write_calls,
     write_cpu_operators,
     write_by_iteration,
+    write_beside,
     of_kind("device_info", write_device_peak),
 )
 """All parts. The row of `ranks` comes first."""

@@ -18,7 +18,7 @@ class ClassicSource:
     """Reads what MindSpore's own profiler wrote until 2.4."""
 
     name = "classic"
-    version = 16
+    version = 17
     family = "classic"
     reasons: Mapping[str, str] = {
         **dict.fromkeys(("operators", "kernels"), "MindSpore's own profiler kept only totals of them, or nothing"),

@@ -18,6 +18,7 @@ from stepscope.sources.classic.files import RankFiles
 from stepscope.sources.classic.iterations import has_iterations
 from stepscope.sources.classic.operators import peek_types
 from stepscope.sources.classic.ranks import device_kind
+from stepscope.sources.classic.raw_clock import raw_trace, related
 from stepscope.sources.classic.raw_steps import read_raw_steps, read_step_events
 from stepscope.sources.classic.step_trace import StepTrace, read_step_trace
 from stepscope.sources.classic.step_trace_totals import write_step_totals
@@ -40,6 +41,7 @@ def write_device(files: RankFiles, sink: Sink) -> None:
         trace = read_raw_steps(files.all("device_steps")[-1:], sink)
         trace = trace or read_step_events(files.all("device_step_events")[-1:], sink)
     if trace is not None:
+        trace = _with_graphs(files, trace, sink)
         on_device = {"on_device": pl.lit(value=False)} if device_kind(files) == "cpu" else {}
         sink.write(COLLECTIVES, trace.calls.with_columns(**on_device))
     steps, rows, display = _with_kernels(files, trace, sink)
@@ -52,6 +54,17 @@ def write_device(files: RankFiles, sink: Sink) -> None:
     if (summary := _preferred(files.all("timeline_summary"))) is not None:
         operations_ns = rows.total_ns or (display.operations_ns if display else 0)
         write_timeline_summary(summary, operations_ns, steps, sink)
+
+
+def _with_graphs(files: RankFiles, trace: StepTrace, sink: Sink) -> StepTrace:
+    """The step trace with the graph of each step, as far as only the raw profile beside it says it."""
+    if trace.steps["graph"].null_count() < trace.steps.height:
+        return trace
+    clock = related(trace.steps, raw_trace(files, sink))
+    if clock is None or clock.graphs.is_empty():
+        return trace
+    steps = trace.steps.drop("graph").join(clock.graphs, on="start_ns", how="left", maintain_order="left")
+    return StepTrace(STEPS.shaped(steps), trace.calls)
 
 
 def _is_on_cpu(files: RankFiles) -> bool:
