@@ -19,7 +19,7 @@ WANTED := $(subst $(comma),$(empty) $(empty),$(EXTRAS))
 NATIVE := src/stepscope/sources/native
 # Modules that some tests need, and the extra that installs each.
 OPTIONAL := torch:torch mindspore:mindspore ray:ray asyncssh:cluster grpc_tools:live prometheus_client:live \
-	kubernetes:kubernetes opentelemetry:otlp
+	kubernetes:kubernetes opentelemetry:otlp viztracer:view selenium:browser-tests
 # What `make fuzz` tries: this many texts of each kind, the same ones for the same seed.
 SEED ?= 1
 COUNT ?= 20000
@@ -66,6 +66,9 @@ left-out: $(VENV)/.stamp-dev $(WANTED:%=$(VENV)/.stamp-extra-%)
 	@command -v openssl >/dev/null || echo "Left out: tests of TLS; there is no openssl to make certificates."
 	@PATH="$$PATH:/usr/sbin" command -v sshd >/dev/null || \
 		echo "Left out: tests against a real SSH server; there is no sshd (Debian: apt-get install openssh-server)."
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null && \
+		command -v chromedriver >/dev/null || echo "Left out: tests of the viewer in a browser; there is no chromium \
+	with chromedriver (Debian: apt-get install chromium chromium-driver)."
 	@test -d ../shared/data || echo "Left out: tests on real recordings; they are read from ../shared/data, which is not there."
 
 lint: $(VENV)/.stamp-dev ## check style, formatting and that imports only go down the layers

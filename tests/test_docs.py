@@ -88,7 +88,7 @@ def test_the_page_of_commands_has_the_options_of_every_command() -> None:
     assert all(f"| `{option}" in page for option in ("--plugin", "--limits", "--unused-days", "--schedule", "--lang "))
     assert "`, `--language " in page
     every = "[the whole job](#the-whole-job), [one rank](#one-rank), [two sides](#two-sides)"
-    assert f"| `--run RUN` | `analyze`, `report`, `info`, `sql`, {every} |" in page
+    assert f"| `--run RUN` | `analyze`, `report`, `timeline`, `view`, `info`, `sql`, `export`, {every} |" in page
 
 
 def test_the_columns_of_the_comparisons_are_up_to_date() -> None:

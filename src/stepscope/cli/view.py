@@ -52,8 +52,6 @@ Port = Annotated[
         "--port",
         help="Port on 127.0.0.1; 0 takes any free one. Default: 9170, or any free one if that is in use.",
         metavar="N",
-        min=0,
-        max=65535,
         show_default=False,
     ),
 ]
@@ -76,6 +74,7 @@ Track = Annotated[
     ),
 ]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Print the address and open no browser.")]
+Force = Annotated[bool, typer.Option("--force", help="Let -o replace a file that stepscope did not write.")]
 Online = Annotated[bool, typer.Option("--online", help=f"Serve nothing; print how to open the timeline on {ONLINE}.")]
 
 
@@ -87,6 +86,7 @@ def view(
     kind: KindOption = None,
     run: shared.OneRun = None,
     output: Target = None,
+    force: Force = False,
     at: At = None,
     track: Track = None,
     port: Port = None,
@@ -103,6 +103,7 @@ def view(
     --kind or --run, a timeline is made first. Only this machine can open the page, and only with the printed address.
     Ctrl-C ends it.
     """
+    from stepscope.report.targets import check_target
     from stepscope.timeline.viewer import TimelineServer, find_ui, timeline_kind
     from stepscope.timeline.viewer.moments import parse_moments
 
@@ -119,6 +120,8 @@ def view(
         raise StepscopeError(
             f"--online: {path} is a recording, of which a timeline is made. Add -o FILE to say where to keep it"
         )
+    if output is not None:
+        check_target(output, [path], force=force)
     with ExitStack() as stack:
         file = stack.enter_context(_timeline_file(path, output, as_it_is=as_it_is))
         # made first, since a port in use should be reported before a timeline is made, which may take minutes
@@ -205,7 +208,7 @@ def _make(
         engine=engine,
         table="slices",
     )
-    tell(write_timeline(one, file, TimelineOptions(kind or "detail")), json=False, quiet=not is_kept)
+    tell(write_timeline(one, file, TimelineOptions(kind or "detail")), quiet=not is_kept)
     note_warnings(one.warnings)
 
 

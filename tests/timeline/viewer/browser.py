@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -58,6 +58,12 @@ class Page:
         """What the header says about the timeline."""
         return str(self.driver.find_element("id", "state").text)
 
+    def open(self, url: str, fragment: str = "", seconds: float = 120) -> str:
+        """Go to the page of a server and wait as `wait` does."""
+        self.driver.get("about:blank")
+        self.driver.get(url + (f"#{fragment}" if fragment else ""))
+        return self.wait(seconds)
+
     def wait(self, seconds: float = 120) -> str:
         """Wait until the timeline is open or cannot be opened: `open`, `failed` or, if it takes too long, `late`."""
         end = time.monotonic() + seconds
@@ -69,8 +75,17 @@ class Page:
 
     def go(self, fragment: str) -> None:
         """Go to another place of the timeline that is open."""
-        self.driver.execute_script("location.hash = arguments[0]", fragment)
-        time.sleep(1)
+        self.driver.execute_script("document.body.dataset.state = ''; location.hash = arguments[0]", fragment)
+        self.wait()
+
+    def until(self, holds: Callable[[], bool], seconds: float = 60) -> bool:
+        """Wait until something holds; False if it does not within that time."""
+        end = time.monotonic() + seconds
+        while not holds():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.1)
+        return True
 
     def inside(self, script: str) -> Any:
         """The value of an expression in the UI's window, e.g. `app.trace.traceInfo.importErrors`."""
@@ -159,7 +174,15 @@ def opened(
 
 @contextmanager
 def at(url: str, *, fragment: str = "", size: tuple[int, int] = (1600, 1000)) -> Iterator[Page]:
-    """Open an address in a headless browser with a new profile."""
+    """Open the page of a server in a headless browser with a new profile."""
+    with browser(size=size) as page:
+        page.driver.get(url + (f"#{fragment}" if fragment else ""))
+        yield page
+
+
+@contextmanager
+def browser(*, size: tuple[int, int] = (1600, 1000)) -> Iterator[Page]:
+    """A headless browser with a new profile, which shows nothing yet."""
     from selenium import webdriver
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service
@@ -174,7 +197,6 @@ def at(url: str, *, fragment: str = "", size: tuple[int, int] = (1600, 1000)) ->
         driver = webdriver.Chrome(options=options, service=Service(_program("chromedriver")))
         stack.callback(driver.quit)
         driver.set_script_timeout(300)
-        driver.get(url + (f"#{fragment}" if fragment else ""))
         yield Page(driver)
 
 

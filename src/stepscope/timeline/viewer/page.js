@@ -9,6 +9,8 @@ const frame = document.getElementById('ui');
 const state = document.getElementById('state');
 const MOST_ROWS = 40;  // tracks that are unfolded at first
 let view = null;
+let about = '';  // of the timeline: its size, or what is wrong with it
+let isIncomplete = false;
 let opened = null;  // a promise: the timeline is open
 
 function say(text, isProblem = false) {
@@ -179,7 +181,7 @@ async function showTrack(names, start, end) {
     const rows = await query(`select id from slice where track_id in (${ids.join(',')}) and ts = ${start} and ` +
       `dur = ${end - start} order by depth limit 1`);
     if (rows.length) trace.selection.selectSqlEvent('slice', Number(rows[0].id));
-    await pause(500);  // details of the selection come up from below and would cover the track
+    await pause(500);  // the details of the selection come up and would cover the track
   }
   trace.scrollTo({track: {uri: node.uri, expandGroup: true}});
   return true;
@@ -188,15 +190,21 @@ async function showTrack(names, start, end) {
 // Where the address points to: #start_ns=..&end_ns=..[&relative=1][&track=..]..., or the same after `?`.
 function place() {
   const words = new URLSearchParams(location.hash.length > 1 ? location.hash.slice(1) : location.search);
-  const time = (name) => (/^-?\d{1,19}$/.test(words.get(name) ?? '') ? BigInt(words.get(name)) : null);
-  return {start: time('start_ns'), end: time('end_ns'), isRelative: words.get('relative') === '1', names: words.getAll('track')};
+  const problems = [];
+  const time = (name) => {
+    const text = words.get(name);
+    if (text === null) return null;
+    if (/^-?\d{1,19}$/.test(text)) return BigInt(text);
+    problems.push(`${name} is no whole number of nanoseconds`);
+    return null;
+  };
+  const [start, end] = [time('start_ns'), time('end_ns')];
+  return {start, end, isRelative: words.get('relative') === '1', names: words.getAll('track'), problems};
 }
 
 async function goToPlace() {
-  await opened;
-  let {start, end, isRelative, names} = place();
+  let {start, end, isRelative, names, problems} = place();
   const info = timeline()?.traceInfo;
-  const problems = [];
   if (start !== null && isRelative) {
     if (info) {
       start += info.start;
@@ -206,14 +214,14 @@ async function goToPlace() {
       start = null;
     }
   }
-  const shownTrack = names.length ? await showTrack(names, start, end) : true;
-  if (!shownTrack) problems.push(`no track "${names.join(' / ')}"`);
+  if (names.length && !await showTrack(names, start, end)) problems.push(`no track "${names.join(' / ')}"`);
   if (start !== null) {
     if (info && (start > info.end || (end ?? start) < info.start)) problems.push('the time is outside of the timeline');
     const half = info ? (info.end - info.start) / 100n + 1n : 1000000n;
     scrollToNs(end === null ? start - half : start, end === null ? start + half : end);
   }
   if (problems.length) say(`Not shown: ${problems.join('; ')}`, true);
+  else say(about, isIncomplete);
 }
 
 // What the UI lost while it read the timeline, so that an incomplete picture is not taken for a whole one.
@@ -244,8 +252,9 @@ async function open() {
   post({buffer, title: view.title, fileName: view.file, url: location.href, keepApiOpen: true}, [buffer]);
   const trace = await loaded();
   await forget();
+  about = megabytes(size);
   if (!trace) {
-    say(megabytes(size));
+    say(about);
     return;
   }
   try {
@@ -254,16 +263,23 @@ async function open() {
   const lost = await losses().catch(() => []);
   const isEmpty = await query('select (select count(*) from slice) + (select count(*) from counter) as n')
     .then(([row]) => Number(row.n) === 0, () => false);
-  if (lost.length) say(`Not all of the timeline could be read (${lost.slice(0, 3).join(', ')})`, true);
-  else say(isEmpty ? `${megabytes(size)}, without any event` : megabytes(size), isEmpty);
+  isIncomplete = isEmpty || lost.length > 0;
+  if (lost.length) about = `Not all of the timeline could be read (${lost.slice(0, 3).join(', ')})`;
+  else if (isEmpty) about += ', without any event';
+  say(about, isIncomplete);
 }
 
-window.addEventListener('hashchange', () => goToPlace());
-window.addEventListener('pagehide', () => forget());
-opened = open();
-opened.then(() => (location.hash.length > 1 || location.search ? goToPlace() : null))
-  .then(() => { document.body.dataset.state = 'open'; })
-  .catch((error) => {
+// Goes where the address points to; `data-state` of the body is `open` when all is done.
+function arrive() {
+  document.body.dataset.state = '';
+  const isPlace = location.hash.length > 1 || location.search.length > 1;
+  opened.then(() => (isPlace ? goToPlace() : null)).then(() => { document.body.dataset.state = 'open'; }, (error) => {
     document.body.dataset.state = 'failed';
     say(`Cannot show the timeline: ${error.message}`, true);
   });
+}
+
+window.addEventListener('hashchange', arrive);
+window.addEventListener('pagehide', forget);
+opened = open();
+arrive();

@@ -93,7 +93,7 @@ def _bound(site: Site, port: int | None) -> _Server:
             ) from error
         raise StepscopeError(f"--port {port}: {error.strerror or error}. Choose another port") from error
     except OverflowError as error:
-        raise StepscopeError(f"--port {port}: give a number from 1 to 65535") from error
+        raise StepscopeError(f"--port {port}: give a number from 0 to 65535") from error
 
 
 class _Server(ThreadingHTTPServer):
