@@ -27,12 +27,11 @@ Directory = Annotated[
     ),
 ]
 LimitMb = Annotated[
-    int | None,
+    float | None,
     typer.Option(
         "--limit-mb",
         help="Size limit of each timeline, of which the most informative part is kept.",
         metavar="N",
-        min=1,
         show_default=False,
     ),
 ]
@@ -68,6 +67,8 @@ def export(
     What was not recorded, or has no place in a format, is left out and named.
     """
     from stepscope.cli.opening import opened
+    from stepscope.cli.output import Output, print_document, print_frame
+    from stepscope.cli.warning_lines import show_warnings
     from stepscope.export.formats import check_wishes, export_run
     from stepscope.export.placing import check_place
 
@@ -80,17 +81,14 @@ def export(
     made = export_run(chosen, output, form, limit_mb=limit_mb, inputs=paths, strict=debug)
     sizes = {file: file.stat().st_size for file in made.files}
     if shown_as == "json":
-        from stepscope.cli.output import print_document
-
         left_out = [{"subject": what, "reason": why} for what, why in made.left_out.items()]
         content = {"output": str(output), "format": form, "files": _files(sizes, output), "left_out": left_out}
         print_document({**content, "notes": made.notes})
     elif shown_as == "csv":
-        from stepscope.cli.output import print_frame
-
         print_frame(_files(sizes, output), "csv")
     elif not quiet:
         _say(sizes, output, form, made.left_out, made.notes)
+        show_warnings(Output(), chosen, quiet=True)
 
 
 def _files(sizes: dict[Path, int], output: Path) -> pl.DataFrame:

@@ -34,13 +34,13 @@ class Wishes:
         strict: Raise faults of our own instead of leaving out what they concern.
     """
 
-    limit_mb: int | None = None
+    limit_mb: float | None = None
     strict: bool = False
 
     @property
     def limit_bytes(self) -> int | None:
         """The limit in bytes."""
-        return None if self.limit_mb is None else self.limit_mb << 20
+        return None if self.limit_mb is None else max(int(self.limit_mb * 1e6), 1)
 
     def on_fault(self, what: str, fault: Exception) -> None:  # noqa: ARG002 - what it concerns is in its traceback
         """Raise a fault, if that is wanted and it is no lack of data."""
@@ -128,6 +128,7 @@ def _ascend_names(run: Run) -> Iterable[str]:
 
 
 _MOST_REASONS = 3
+_LARGEST_MB = 1e9
 
 FORMATS: tuple[Format, ...] = (
     Format(
@@ -176,15 +177,15 @@ def format_named(name: str) -> Format:
     return found
 
 
-def check_wishes(format_name: str, limit_mb: int | None) -> Format:
+def check_wishes(format_name: str, limit_mb: float | None) -> Format:
     """The format of a name, if it can be written as wished.
 
     Raises:
         StepscopeError: If there is none, or its files cannot be limited.
     """
     found = format_named(format_name)
-    if limit_mb is not None and limit_mb <= 0:
-        raise StepscopeError(f"the limit is {limit_mb} MB: give a size above 0")
+    if limit_mb is not None and not 0 < limit_mb < _LARGEST_MB:
+        raise StepscopeError(f"the limit is {limit_mb:g} MB: give a size above 0")
     if limit_mb is not None and not found.limited:
         limited = ", ".join(each.name for each in FORMATS if each.limited)
         raise StepscopeError(f"{format_name} has no timeline whose size could be limited. These have one: {limited}")
@@ -198,7 +199,7 @@ def export_run(
     *,
     ranks: Choice = None,
     steps: Choice = None,
-    limit_mb: int | None = None,
+    limit_mb: float | None = None,
     inputs: Sequence[Path] = (),
     strict: bool = False,
 ) -> Made:
@@ -210,7 +211,7 @@ def export_run(
         format: Name of the format; see `FORMATS`.
         ranks: Only these ranks: `0,3-5` or numbers.
         steps: Only these steps.
-        limit_mb: Size limit of each timeline in MB of 2^20 bytes.
+        limit_mb: Size limit of each timeline in MB.
         inputs: Files and directories into which nothing is written, besides those of the run.
         strict: Raise faults of our own instead of leaving out what they concern.
 

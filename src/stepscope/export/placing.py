@@ -16,7 +16,7 @@ from stepscope.recording_format.export_list import UNFINISHED
 _MOST_NAMED = 3
 
 
-def check_place(directory: Path, names: Iterable[str], inputs: Sequence[Path]) -> None:
+def check_place(directory: Path, names: Sequence[str], inputs: Sequence[Path]) -> None:
     """Check that files may be put below a directory.
 
     Args:
@@ -34,18 +34,18 @@ def check_place(directory: Path, names: Iterable[str], inputs: Sequence[Path]) -
         )
     if directory.exists() and not directory.is_dir():
         raise StepscopeError(f"{shown(directory)}: this is a file. Give the name of a directory, which may be new")
-    there = [name for name in names if os.path.lexists(directory / name)]
-    if there:
-        named = ", ".join(map(shown, there[:_MOST_NAMED])) + (", ..." if len(there) > _MOST_NAMED else "")
-        raise StepscopeError(
-            f"{shown(directory)}: {named} is there already, and nothing is overwritten. Choose a new or empty directory"
-        )
     for name in names:
         if (around := input_around(directory / name, inputs)) is not None:
             raise StepscopeError(
                 f"{shown(directory / name)}: this is inside the recording {shown(around)}, into which nothing is "
                 "written. Choose another directory with -o"
             )
+    there = [name for name in names if os.path.lexists(directory / name)]
+    if there:
+        named = ", ".join(map(shown, there[:_MOST_NAMED])) + (", ..." if len(there) > _MOST_NAMED else "")
+        raise StepscopeError(
+            f"{shown(directory)}: {named} is there already, and nothing is overwritten. Choose a new or empty directory"
+        )
 
 
 @contextmanager

@@ -134,6 +134,9 @@ def write_ascend_text(
 
     made = _of_ranks(run, directory, make, limit_bytes, on_fault)
     _tell_lost(run, made, NO_PLACE_IN_TEXT)
+    other = pl.col("kind") != "forward_backward"
+    if run.has("flows") and run.table("flows").select(other.any()).collect().item():
+        made.left_out["flows of other kinds than forward_backward"] = NO_PLACE
     return made
 
 

@@ -53,7 +53,7 @@ COPIES = {
 _RECORDED = ("framework", "framework_version", "mode", "device_kind", "device_name", "host", "backend")
 
 
-_NO_NAME = re.compile(r"[^\w.-]+|^[.-]+", re.ASCII)
+_NO_NAME = re.compile(r"[^\w.-]+", re.ASCII)
 """What the name of a host in a directory's name is without."""
 _LONGEST_NAME = 64
 
@@ -122,7 +122,7 @@ def directory_names(run: Run) -> dict[int, str]:
 
 
 def _worker(facts: Mapping[str, Any]) -> str | None:
-    host = _NO_NAME.sub("-", str(facts["host"] or "")).strip("-_")[:_LONGEST_NAME]
+    host = _NO_NAME.sub("-", str(facts["host"] or "")).strip("-_.")[:_LONGEST_NAME]
     process = facts["process"]
     return f"{host}_{process}" if host and process is not None and process >= 0 else None
 

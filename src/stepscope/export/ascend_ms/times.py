@@ -28,6 +28,8 @@ _STEP_COLUMNS = {
     "Communication(Not Overlapped and Exclude Receive)": "communication_not_overlapped_exclude_receive_ns",
 }
 """Header to column of `breakdown`."""
+_UNITS = ("AI_CORE", "GPU", "CUDA", "CPU", "PYNATIVE")
+"""Lists of `operator_totals.unit`, the first that has rows counts."""
 CUBE_CORES = ("AI_CORE", "MIX_AIC")
 
 
@@ -149,7 +151,12 @@ def counter_columns(counters: pl.DataFrame) -> pl.DataFrame:
 
 
 def op_statistic(export: RankExport) -> str:
-    """Totals of device work by type if the source states one, else by name; on a host, of operators."""
+    """Totals of device work by type if the source states one, else by name; on a host, of operators.
+
+    A recording that has only totals has those instead.
+    """
+    if not export.run.has("kernels") and not export.run.has("operators"):
+        return _stated_totals(export)
     if export.run.has("kernels"):
         work = _compute(export).select(pl.coalesce("type", "name").alias("type"), "core", "duration_ns")
     else:
@@ -157,7 +164,30 @@ def op_statistic(export: RankExport) -> str:
         work = export.rows("operators").select(pl.col("name").alias("type"), pl.lit("CPU").alias("core"), spent)
     if work.is_empty():
         raise Unavailable("neither kernels nor operators were recorded")
-    totals = _totals(work, "type", "core")
+    return _statistic(export, _totals(work, "type", "core"))
+
+
+def _stated_totals(export: RankExport) -> str:
+    """Totals by type as the recording states them, of its first list that has some: lists may overlap."""
+    totals = export.rows("operator_totals").filter(pl.col("level").is_in(["kernel", "type"]))
+    for unit in (None, *_UNITS):
+        rows = totals.filter(pl.col("unit").eq_missing(pl.lit(unit, pl.String)))
+        if rows.height:
+            sums = largest_first(
+                rows.lazy(),
+                "name",
+                "core",
+                total_ns=pl.sum("total_ns"),
+                count=pl.sum("count"),
+                min_ns=pl.min("min_ns"),
+                max_ns=pl.max("max_ns"),
+            )
+            mean = pl.col("total_ns") / pl.col("count")
+            return _statistic(export, sums.rename({"name": "type"}).with_columns(mean_ns=mean))
+    raise Unavailable("neither kernels nor operators were recorded")
+
+
+def _statistic(export: RankExport, totals: pl.DataFrame) -> str:
     ratio = 100 * pl.col("total_ns") / pl.col("total_ns").sum()
     return totals.select(
         pl.lit(export.facts.get("device")).alias("Device_id"),

@@ -44,6 +44,7 @@ _AI_CPU, _CALLS, _HOST, _OVERLAP, _ACTIVITY = "9000", "10000", "11000", "12000",
 _IS_OPERATOR = ~pl.col("process").is_in([_CALLS, _OVERLAP]).fill_null(value=False) & (
     pl.col("thread").cast(pl.Int64, strict=False).fill_null(0) < _NO_STREAMS
 )
+_TIMES = ("start_ns", "duration_ns")
 _LAUNCH = r"^cu[A-Z]"
 """A type of this form is the call that launched a kernel of a GPU."""
 _STEPS = "100000"
@@ -59,10 +60,18 @@ class Display:
     """The events of one file, made by `read_display`; `begun` takes the shift of its times, once that is known."""
 
     def __init__(
-        self, spool: EventSpool, steps: pl.DataFrame, operations_ns: int, begun: Callable[[int], None]
+        self,
+        spool: EventSpool,
+        steps: pl.DataFrame,
+        operations_ns: int,
+        begun: Callable[[int], None],
+        *,
+        called: pl.DataFrame | None,
     ) -> None:
         self._spool = spool
         self._begun = begun
+        self._called = called
+        """When the calls were whose kernels are among the activities of a GPU; None elsewhere."""
         self.steps = steps
         """Rows of `steps`, from the events that mark steps."""
         self.operations_ns = operations_ns
@@ -92,10 +101,14 @@ class Display:
                 problem = "its communication calls start at other times than in the step trace, whose times are used"
         self._begun(shift)
         is_traced = (pl.col("kind") == "communication").fill_null(value=False) & _OPERATOR.is_in(traced.implode())
-        if on_host:  # a host has no streams: its calls alone have numbers that look like them
-            is_traced = (pl.col("kind") == "communication").fill_null(value=False)
+        if on_host or self._called is not None:  # a host has no streams; the kernels of a GPU's calls are activities
+            is_traced = pl.col("is_call")
         for frame in self._spool.batches("kernels"):
-            rows.add(frame.filter(~is_traced).with_columns(start_ns=pl.col("start_ns") + shift))
+            kernels = frame.filter(~is_traced)
+            if self._called is not None:
+                kernels = kernels.join(self._called, on=_TIMES, how="left", maintain_order="left")
+                kernels = kernels.with_columns(kind=pl.coalesce("called", "kind")).drop("called")
+            rows.add(kernels.drop("is_call").with_columns(start_ns=pl.col("start_ns") + shift))
         return problem
 
     def _is_within(self, steps: pl.DataFrame) -> bool:
@@ -133,19 +146,27 @@ def read_display(path: Path, sink: Sink) -> Display:
     """
     spool = EventSpool(sink.scratch)
     bars: list[pl.DataFrame] = []
-    operations_ns = 0
+    calls: list[pl.DataFrame] = []
+    operations_ns, has_activities = 0, False
     trace = TraceEvents(path, _LAYOUT, sink)
     for batch in trace:
         events = batch.get("ranges")
         if events is None or events.is_empty():
             continue
         bars.append(step_bars(events))
+        has_activities |= bool((events["process"] == _ACTIVITY).any())
+        calls.append(events.filter(process=_CALLS).select(_TIMES))
         operations_ns += int(events.filter(_IS_OPERATOR)["duration_ns"].sum())
         if not (kernels := _device(events)).is_empty():
             spool.add("kernels", kernels)
     report_strays(spool.drop_strays(), sink.issue, path)
     first_ns = trace.first_ns
-    return Display(spool, steps_of(bars), operations_ns, lambda shift: write_timeline(path, first_ns, shift, sink))
+
+    def begun(shift: int) -> None:
+        write_timeline(path, first_ns, shift, sink)
+
+    called = pl.concat(calls).unique().with_columns(called=pl.lit("communication")) if has_activities else None
+    return Display(spool, steps_of(bars), operations_ns, begun, called=called)
 
 
 def step_bars(events: pl.DataFrame) -> pl.DataFrame:
@@ -192,5 +213,6 @@ def _device(events: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit("communication"))
         .when(is_kernel & pl.col("name").str.contains(MOVES))
         .then(pl.lit("memory")),
+        is_call=(process == _CALLS).fill_null(value=False),
         core=pl.when(process == _AI_CPU).then(pl.lit("AI_CPU")),
     )
