@@ -79,6 +79,6 @@ def test_all_ranges_come_back(ranks: list[list[dict[str, Any]]]) -> None:
 def test_all_ranges_come_back_from_many_windows(ranks: list[list[dict[str, Any]]], rows: int) -> None:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr(building, "FAMILIES", (host.FAMILY,))
-        patch.setattr(building, "BATCH_ROWS", rows)
+        patch.setattr(building, "WINDOW_ROWS", rows)
         patch.setattr(building, "ROWS_AT_ONCE", rows)
         assert drawn(both(host_run(*ranks), Path(folder), PLAIN)) == recorded(ranks)

@@ -11,7 +11,6 @@ from typing import BinaryIO
 import polars as pl
 
 from stepscope import present
-from stepscope.analysis.methods.batches import BATCH_ROWS
 from stepscope.errors import Cancelled, StepscopeError
 from stepscope.paths import input_around, shown
 from stepscope.plugins import FAILURES
@@ -27,6 +26,8 @@ from stepscope.timeline.tracks import FAMILIES
 from stepscope.timeline.tracks.base import JOB, RANGE_COLUMNS, SAMPLE_COLUMNS, Family, Part
 from stepscope.timeline.writing.base import MOST_TEXT, Process, Track, Writer
 
+WINDOW_ROWS = 500_000
+"""Rows of a rank that are written at once, in some 200 MB."""
 ROWS_AT_ONCE = 1_000_000
 """Rows of ranks that are asked together."""
 RANKS_AT_ONCE = 64
@@ -230,7 +231,13 @@ class _Building:
         for group in groups:
             alone = len(groups) == 1
             part = run if alone else run.select(ranks=group)
-            yield Part(part, self._options, job=None if alone else run, reasons=self._reasons)
+            yield Part(
+                part,
+                self._options,
+                job=None if alone else run,
+                shifts_ns=self._clocks.by_rank,
+                reasons=self._reasons,
+            )
 
     def _windows(self, family: Family, part: Part) -> Iterator[tuple[pl.DataFrame, int | None]]:
         """The rows of some ranks, a window of time after the other, each with the start of the next one.
@@ -243,7 +250,7 @@ class _Building:
                 found = family.rows(part.within(window, family.paged) if cuts else part)
                 if found is None:
                     return
-                rows = self._checked(family, found.collect(), part)
+                rows = self._checked(family, found.collect())
                 until = window[1]
                 if until is not None:
                     until -= self._clocks.of(part.ranks[0], family.tables)
@@ -260,22 +267,22 @@ class _Building:
         if len(part.ranks) > 1 or not family.paged:
             return []
         tables = [part.table(name).select("start_ns") for name in family.paged if part.has(name)]
-        if sum(part.run.ranks[0].rows.get(name, 0) for name in family.paged) <= BATCH_ROWS or not tables:
+        if sum(part.run.ranks[0].rows.get(name, 0) for name in family.paged) <= WINDOW_ROWS or not tables:
             return []
         times = pl.concat(pl.collect_all(tables)).to_series().drop_nulls().sort()
-        cuts: list[int] = times.gather_every(self._budget.window_rows(BATCH_ROWS)).unique(maintain_order=True).to_list()
+        every = self._budget.window_rows(WINDOW_ROWS)
+        cuts: list[int] = times.gather_every(every).unique(maintain_order=True).to_list()
         return cuts[1:]
 
-    def _checked(self, family: Family, rows: pl.DataFrame, part: Part) -> pl.DataFrame:
+    def _checked(self, family: Family, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with the columns that all have, on the common clock."""
         declared = SAMPLE_COLUMNS if family.shape == "samples" else RANGE_COLUMNS
-        shifts = self._clocks.frame([*part.ranks, JOB], family.tables)
+        shifts = self._clocks.frame([*self._ranks, JOB], family.tables)
         rows = rows.cast({name: kind for name, kind in declared.items() if name in rows.columns})
         rows = rows.join(shifts, on="rank", how="inner", maintain_order="left")
         rows = rows.with_columns(pl.col("start_ns") - pl.col("shift_ns")).drop("shift_ns")
         if family.shape == "samples":
             return self._in_window(rows.filter(pl.col("value").is_not_null()), pl.col("start_ns"))
-        rows = rows.sort("rank", "order", "track", "start_ns", nulls_last=True, maintain_order=True)
         return self._in_window(rows, pl.col("start_ns") + pl.col("duration_ns").fill_null(0).clip(lower_bound=0))
 
     def _in_window(self, rows: pl.DataFrame, end: pl.Expr) -> pl.DataFrame:
@@ -300,7 +307,9 @@ class _Building:
         rows = rows.with_columns(
             pl.col("name").fill_null("(no name)"),
             pl.col("category").fill_null("other"),
-            pl.min_horizontal(pl.col("duration_ns").clip(lower_bound=0), LAST_NS - pl.col("start_ns").clip(0)),
+            pl.when(pl.col("duration_ns").is_not_null()).then(  # points have none, and `min_horizontal` ignores nulls
+                pl.min_horizontal(pl.col("duration_ns").clip(lower_bound=0), LAST_NS - pl.col("start_ns").clip(0))
+            ),
         ).with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))
         long = [name for name in rows.columns if rows.schema[name] == pl.String and _longest(rows[name]) > MOST_TEXT]
         # One character more than viewers get: the writer sees that it goes on.
@@ -342,7 +351,7 @@ class _Building:
     def _samples(self, family: Family, rows: pl.DataFrame, writer: Writer) -> None:
         """Write samples."""
         placed = self._numbered(family, rows.sort("rank", "start_ns", maintain_order=True)).with_columns(
-            lane=pl.lit(0, pl.Int32), title="track"
+            lane=pl.lit(0, pl.Int64), title="track"
         )
         self._open_tracks(family, placed, writer)
         keys = self._keys(placed.rename({"track": "text", "number": "track"}))

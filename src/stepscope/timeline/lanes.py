@@ -6,12 +6,15 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from stepscope.sources.nesting import enclosing
+from stepscope.sources.native import lanes as compiled
+from stepscope.sources.native.library import Refused
 
 MOST_DEEP = 250
 """Ranges within one another on a lane; Perfetto's trace processor drops those from 256 levels on."""
 
-_OPEN = {"track": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "lane": pl.Int32}
+_OPEN = {"track": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "lane": pl.Int64}
+_ORDER, _DESCENDING = ("track", "start_ns", "end_ns"), (False, False, True)
+"""By start, and of equal starts the longer first."""
 
 
 class Lanes:
@@ -39,51 +42,29 @@ class Lanes:
             >>> Lanes().place(pl.DataFrame(ends))["lane"].to_list()
             [0, 1, 0, 0]
         """
-        rows = rows.sort("track", "start_ns", "end_ns", descending=[False, False, True], maintain_order=True)
-        ranges = rows.select("track", "start_ns", "end_ns", lane=pl.lit(None, pl.Int32))
-        everything = pl.concat([self._open, ranges])
+        rows = rows.sort(*_ORDER, descending=_DESCENDING, maintain_order=True)
+        everything = pl.concat([self._open, rows.select("track", "start_ns", "end_ns", lane=pl.lit(-1, pl.Int64))])
         lanes = _placed(everything)
         if end_ns is not None:
-            held = everything.with_columns(lane=lanes).filter(pl.col("end_ns") > end_ns)
-            self._open = held.sort("track", "start_ns", "end_ns", descending=[False, False, True])
+            self._open = everything.with_columns(lane=lanes).filter(pl.col("end_ns") > end_ns)
         placed = lanes.slice(everything.height - rows.height)
         return rows.with_columns(lane=placed)
 
 
 def _placed(ranges: pl.DataFrame) -> pl.Series:
-    """The lane of each range; those that have one, which come first, keep it."""
+    """The lane of each range; those that have one (not below 0) keep it."""
     if ranges.is_empty():
-        return pl.Series("lane", [], pl.Int32)
-    nested = enclosing(
-        ranges.select("start_ns", duration_ns=pl.col("end_ns") - pl.col("start_ns"), thread=pl.col("track"))
-    )
-    around = nested["parent"]
-    ends = ranges["end_ns"]
-    overhang = (ends > ends.gather(around)).fill_null(False) | (nested["depth"] >= MOST_DEEP)
-    is_odd = overhang | (ranges["lane"] > 0).fill_null(False)
-    if not is_odd.any():
-        return pl.repeat(0, ranges.height, dtype=pl.Int32, eager=True).alias("lane")
-    # A group is what overlaps without a break; only groups in which something is odd are placed one by one.
-    outermost = (
-        ranges.with_row_index("row")
-        .with_columns(odd=is_odd)
-        .sort("track", "start_ns", "end_ns", descending=[False, False, True], maintain_order=True)
-    )
-    reach = pl.col("end_ns").cum_max().over("track").shift(1).over("track")
-    group = (pl.col("start_ns") >= reach).fill_null(True).cum_sum()
-    grouped = outermost.with_columns(group=group).with_columns(odd=pl.col("odd").any().over("group"))
-    hard = grouped.filter("odd")
-    lanes = pl.Series(_greedy(hard.select("group", "start_ns", "end_ns", "lane").iter_rows()), dtype=pl.Int32)
-    found = pl.concat(
-        [
-            grouped.filter(~pl.col("odd")).select("row", lane=pl.lit(0, pl.Int32)),
-            hard.select("row").with_columns(lane=lanes),
-        ]
-    )
-    return found.sort("row")["lane"]
+        return pl.Series("lane", [], pl.Int64)
+    ordered = ranges.with_row_index("row").sort(*_ORDER, descending=_DESCENDING, maintain_order=True)
+    grouped = ordered.select("start_ns", "end_ns", "lane", group="track")
+    try:
+        lanes = compiled.lanes(grouped, MOST_DEEP)
+    except Refused:
+        lanes = pl.Series(_greedy(grouped.select("group", "start_ns", "end_ns", "lane").iter_rows()), dtype=pl.Int64)
+    return ordered.select("row").with_columns(lane=lanes).sort("row")["lane"]
 
 
-def _greedy(ranges: Iterable[tuple[int, int, int, int | None]]) -> list[int]:
+def _greedy(ranges: Iterable[tuple[int, int, int, int]]) -> list[int]:
     """The first lane with room for each range, in order of group, start and length."""
     lanes: list[list[int]] = []
     found, last = [], -1
@@ -97,9 +78,8 @@ def _greedy(ranges: Iterable[tuple[int, int, int, int | None]]) -> list[int]:
             open_ends = lanes[number]
             while open_ends and open_ends[-1] <= start:
                 open_ends.pop()
-            if given == number or (
-                given is None and len(open_ends) < MOST_DEEP and (not open_ends or open_ends[-1] >= end)
-            ):
+            has_room = len(open_ends) < MOST_DEEP and (not open_ends or open_ends[-1] >= end)
+            if number == given if given >= 0 else has_room:
                 open_ends.append(end)
                 break
             number += 1

@@ -62,6 +62,7 @@ def load(path: Path = PATH) -> ctypes.CDLL:
         "ss_column": (number, [pointer, pointer, number, long, long, number, pointer, pointer]),
         "ss_columns": (number, [pointer, pointer, pointer, pointer, long, long, long, pointer, pointer]),
         "ss_nest": (number, [pointer, pointer, pointer, long, long, pointer, pointer, pointer, pointer]),
+        "ss_lanes": (number, [pointer, pointer, pointer, pointer, long, long, pointer, pointer]),
         "ss_inside": (number, [pointer, pointer, pointer, long, pointer, pointer]),
         "ss_db_open": (pointer, [number, long, number, pointer, pointer, number]),
         "ss_db_rows": (long, [pointer, long, long]),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import polars as pl
 
@@ -17,6 +17,8 @@ from stepscope.errors import Unavailable
 from stepscope.run import Run
 from stepscope.tables import TABLES
 from stepscope.timeline.options import Kind, TimelineOptions
+
+T = TypeVar("T")
 
 Shape = Literal["ranges", "samples"]
 
@@ -93,6 +95,7 @@ class Part:
         options: What the timeline shows.
         window: Tables that a family pages have only rows that start in it: `[from, to)`; None for all.
         paged: These tables.
+        shifts_ns: What is subtracted from the times of a rank, so that all are on one clock; 0 for others.
         reasons: Why questions had no answer, noted as they are asked.
     """
 
@@ -101,7 +104,9 @@ class Part:
     job: Run | None = None
     window: tuple[int | None, int | None] | None = None
     paged: tuple[str, ...] = ()
+    shifts_ns: Mapping[int, int] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
+    _found: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
     def ranks(self) -> list[int]:
@@ -112,10 +117,17 @@ class Part:
         """The same in a window of time."""
         return replace(self, window=window, paged=paged)
 
+    def once(self, find: Callable[[Part], T]) -> T:
+        """What a function finds out about these ranks, whatever the window of time; asked once."""
+        if find not in self._found:
+            self._found[find] = find(self.within((None, None), ()))
+        found: T = self._found[find]
+        return found
+
     @property
     def whole(self) -> Part:
         """All ranks that are shown."""
-        return self if self.job is None else replace(self, run=self.job, job=None, window=None)
+        return self if self.job is None else replace(self, run=self.job, job=None, window=None, _found={})
 
     @property
     def is_first(self) -> bool:

@@ -35,7 +35,7 @@ def _communication(part: Part) -> pl.LazyFrame | None:
     known = calls.select(*place, "name", *ARGUMENTS).unique(place, keep="first", maintain_order=True)
     drawn = marked.join(known, on=place, how="left", maintain_order="left")
     drawn = drawn.with_columns(name="marked_name").drop("marked_name")
-    titles = _titles(part)
+    titles = part.once(_titles)
     key = ["rank", "group", "stream"]
     rows = pl.concat([drawn, alone], how="diagonal").sort("start_ns", maintain_order=True)
     rows = rows.join(titles.lazy(), on=key, how="left", nulls_equal=True, maintain_order="left")
@@ -47,12 +47,13 @@ def _communication(part: Part) -> pl.LazyFrame | None:
 
 
 def group_names(part: Part) -> pl.LazyFrame:
-    """What is known of groups: `rank`, `group`, `group_name`, `ranks`."""
+    """What is known of groups: `rank`, `group`, `group_name`, `members` (how many), `ranks`."""
     named = part.table("groups").unique(["rank", "group"], keep="first", maintain_order=True)
     return named.select(
         "rank",
         "group",
         group_name="name",
+        members=pl.col("members").list.len().cast(pl.Int32),
         ranks=pl.when(pl.col("members").list.len() <= MOST_MEMBERS).then(
             pl.col("members").cast(pl.List(pl.String)).list.join(",")
         ),
@@ -77,9 +78,8 @@ def _titles(part: Part) -> pl.DataFrame:
     Some sources have a group for each operator instead of process groups. Where there are many of them, of which
     nothing else is known, calls are shown by stream.
     """
-    whole = part.within((None, None), ())
-    used = whole.table("collectives").group_by("rank", "group", "stream").len().collect()
-    names = whole.table("groups").select("rank", "group", "name").collect().unique(["rank", "group"], keep="first")
+    used = part.table("collectives").group_by("rank", "group", "stream").len().collect()
+    names = part.table("groups").select("rank", "group", "name").collect().unique(["rank", "group"], keep="first")
     known = used.join(names.with_columns(known=True), on=["rank", "group"], how="left", nulls_equal=True)
     known = known.sort("rank", "group", "stream", nulls_last=True)
     many = pl.col("group").n_unique().over("rank") > MOST_GROUPS

@@ -22,7 +22,7 @@ def _device(part: Part) -> pl.LazyFrame | None:
     all other rows of `slices` on streams."""
     if not part.has("kernels") and not part.has("slices"):
         return None
-    by_kernels, streams = _sources(part)
+    by_kernels, streams = part.once(_sources)
     kernels = part.table("kernels").with_columns(
         category=pl.col("kind").replace_strict(CATEGORIES, default="other", return_dtype=pl.String)
     )
@@ -51,9 +51,8 @@ def _device(part: Part) -> pl.LazyFrame | None:
 
 def _sources(part: Part) -> tuple[pl.DataFrame, pl.DataFrame]:
     """`rank` and `category` of what is taken from `kernels`; `rank` and `device` of all device work."""
-    whole = part.within((None, None), ())
     kernels = (
-        whole.table("kernels")
+        part.table("kernels")
         .select(
             "rank",
             "device",
@@ -64,7 +63,7 @@ def _sources(part: Part) -> tuple[pl.DataFrame, pl.DataFrame]:
         .collect()
     )
     slices = (
-        whole.table("slices")
+        part.table("slices")
         .group_by("rank", "category", "device")
         .agg(slices=pl.len(), on_stream=pl.col("stream").is_not_null().sum())
         .collect()

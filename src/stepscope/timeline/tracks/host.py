@@ -41,7 +41,7 @@ def _host(part: Part) -> pl.LazyFrame | None:
             rows = rows.join(ends, on=["rank", "thread", "start_ns"], how="left", maintain_order="left").with_columns(
                 pl.when(outermost).then(column).alias(column)
             )
-    titles = thread_titles(part)
+    titles = part.once(thread_titles)
     return (
         rows.join(titles.lazy(), on=_THREAD, how="left", nulls_equal=True, maintain_order="left")
         .with_columns(track=pl.col("track").fill_null("Host"), order=pl.col("order").fill_null(0))
@@ -63,14 +63,13 @@ def _ends(part: Part, end: str) -> pl.LazyFrame:
 
 def thread_titles(part: Part) -> pl.DataFrame:
     """What each host thread is called: `rank`, `process`, `thread`, `track`, `order`."""
-    whole = part.within((None, None), ())
     used = (
-        host_slices(whole)
+        host_slices(part)
         .group_by(_THREAD)
         .agg(slices=pl.len(), first_ns=pl.col("start_ns").min(), depth=pl.col("depth").max())
         .collect()
     )
-    names = whole.table("threads").collect().unique(_THREAD, keep="first", maintain_order=True)
+    names = part.table("threads").collect().unique(_THREAD, keep="first", maintain_order=True)
     known = used.join(names, on=_THREAD, how="left", nulls_equal=True, maintain_order="left")
     processes = names.drop_nulls("process_name").unique(["rank", "process"], keep="first", maintain_order=True)
     known = known.drop("process_name", "process_labels", "process_sort_index").join(
