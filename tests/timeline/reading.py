@@ -139,7 +139,8 @@ def _read_perfetto(data: bytes) -> Timeline:
             assert not described.HasField("parent_uuid") or described.parent_uuid in descriptors
             descriptors[described.uuid] = described
         if packet.HasField("track_event"):
-            event, told = packet.track_event, ("", "", {})
+            event = packet.track_event
+            told: tuple[str, str, dict[str, Any]] = ("", "", {})
             assert event.track_uuid in descriptors
             if event.type in (BEGIN, INSTANT):
                 (category,) = event.category_iids
@@ -222,7 +223,7 @@ def _read_json(data: bytes) -> Timeline:
     threads = {
         (pid, tid): Place(processes[pid], name) for (kind, pid, tid), name in names.items() if kind == "thread_name"
     }
-    order = sorted(threads, key=lambda each: (orders["process", each[0], 0], orders["thread", *each]))
+    order = sorted(threads, key=lambda each: (orders["process", each[0], 0], orders["thread", each[0], each[1]]))
     found.tracks = [threads[each] for each in order]
     _events(found, whole["traceEvents"], processes, threads)
     return found

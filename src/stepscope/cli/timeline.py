@@ -95,6 +95,8 @@ def timeline(
     from stepscope.timeline import write_timeline
 
     chosen = options_of(kind, graphs, merge_graphs, scope_names, explain, align, limit_mb)
+    if str(output) == "-":
+        raise StepscopeError("-o -: a timeline is written to a file. Give its name")
     check_target(output, paths, force=force)
     found = opened(
         paths,
@@ -140,12 +142,13 @@ def tell(written: Written, *, quiet: bool) -> None:
     """Say what was written, and what was not."""
     from stepscope import present
     from stepscope.cli.notes import note
+    from stepscope.paths import shown
 
     if not quiet:
         ranks = len({rank for rank, _, _ in written.events if rank >= 0})
         held = f"{present.plural(written.total_events, 'event')} of {present.plural(ranks, 'rank')}"
         tracks, size = present.plural(written.tracks, "track"), present.size(written.size_bytes)
-        note(f"wrote {written.file} ({held} on {tracks}, {size})")
+        note(f"wrote {shown(written.file)} ({held} on {tracks}, {size})")
     for title, why in written.left_out.items():
         note(f"left out of {title}: {why}")
     for sentence in written.notes:

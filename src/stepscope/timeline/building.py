@@ -23,7 +23,7 @@ from stepscope.timeline.left_out import LeftOut
 from stepscope.timeline.limits import PACKED, Budget, Everyth, Longest
 from stepscope.timeline.options import FORMATS, KINDS, Format, TimelineOptions, Written
 from stepscope.timeline.tracks import FAMILIES
-from stepscope.timeline.tracks.base import JOB, RANGE_COLUMNS, SAMPLE_COLUMNS, Family, Part
+from stepscope.timeline.tracks.base import JOB, RANGE_COLUMNS, SAMPLE_COLUMNS, TABLE, Family, Part
 from stepscope.timeline.writing.base import MOST_TEXT, Process, Track, Writer
 
 WINDOW_ROWS = 500_000
@@ -158,7 +158,7 @@ class _Building:
         written.base_ns = self._clocks.first_ns
         written.offsets_ns = {rank: shift for rank, shift in sorted(self._clocks.by_rank.items()) if shift}
         writer = writer_of(written.format, stream, written.base_ns)
-        for family in sorted(filter(self._is_wanted, self._families), key=lambda each: each.priority):
+        for family in sorted(filter(self._is_wanted, self._families), key=_before):
             progress(family.title)
             self._family(family, writer)
         writer.close()
@@ -266,6 +266,8 @@ class _Building:
         """Where windows of a rank with many rows begin, but for the first one."""
         if len(part.ranks) > 1 or not family.paged:
             return []
+        if len({self._clocks.of(part.ranks[0], (name,)) for name in family.paged}) > 1:  # they share no window
+            return []
         tables = [part.table(name).select("start_ns") for name in family.paged if part.has(name)]
         if sum(part.run.ranks[0].rows.get(name, 0) for name in family.paged) <= WINDOW_ROWS or not tables:
             return []
@@ -274,13 +276,21 @@ class _Building:
         cuts: list[int] = times.gather_every(every).unique(maintain_order=True).to_list()
         return cuts[1:]
 
+    def _shifted(self, family: Family, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows on the common clock, each moved as the table is from which its time comes."""
+        ranks, key = [*self._ranks, JOB], ["rank"]
+        shifts = self._clocks.frame(ranks, family.tables)
+        if TABLE in rows.columns:
+            of_tables = [self._clocks.frame(ranks, (name,)).with_columns(table=pl.lit(name)) for name in family.tables]
+            shifts, key = pl.concat(of_tables), ["rank", TABLE]
+        moved = rows.join(shifts, on=key, how="inner", maintain_order="left")
+        return moved.with_columns(pl.col("start_ns") - pl.col("shift_ns")).drop("shift_ns", TABLE, strict=False)
+
     def _checked(self, family: Family, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with the columns that all have, on the common clock."""
         declared = SAMPLE_COLUMNS if family.shape == "samples" else RANGE_COLUMNS
-        shifts = self._clocks.frame([*self._ranks, JOB], family.tables)
         rows = rows.cast({name: kind for name, kind in declared.items() if name in rows.columns})
-        rows = rows.join(shifts, on="rank", how="inner", maintain_order="left")
-        rows = rows.with_columns(pl.col("start_ns") - pl.col("shift_ns")).drop("shift_ns")
+        rows = self._shifted(family, rows)
         if family.shape == "samples":
             return self._in_window(rows.filter(pl.col("value").is_not_null()), pl.col("start_ns"))
         return self._in_window(rows, pl.col("start_ns") + pl.col("duration_ns").fill_null(0).clip(lower_bound=0))
@@ -426,6 +436,11 @@ class _Building:
         for rank, name, count in counts.iter_rows():
             key = (rank, family.name, name)
             self._events[key] = self._events.get(key, 0) + count
+
+
+def _before(family: Family) -> tuple[bool, int]:
+    """What is written first, and thus kept if the file must stay small."""
+    return family.kind != "summary", family.priority
 
 
 def _longest(texts: pl.Series) -> int:

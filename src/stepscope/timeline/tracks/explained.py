@@ -25,7 +25,9 @@ def _critical_path(part: Part) -> pl.LazyFrame | None:
     if not part.is_first:
         return None
     path = part.whole.answer("critical_path")
-    starts = part.whole.table("steps").group_by("step").agg(begin_ns=pl.col("window_start_ns").min()).collect()
+    shift = pl.col("rank").replace_strict(dict(part.shifts_ns), default=0, return_dtype=pl.Int64)
+    begin = (pl.col("window_start_ns") - shift).min()  # rows about the job are on the common clock
+    starts = part.whole.table("steps").group_by("step").agg(begin_ns=begin).collect()
     if path is None or path.is_empty():
         return None
     placed = path.join(starts, on="step", maintain_order="left")
@@ -40,7 +42,7 @@ def _critical_path(part: Part) -> pl.LazyFrame | None:
         category=pl.lit("critical_path"),
         of_rank="rank",
         kind="kind",
-        lane="lane",
+        of_lane="lane",
         why="why",
         pieces="pieces",
         gap_ns="gap_ns",
