@@ -101,7 +101,6 @@ def test_a_step_is_a_trace_and_ranges_are_below_what_encloses_them(tmp_path: Pat
     assert read.linked(kernel) == [("launch", inner)]  # it is in another trace
     assert read.linked(read.named("unlaunched")) == []
     assert made.left_out == {
-        "links between ranks": made.left_out["links between ranks"],
         "other ranges": "1 ranges: this category was not chosen",
         "python ranges": "2 ranges: this category was not chosen",
         "runtime ranges": "1 ranges: this category was not chosen",
@@ -223,6 +222,18 @@ def test_calls_without_any_other_row_are_spans_of_their_own(tmp_path: Path) -> N
     read = traces(write_otlp(Run.from_frames(frames), tmp_path / "out").files)
     assert read.counts == {(0, "communication"): 2, (1, "communication"): 2}
     assert all(read.linked(span) for span in read.spans.values() if span["told"]["stepscope.category"] != "step")
+
+
+def test_a_call_whose_range_is_in_a_step_that_is_not_chosen_is_left_out(tmp_path: Path) -> None:
+    run = make_run(1, 2)
+    tables = {name: run.table(name).collect() for name in ("steps", "kernels", "collectives")}
+    is_call = pl.col("kind") == "communication"
+    later = pl.when(is_call & (pl.col("step") == 2)).then(pl.lit(1, pl.Int32)).otherwise("step")
+    tables["kernels"] = tables["kernels"].with_columns(step=later)
+    job = Run.from_frames({0: tables})
+    assert traces(write_otlp(job, tmp_path / "all").files).counts == {(0, "kernel"): 2, (0, "communication"): 2}
+    some = traces(write_otlp(job.select(steps="2"), tmp_path / "some").files)
+    assert some.counts == {(0, "kernel"): 1}
 
 
 def test_calls_that_are_alike_are_each_one_span(tmp_path: Path) -> None:

@@ -66,7 +66,8 @@ class Ranges:
     def calls(self) -> pl.DataFrame:
         """The rank's calls, each with the range that stands for it: `kind`, `number`, `category`, `span_step`.
 
-        A call is the slice or piece of device work with its name and times; where there is none, itself.
+        A call is the slice or piece of device work with its name and times; where there is none, itself. It is left out
+        if that is in a step which is not chosen: it may be in another step than the call.
         """
         schema = {"kind": pl.Int8(), "number": pl.Int64(), "category": pl.String(), "span_step": pl.Int32()}
         calls = COLLECTIVES.or_empty(table_of(self.run, "collectives", [self.rank])).collect()
@@ -79,13 +80,15 @@ class Ranges:
             .join(alike.lazy(), on=[*_KEY, "on_device"], how="semi")
             .select(*_KEY, "on_device", "kind", "number", "category", span_step="step")
             .collect(engine="streaming")
-            for source in self._recorded
+            for source in self._whole._recorded
         ]
         if found:
             sides = pl.concat(found).sort("kind", "number").with_columns(turn=turn)
             places = keys.join(sides, on=[*_KEY, "on_device", "turn"]).select("collective", *schema)
         calls = calls.join(places, on="collective", how="left", maintain_order="left")
         alone = pl.col("kind").is_null()
+        if self.rank.steps is not None:
+            calls = calls.filter(alone | self.rank.steps.expression("span_step"))
         return calls.with_columns(
             kind=pl.col("kind").fill_null(pl.lit(CALL, pl.Int8)),
             number=pl.coalesce("number", "collective"),
@@ -134,6 +137,11 @@ class Ranges:
         category = pl.when(pl.col("kind") == "compute").then(pl.lit("kernel")).otherwise("kind")
         columns = ("category", "name", *_PLACE, *_FACTS)
         return _ranges(rows.with_columns(category=category).drop("kind"), KERNEL, "kernel", *columns)
+
+    @property
+    def _whole(self) -> Ranges:
+        """The ranges of all steps."""
+        return self if self.rank.steps is None else Ranges(self.run.original, self.rank.whole)
 
     @property
     def _recorded(self) -> list[pl.LazyFrame]:

@@ -93,7 +93,7 @@ def write_otlp(
     _require_ranges(run, ranges, chosen, chosen_by_user=categories is not None)
     clock = _Clock(run, ranges)
     calls, unmatched = linked_calls(run, ranges, chosen)
-    if unmatched:
+    if unmatched and len(run.ranks) > 1:
         made.left_out["links between ranks"] = unmatched
     ids, limit = Ids(run), round(file_mb * 1e6)
     traces: list[str] = []
