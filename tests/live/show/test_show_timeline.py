@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,13 @@ import pytest
 from shown_jobs import slow_rank
 
 from stepscope.cli import main
-from stepscope.errors import StepscopeError
 from stepscope.live.messages import Group, Hello
-from stepscope.live.show import stored_ranges
 from stepscope.live.show.event_types import VerdictOpened, VerdictOver, to_json
-from stepscope.live.show.stored_ranges import files_for, ranges_in
-from stepscope.live.show.timeline import Window, export, ranks_below
-from stepscope.live.show.tracks import Lanes
 from stepscope.live.store import RecordStore
 from stepscope.live.store.lines import host_range, timed_range
-from stepscope.recording_format.light_ranges import Assembler
-from stepscope.selection import parse_selection
+from stepscope.run import open_run
+from stepscope.sources.light.moments import files_within, newest_ns
+from stepscope.timeline import write_timeline
 
 S, MS = 10**9, 10**6
 T0 = 1_800_000_000 * S
@@ -71,10 +66,27 @@ def load(file: Path) -> dict[str, Any]:
     return trace
 
 
-def check_nesting(trace: dict[str, Any]) -> None:
+def export(job: Path, out: Path, *words: str) -> list[dict[str, Any]]:
+    """Run the command; the stored ranges in the file, on host and device, with the title of their track."""
+    assert main(["live", "timeline", str(job), "-o", str(out), *words]) == 0
+    events = load(out)["traceEvents"]
+    titles = {(event["pid"], event["tid"]): event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    return [
+        {**event, "track": title.removeprefix("Light trace: ")}
+        for event in events
+        if event["ph"] in "Xi" and (title := titles[event["pid"], event["tid"]]).startswith("Light trace: ")
+    ]
+
+
+def on_host(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Ranges as they are stored, without those of the device that belong to them."""
+    return [event for event in events if not event["cat"].startswith("device_")]
+
+
+def check_nesting(events: list[dict[str, Any]]) -> None:
     """On each track, ranges follow one another or lie within one another, as viewers need it."""
     tracks: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for event in trace["traceEvents"]:
+    for event in events:
         if event["ph"] == "X":
             start = round(event["ts"] * 1000)
             tracks.setdefault((event["pid"], event["tid"]), []).append((start, start + round(event["dur"] * 1000)))
@@ -87,39 +99,40 @@ def check_nesting(trace: dict[str, Any]) -> None:
             around.append(end)
 
 
-def test_as_many_events_come_out_as_ranges_went_in(tmp_path: Path) -> None:
+def test_each_stored_range_is_in_the_file_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     counts = {rank: record(tmp_path, rank) for rank in (0, 1, 2, 10)}
 
-    done = export(ranks_below(tmp_path / "job-7"), tmp_path / "t.json")
-    trace = load(tmp_path / "t.json")
-    events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    events = export(tmp_path / "job-7", tmp_path / "t.json")
 
-    assert done.by_rank == counts
-    assert done.ranges == sum(counts.values()) == 4 * 25
+    assert Counter(event["pid"] for event in on_host(events)) == counts
     # forward and calls are on the device as well
-    assert len(events) == done.events == 4 * (25 + 5 + 10)
+    assert len(events) == 4 * (25 + 5 + 10)
     assert Counter(event["name"] for event in events if event["pid"] == 10)["all_reduce"] == 20
-    check_nesting(trace)
+    assert "100 ranges of 4 ranks" in capsys.readouterr().out
+    check_nesting(load(tmp_path / "t.json")["traceEvents"])
 
 
 def test_processes_are_ranks_in_order_with_readable_names(tmp_path: Path) -> None:
     for rank in (0, 1, 10):
         record(tmp_path, rank)
 
-    export(ranks_below(tmp_path / "job-7"), tmp_path / "t.json.gz")
+    events = export(tmp_path / "job-7", tmp_path / "t.json.gz")
     meta = [event for event in load(tmp_path / "t.json.gz")["traceEvents"] if event["ph"] == "M"]
     names = [event["args"]["name"] for event in meta if event["name"] == "process_name"]
-    threads = {event["args"]["name"] for event in meta if event["name"] == "thread_name" and event["pid"] == 1}
 
-    assert names == ["rank 0 (node0)", "rank 1 (node1)", "rank 10 (node10)"]
-    assert threads == {
-        "steps",
-        "host thread 10",
-        "device 0 stream 7",
-        "communication: tp",
-        "communication: tp (2)",
-        "device 0 stream 3: tp",
-        "device 0 stream 3: tp (2)",
+    assert [name for name in names if name.startswith("rank")] == [
+        "rank  0 (node0)",
+        "rank  1 (node1)",
+        "rank 10 (node10)",
+    ]
+    assert {event["track"] for event in events if event["pid"] == 1} == {
+        "Steps",
+        "Thread 10",
+        "Device 0 stream 7",
+        "Group tp (g0)",
+        "Group tp (g0) (2)",
+        "Device 0 stream 3: Group tp (g0)",
+        "Device 0 stream 3: Group tp (g0) (2)",
     }
 
 
@@ -127,44 +140,58 @@ def test_times_have_one_base_and_calls_their_arguments(tmp_path: Path) -> None:
     for rank in (0, 1):
         record(tmp_path, rank, steps=1)
 
-    export(ranks_below(tmp_path / "job-7"), tmp_path / "t.json")
-    trace = load(tmp_path / "t.json")
-    call = next(event for event in trace["traceEvents"] if event["name"] == "all_reduce")
+    events = export(tmp_path / "job-7", tmp_path / "t.json")
+    call, on_device = [event for event in events if event["name"] == "all_reduce" and event["pid"] == 0][::2]
+    arrows = [event for event in load(tmp_path / "t.json")["traceEvents"] if event["ph"] in "sf"]
 
-    assert trace["baseTimeNanoseconds"] == T0
+    assert load(tmp_path / "t.json")["baseTimeNanoseconds"] == T0
     assert (call["ts"], call["dur"]) == (50_000.0, 15_000.0)
-    assert call["args"] == {
+    known = {
+        "step": 1,
         "group": "g0",
-        "ranks": [0, 1, 10],
+        "group_name": "tp",
+        "ranks": "0,1,10",
         "group_size": 3,
         "size_bytes": 2048,
-        "count": 1024,
-        "data_type": "bfloat16",
+        "element_type": "bfloat16",
+        "is_async": False,
     }
-    assert min(event["ts"] for event in trace["traceEvents"] if event["ph"] == "X") == 0
+    assert call["args"] == known
+    assert on_device["args"] == {**known, "after_host_start_ns": 0}
+    assert min(event["ts"] for event in events) == 0
+    assert Counter(event["ph"] for event in arrows) == {"s": 6, "f": 6}  # from host to device
 
 
 def test_a_window_of_time_or_of_steps_is_exported(tmp_path: Path) -> None:
     record(tmp_path, 0, steps=20, calls=0)
-    ranks = ranks_below(tmp_path / "job-7")
+    job = tmp_path / "job-7"
 
-    by_time = export(ranks, tmp_path / "a.json", Window(T0 + 450 * MS, T0 + 550 * MS))
-    by_step = export(ranks, tmp_path / "b.json", Window(steps=parse_selection("5-6", "steps")))
+    by_time = export(job, tmp_path / "a.json", "--from", seconds(450), "--to", seconds(550))
+    by_step = export(job, tmp_path / "b.json", "--steps", "5-6")
 
-    names = [event["name"] for event in load(tmp_path / "a.json")["traceEvents"] if event["ph"] == "X"]
-    assert sorted(set(names)) == ["dataloader", "forward", "step 5", "step 6"]
-    assert by_time.ranges == 4
-    steps = [event["name"] for event in load(tmp_path / "b.json")["traceEvents"] if "step " in event["name"]]
-    assert {"step 5", "step 6"} <= set(steps)
-    assert by_step.ranges == 6 + 2 + 1  # and what touches the window at its ends
-    assert load(tmp_path / "b.json")["baseTimeNanoseconds"] == T0 + 300 * MS
+    assert sorted(event["name"] for event in on_host(by_time)) == ["dataloader", "forward", "step 5", "step 6"]
+    assert Counter(event["name"] for event in on_host(by_step)) == {
+        "dataloader": 2,
+        "forward": 2,
+        "step 5": 1,
+        "step 6": 1,
+    }
+    assert load(tmp_path / "b.json")["baseTimeNanoseconds"] == T0 + 400 * MS
 
 
-def test_an_empty_window_is_an_error(tmp_path: Path) -> None:
+def seconds(ms: int) -> str:
+    """A moment as the options take it."""
+    return f"{T0 // S}.{ms:03d}"
+
+
+def test_an_empty_window_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(tmp_path, 0)
 
-    with pytest.raises(StepscopeError, match="no ranges"):
-        export(ranks_below(tmp_path / "job-7"), tmp_path / "t.json", Window(T0 + 3600 * S))
+    for words in (["--from", str(T0 // S + 3600)], ["--steps", "77"]):
+        assert main(["live", "timeline", str(tmp_path / "job-7"), "-o", str(tmp_path / "t.json"), *words]) == 2
+
+    told = capsys.readouterr().err
+    assert "moments" in told and "77" in told
     assert list(tmp_path.glob("*t.json*")) == []
 
 
@@ -181,13 +208,16 @@ def test_verdicts_are_marked(tmp_path: Path) -> None:
     assert main(["live", "timeline", str(tmp_path / "job-7"), "-o", str(out), "--events", str(file)]) == 0
     marks = [event for event in load(out)["traceEvents"] if event["ph"] == "i"]
 
-    assert [(mark["ts"], mark["pid"]) for mark in marks] == [(50_000.0, 2), (90_000.0, 2)]
+    assert [(mark["ts"], mark["s"], mark["args"]["ranks"]) for mark in marks] == [
+        (50_000.0, "g", "2"),
+        (90_000.0, "g", "2"),
+    ]
     assert [mark["name"] for mark in marks] == ["Rank 2 computes slowly", "over: Rank 2 computes slowly"]
 
 
-def test_damaged_records_cost_only_themselves(tmp_path: Path) -> None:
+def test_damaged_records_cost_only_themselves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     count = record(tmp_path, 0)
-    file = files_for(tmp_path / "job-7" / "0")[0]
+    file = next(each for each in (tmp_path / "job-7" / "0").iterdir() if each.name.isdecimal())
     whole = file.read_bytes()
     lines = [
         b"",
@@ -197,70 +227,80 @@ def test_damaged_records_cost_only_themselves(tmp_path: Path) -> None:
         b'{"Kind":"x"}',
         b"\xff\xfe",
         b'{"Kind":1,"Flag":4,"SourceKind":0,"Timestamp":5,"Id":900}',
-        b'{"Kind":1,"Flag":2,"SourceKind":0,"Timestamp":1800000000000000000,"Id":901,"Name":"open","Domain":"default"}',
-        b'{"Kind":1,"Flag":2,"SourceKind":0,"Timestamp":1,"Id":902,"Name":"' + b"n" * (1 << 21) + b'"}',
+        b'{"Kind":1,"Flag":2,"SourceKind":0,"Timestamp":1800000000000000000,"Id":901,"MsptiObjectId":{"Pt":{"ProcessId":'
+        b'9,"ThreadId":10}},"Name":"open","Domain":"default"}',
     ]
-    file.write_bytes(b"\n".join(lines) + b"\n" + whole)
+    file.write_bytes(whole + b"\n".join(lines) + b"\n")
 
-    done = export(ranks_below(tmp_path / "job-7"), tmp_path / "t.json")
-    instants = [event["name"] for event in load(tmp_path / "t.json")["traceEvents"] if event["ph"] == "i"]
+    events = on_host(export(tmp_path / "job-7", tmp_path / "t.json"))
+    told = capsys.readouterr().err
 
-    assert done.ranges == count + 1
-    assert (done.problems.bad_lines, done.problems.startless, done.problems.unended) == (5, 1, 1)
-    assert instants == ["open (no end recorded)"]
+    assert len(events) == count + 1
+    assert [event["name"] for event in events if event["ph"] == "i"] == ["open (no end recorded)"]
+    assert "4 lines damaged" in told
+    assert "1 range without a recorded start" in told and "1 range without a recorded end" in told
+
+
+def test_ranges_that_are_open_and_marks_of_the_user_are_there(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path, "job-7", 0, limit_mb=10)
+    store.write(host_range(1, "mine", "own domain", T0, T0 + 5 * MS, 9, 10))
+    whole = host_range(2, "forward", "default", T0 + MS, T0 + 2 * MS, 9, 10)
+    store.write(whole.splitlines(keepends=True)[0])
+
+    alone = on_host(export(tmp_path / "job-7", tmp_path / "a.json"))
+    store.write(host_range(3, "step 1", "default", T0, T0 + 9 * MS, 9, 10))
+    events = on_host(export(tmp_path / "job-7", tmp_path / "b.json"))
+
+    both = [("forward (no end recorded)", "i", "Thread 10"), ("mine", "X", "Thread 10")]
+    assert sorted((event["name"], event["ph"], event["track"]) for event in alone) == both
+    assert sorted((event["name"], event["ph"], event["track"]) for event in events) == [*both, ("step 1", "X", "Steps")]
+
+
+def test_all_processes_of_a_rank_are_there(tmp_path: Path) -> None:
+    counts = Counter[str]()
+    for process, ranks in ((9, (0, 1, 2)), (11, (0, 1))):  # after the restart, one rank is missing
+        for rank in ranks:
+            store = RecordStore(tmp_path, "job-7", rank, limit_mb=10)
+            for step in range(1, 6):
+                start = T0 + process * S + step * 10 * MS
+                store.write(host_range(2 * step, "forward", "default", start, start + MS, process, process))
+                store.write(
+                    host_range(2 * step + 1, f"step {step}", "default", start, start + 9 * MS, process, process)
+                )
+                counts[f"rank {rank} process {process}"] += 2
+            store.close()
+
+    events = on_host(export(tmp_path / "job-7", tmp_path / "t.json"))
+
+    found = Counter(f"rank {event['pid']} {event['track'].partition(':')[0].lower()}" for event in events)
+    assert sum(found.values()) == sum(counts.values()) == 50
+    assert found["rank 0 process 9"] == found["rank 1 process 11"] == 10
+    ranks = Counter(event["pid"] for event in events)
+    assert ranks == {0: 20, 1: 20, 2: 10}
+    assert {event["ts"] for event in events if event["pid"] == 2} < {
+        event["ts"] for event in events if event["pid"] == 0
+    }
 
 
 def test_only_files_that_may_hold_the_window_are_read(tmp_path: Path) -> None:
     directory = tmp_path / "0"
     directory.mkdir()
-    for second in (1000, 2000, 3000, 9000):
-        (directory / str(second)).write_text(host_range(1, "forward", "default", second * S, second * S + 5, 1, 1))
-    (directory / "parallel_group.json").touch()
-    (directory / "4000").symlink_to(directory / "1000")
+    files = [directory / str(second) for second in (1000, 2000, 3000, 9000)]
+    for file in files:
+        start = int(file.name) * S
+        file.write_text(host_range(1, "forward", "default", start, start + 5, 1, 1))
 
-    assert [file.name for file in files_for(directory, 2500 * S, 2600 * S)] == ["2000", "3000"]
-    assert [file.name for file in files_for(directory)] == ["1000", "2000", "3000", "9000"]
+    assert [file.name for file in files_within(files, 2500 * S, 2600 * S)] == ["2000", "3000"]
+    assert files_within(files, None, None) == files
+    assert newest_ns(files) == 9000 * S + 5
 
 
-def test_files_are_read_in_blocks_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_to_records_are_not_read_twice(tmp_path: Path) -> None:
     count = record(tmp_path, 0)
-    files = files_for(tmp_path / "job-7" / "0")
+    file = next(each for each in (tmp_path / "job-7" / "0").iterdir() if each.name.isdecimal())
+    (file.parent / "4000").symlink_to(file)
 
-    found = []
-    for block in (7, 100, 1 << 20):
-        monkeypatch.setattr(stored_ranges, "BLOCK", block)
-        found.append(list(ranges_in(files, Assembler())))
-
-    assert len(found[0]) == count
-    assert found[0] == found[1] == found[2]
-
-
-def test_ranges_of_any_kind_fit_on_tracks() -> None:
-    chance = random.Random(5)
-    ranges = [(start := chance.randrange(5000), start + chance.randrange(300)) for _ in range(4000)]
-
-    lanes, placed = Lanes(), dict[int, list[tuple[int, int]]]()
-    for start, end in sorted(ranges, key=lambda one: (one[1], -one[0])):
-        placed.setdefault(lanes.place(start, end), []).append((start, end))
-
-    assert sum(map(len, placed.values())) == len(ranges)
-    events = [
-        {"ph": "X", "pid": 0, "tid": lane, "ts": start / 1000, "dur": (end - start) / 1000}
-        for lane, on_lane in placed.items()
-        for start, end in on_lane
-    ]
-    check_nesting({"traceEvents": events})
-
-
-def test_a_track_forgets_old_ranges_but_stays_correct(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepscope.live.show.tracks.MOST_KEPT", 8)
-    lanes = Lanes()
-
-    first = [lanes.place(start, start + 5) for start in range(0, 400, 10)]
-
-    assert set(first) == {0}
-    assert lanes.place(3, 1000) == 1  # began before what is remembered
-    assert lanes.place(394, 1001) == 2
+    assert len(on_host(export(tmp_path / "job-7", tmp_path / "t.json"))) == count
 
 
 def test_hostile_names_are_json_and_nothing_else(tmp_path: Path) -> None:
@@ -269,10 +309,35 @@ def test_hostile_names_are_json_and_nothing_else(tmp_path: Path) -> None:
     store.write(host_range(2, '{"opName": [], "groupName": {"a": 1}}', "communication", T0, T0 + 5, 1, 1))
     store.write(host_range(3, "[" * 5000, "communication", T0, T0 + 5, 1, 1))
 
-    done = export(ranks_below(tmp_path / "job-7"), tmp_path / "t.json")
+    events = export(tmp_path / "job-7", tmp_path / "t.json")
 
-    assert done.ranges == 3
-    assert len([event for event in load(tmp_path / "t.json")["traceEvents"] if event["ph"] == "X"]) == 3
+    assert [event["ph"] for event in events] == ["X"] * 3
+
+
+def test_a_timeline_for_perfetto_has_the_same_ranges(tmp_path: Path) -> None:
+    counts = {rank: record(tmp_path, rank) for rank in (0, 1)}
+
+    assert main(["live", "timeline", str(tmp_path / "job-7"), "-o", str(tmp_path / "t.pftrace")]) == 0
+    written = write_timeline(open_run([tmp_path / "job-7"], use_store=False), tmp_path / "u.pftrace")
+
+    assert (tmp_path / "t.pftrace").read_bytes() == (tmp_path / "u.pftrace").read_bytes()
+    found = [
+        (rank, count) for (rank, family, kind), count in written.events.items() if family == "light" and "_" not in kind
+    ]
+    assert {rank: sum(count for of, count in found if of == rank) for rank in (0, 1)} == counts
+
+
+def test_files_of_others_are_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path, 0)
+    out = tmp_path / "notes.json"
+    out.write_text("mine")
+
+    assert main(["live", "timeline", str(tmp_path / "job-7"), "-o", str(out)]) == 2
+    assert main(["live", "timeline", str(tmp_path / "job-7"), "-o", str(tmp_path / "job-7" / "0" / "t.json")]) == 2
+    told = capsys.readouterr().err
+
+    assert "--force" in told and "into which nothing is written" in told
+    assert out.read_text() == "mine"
 
 
 def test_the_command_exports_the_last_seconds_of_some_ranks(
@@ -299,7 +364,7 @@ def test_the_command_exports_the_last_seconds_of_some_ranks(
         (["--from", "5", "--to", "4"], "is before"),
         (["--ranks", "7"], "no records of rank 7"),
         (["--steps", "x"], "is not a number"),
-        (["-o", "/nowhere/t.json"], "Check the path"),
+        (["-o", "/nowhere/t.json"], "there is no directory"),
     ],
 )
 def test_mistakes_are_explained(

@@ -1,19 +1,23 @@
-"""`stepscope live timeline`: stored light records as a trace for a viewer."""
+"""`stepscope live timeline`: stored light records as a timeline."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.options import Debug, argument
+from stepscope.cli import options as shared
+from stepscope.cli.options import argument
+from stepscope.cli.timeline import Align, Explain, FormatName
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
-    from stepscope.live.show.timeline import Window
+    from stepscope.run import Run
+    from stepscope.timeline import Written
 
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
 
@@ -22,9 +26,9 @@ def timeline(
     job: Annotated[
         str, argument("[JOB]", "Task id of a job, or directory of its records or of one rank. Default: the newest job.")
     ] = "",
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="File to write; compressed if it ends in .gz.", metavar="FILE")
-    ] = Path("timeline.json.gz"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.", metavar="FILE")] = Path(
+        "timeline.pftrace"
+    ),
     last: Annotated[
         str | None, typer.Option(help="Only the last time, e.g. 60s, 10m or 1h.", metavar="TIME", show_default=False)
     ] = None,
@@ -47,36 +51,76 @@ def timeline(
         Path | None,
         typer.Option(help="Mark the verdicts in this file of events.", metavar="FILE", show_default=False),
     ] = None,
-    debug: Debug = False,  # noqa: ARG001 - read by main()
+    explain: Explain = True,
+    align: Align = True,
+    form: FormatName = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that stepscope did not write.")] = False,
+    quiet: shared.Quiet = False,
+    debug: shared.Debug = False,  # noqa: ARG001 - read by main()
 ) -> None:
-    """Export stored light records as a timeline; open it in ui.perfetto.dev or chrome://tracing.
+    """Write stored light records as a timeline that `stepscope view`, ui.perfetto.dev and others open.
 
-    Each rank is a process with its steps, host threads, device streams and communication by group. Clocks of different
-    hosts are not corrected. The job may run on meanwhile.
+    Each rank is a process with its steps, host threads, device streams and communication by group, as stored, and what
+    `stepscope timeline` draws of any recording. The job may run on meanwhile.
     """
-    from stepscope.cli.notes import note
+    from stepscope.cli.live.stored import chosen, opened, ranks_below
+    from stepscope.cli.live.verdict_marks import verdict_marks
     from stepscope.live.show.events import read
-    from stepscope.live.show.timeline import chosen, export, ranks_below
-    from stepscope.present import plural
+    from stepscope.report.targets import check_target
     from stepscope.selection import parse_selection
+    from stepscope.timeline import TimelineOptions, write_timeline
 
+    wanted = parse_selection(steps, "steps")
     directory = _directory(job)
     found = chosen(ranks_below(directory), parse_selection(ranks, "ranks"))
-    window = _window(found, last, from_, to, steps)
-    done = export(found, output, window, read(events) if events is not None else ())
-    problems = done.problems
-    if problems.bad_lines:
-        note(f"warning: {plural(problems.bad_lines, 'line')} could not be read and were left out")
-    if problems.unended:
-        note(f"{plural(problems.unended, 'range')} without a recorded end: shown as instants")
-    if problems.startless:
-        note(f"{plural(problems.startless, 'range')} without a recorded start: left out")
-    if problems.others:
-        note(f"{plural(problems.others, 'record')} other than markers of ranges: left out")
-    told = f"{plural(done.ranges, 'range')} of {plural(len(done.by_rank), 'rank')}"
-    if events is not None:
-        told += f", {plural(done.verdicts, 'mark')} of verdicts"
-    print(f"{output}: {told}. Open it in https://ui.perfetto.dev or chrome://tracing")
+    window = _window(found, last, from_, to)
+    check_target(output, [directory], force=force)
+    marks = [] if events is None else [verdict_marks(read(events))]
+    run = opened(found, window, quiet=quiet)
+    _tell_problems(run)
+    shown = run if wanted is None else run.select(steps=wanted)
+    options = TimelineOptions(explain=explain, align=align, window_ns=None if window == (None, None) else window)
+    written = write_timeline(shown, output, options, format=form, extra=marks)
+    _tell(written, with_verdicts=events is not None)
+
+
+def _tell_problems(run: Run) -> None:
+    """Say what of the records could not be read, or only in part."""
+    import polars as pl
+
+    from stepscope.cli.notes import note
+
+    for issue in run.unread:
+        note(f"warning: {issue.file}: {issue.problem}. {issue.remedy}")
+    issues = run.table("issues").filter((pl.col("severity") != "note") | (pl.col("lost") > 0)).collect()
+    for severity, rank, problem in issues.select("severity", "rank", "problem").iter_rows():
+        of_rank = "" if rank is None else f"rank {rank}: "
+        note(f"{'' if severity == 'note' else 'warning: '}{of_rank}{problem}")
+
+
+def _tell(written: Written, *, with_verdicts: bool) -> None:
+    """Say what was written, and what was not."""
+    from stepscope.cli.live.verdict_marks import NAME
+    from stepscope.cli.notes import note
+    from stepscope.present import plural
+    from stepscope.timeline.tracks.light import FAMILY, ON_DEVICE
+
+    ranges = [
+        (rank, count)
+        for (rank, family, category), count in written.events.items()
+        if family == FAMILY.name and not category.startswith(ON_DEVICE)
+    ]
+    told = (
+        f"{plural(sum(count for _, count in ranges), 'range')} of {plural(len({rank for rank, _ in ranges}), 'rank')}"
+    )
+    if with_verdicts:
+        marks = sum(count for (_, family, _), count in written.events.items() if family == NAME)
+        told += f", {plural(marks, 'mark')} of verdicts"
+    for title, why in written.left_out.items():
+        note(f"left out of {title}: {why}")
+    for sentence in written.notes:
+        note(sentence)
+    print(f"{written.file}: {told}. Open it with `stepscope view {written.file}`, or in https://ui.perfetto.dev")
 
 
 def _directory(job: str) -> Path:
@@ -108,14 +152,15 @@ def _directory(job: str) -> Path:
     return max(jobs, key=lambda each: each.stat().st_mtime)
 
 
-def _window(found: dict[int, Path], last: str | None, from_: str | None, to: str | None, steps: str | None) -> Window:
-    """The window that the options describe.
+def _window(
+    found: Mapping[int, Path], last: str | None, from_: str | None, to: str | None
+) -> tuple[int | None, int | None]:
+    """The first and last moment that the options ask for, ns since the epoch.
 
     Raises:
         StepscopeError: If they contradict each other, or cannot be read.
     """
-    from stepscope.live.show.timeline import Window, last_ns
-    from stepscope.selection import parse_selection
+    from stepscope.cli.live.stored import newest_of
 
     if last is not None and (from_ is not None or to is not None):
         raise StepscopeError("--last cannot be used with --from or --to. Give one of them")
@@ -124,11 +169,12 @@ def _window(found: dict[int, Path], last: str | None, from_: str | None, to: str
     if from_ns is not None and to_ns is not None and to_ns < from_ns:
         raise StepscopeError(f"--to {to} is before --from {from_}")
     if last is not None:
-        newest = last_ns(found)
+        length = int(_seconds("--last", last) * 1e9)
+        newest = newest_of(found)
         if newest is None:
             raise StepscopeError("nothing has been recorded yet. Leave --last out to see why, or wait")
-        from_ns = newest - int(_seconds("--last", last) * 1e9)
-    return Window(from_ns, to_ns, parse_selection(steps, "steps"))
+        from_ns = newest - length
+    return from_ns, to_ns
 
 
 def _seconds(option: str, text: str) -> float:

@@ -11,7 +11,9 @@ from stepscope.timeline.tracks.flows import numbered
 
 NO_END = " (no end recorded)"
 """How the name of a range ends whose end was not recorded; it is a point where it began."""
-_CALL = ("group", "group_name", "ranks", "group_size", "size_bytes", "element_type", "peer", "is_async")
+ON_DEVICE = "device_"
+"""How the category of a range on the device begins, before its kind."""
+_CALL = ("group", "group_name", "ranks", "size_bytes", "element_type", "peer", "is_async")
 _STEPS, _THREAD, _GROUP, _DEVICE = range(4)
 """What a track is for, in the order in which they are shown."""
 _PLACE = ("rank", "process", "lane", "device", "stream", "kind_there", "thread_there", "group_there")
@@ -26,15 +28,16 @@ def _ranges(part: Part) -> pl.LazyFrame | None:
         return None
     rows = _placed(part.table(AS_STORED)).sort("start_ns", maintain_order=True)
     rows = rows.join(group_names(part), on=["rank", "group"], how="left", maintain_order="left")
-    rows = rows.join(_titles(part).lazy(), on=_PLACE, how="left", nulls_equal=True, maintain_order="left")
+    rows = rows.join(part.once(_titles).lazy(), on=_PLACE, how="left", nulls_equal=True, maintain_order="left")
     process = pl.col("process").cast(pl.Int64, strict=False).fill_null(0)
     arrow = numbered(process * (1 << _BITS) + pl.col("range"), _TO_DEVICE)
     on_device, is_over = pl.col("on_device"), pl.col("duration_ns").is_not_null()
     return rows.select(
         "rank", "track", "order", "start_ns", "duration_ns",
         pl.when(is_over).then("name").otherwise(pl.concat_str("name", pl.lit(NO_END))).alias("name"),
-        pl.when(on_device).then(pl.concat_str(pl.lit("device_"), "kind")).otherwise("kind").alias("category"),
+        pl.when(on_device).then(pl.concat_str(pl.lit(ON_DEVICE), "kind")).otherwise("kind").alias("category"),
         "step", *_CALL,
+        pl.coalesce("group_size", "members").alias("group_size"),
         pl.when(on_device).then("delay_ns").alias("after_host_start_ns"),
         pl.when(~on_device & pl.col("delay_ns").is_not_null()).then(arrow).alias("flow_out_light"),
         pl.when(on_device).then(arrow).alias("flow_in_light"),
@@ -55,9 +58,8 @@ def _placed(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 def _titles(part: Part) -> pl.DataFrame:
     """What each track is called: `_PLACE`, `track`, `order`."""
-    whole = part.within((None, None), ())
-    places = _placed(whole.table(AS_STORED)).select(_PLACE).unique().collect()
-    names = whole.table("groups").select("rank", "name", group_there="group").collect()
+    places = _placed(part.table(AS_STORED)).select(_PLACE).unique().collect()
+    names = part.table("groups").select("rank", "name", group_there="group").collect()
     known = places.join(
         names.unique(["rank", "group_there"], keep="first"), on=["rank", "group_there"], how="left", nulls_equal=True
     ).sort(_PLACE, nulls_last=True)

@@ -82,6 +82,8 @@ def _phases(part: Part, steps: pl.DataFrame) -> pl.DataFrame | None:
     if found is None or found.is_empty():
         return None
     ranks = steps["rank"].unique()
+    if any(each.steps is not None for each in part.run.ranks):  # the answer is about all steps
+        found = _within(found, steps)
     return found.filter(pl.col("rank").is_in(ranks.implode())).select(
         "rank",
         track=pl.lit("Phases"),
@@ -92,6 +94,14 @@ def _phases(part: Part, steps: pl.DataFrame) -> pl.DataFrame | None:
         category=pl.lit("phase"),
         on_device="on_device",
     )
+
+
+def _within(phases: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """The phases that overlap any of the steps, which do not overlap one another."""
+    begun = steps.select("rank", begun_ns="start_ns", over_ns="end_ns").sort("begun_ns")
+    ended = phases.with_row_index("row").sort("end_ns", maintain_order=True)
+    last = ended.join_asof(begun, left_on="end_ns", right_on="begun_ns", by="rank", check_sortedness=False)
+    return last.filter(pl.col("over_ns") > pl.col("start_ns")).sort("row").select(phases.columns)
 
 
 FAMILY = Family(
