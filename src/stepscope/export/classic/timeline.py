@@ -6,7 +6,6 @@ valid JSON in any case; the most useful events come first, the operators of the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -19,12 +18,12 @@ from stepscope.errors import Unavailable
 from stepscope.export.classic.cpu_operators import thread_numbers
 from stepscope.export.classic.gpu_operators import owned_kernels
 from stepscope.export.classic.operator_names import named_operators
-from stepscope.export.formatting import ms, us_text
+from stepscope.export.formatting import ms
 from stepscope.export.rank_export import RankExport
-from stepscope.export.timelines import capped
 from stepscope.recording_format.rows import MARKS
 from stepscope.timeline.overlaps import overlaps
 from stepscope.timeline.scopes import SCOPES, scopes
+from stepscope.timeline.writing.events import arguments, capped, complete, json_text, names
 
 _PHASES = ("data", "forward", "backward", "optimizer", "validation", "compile", "checkpoint", "epoch", "range")
 _TIME = ("start_ns", "duration_ns")
@@ -81,10 +80,18 @@ def _lines(export: RankExport, steps: pl.DataFrame, operators: pl.DataFrame) -> 
     owned = owned_kernels(export).select("name", "full_name", "op_type", "stream", *_TIME)
     kernels = owned.sort("start_ns", maintain_order=True).collect()
     yield from _work_events(kernels, ACTIVITY, lambda stream: stream or 0)
-    for level, name, start, end in scopes(operators).select(*SCOPES).iter_rows():
+    for level, name, start, end in scopes(_of_busiest(operators)).select(*SCOPES).iter_rows():
         yield _event(name, 0, SCOPE_NAMES, start, end - start, more=f',"scope_level":{level}')
     launches = operators.select("op_name", "full_name", "op_type", "thread", *_TIME)
     yield from _work_events(launches, 0, lambda thread: f"HostCpuOps{threads[thread]}")
+
+
+def _of_busiest(operators: pl.DataFrame) -> pl.DataFrame:
+    """The operators of the thread that ran most of them: viewers of this file have one place for all scopes."""
+    if operators.is_empty():
+        return operators
+    busiest = operators["thread"].value_counts(sort=True)["thread"][0]
+    return operators.filter(pl.col("thread").eq_missing(busiest))
 
 
 def _work_events(work: pl.DataFrame, process: int, track: Callable[[Any], int | str]) -> Iterator[str]:
@@ -129,37 +136,24 @@ def _metadata(export: RankExport, threads: Iterable[int], streams: Iterable[int]
     labels[ACTIVITY] = "Activity Op"
     first = f"GPU {export.rank}" if export.on_gpu else "Host CPU OP"
     for order, (pid, label) in enumerate({0: first, **labels}.items()):
-        yield from _meta("process", {"pid": pid}, labels=label, name=label, sort_index=10 * order)
-    names: list[tuple[int, int | str, str, int]] = [(0, STEPS, "Steps", -4), (0, SCOPE_NAMES, "Scope Name", -3)]
-    names += [(OVERLAP, tid, label, tid) for _, tid, label in OVERLAPS.values()]
-    names += [(0, f"HostCpuOps{number}", f"HostCpuOps{number}", number) for number in threads]
-    names += [(ACTIVITY, stream, f"Stream {stream}", stream) for stream in streams]
-    names += [(HOST, HOST_THREAD, "Phases", HOST_THREAD)]
-    for pid, tid, name, order in names:
-        yield from _meta("thread", {"pid": pid, "tid": tid}, name=name, sort_index=order)
+        yield from names("process", (pid, 0), labels=label, name=label, sort_index=10 * order)
+    tracks: list[tuple[int, int | str, str, int]] = [(0, STEPS, "Steps", -4), (0, SCOPE_NAMES, "Scope Name", -3)]
+    tracks += [(OVERLAP, tid, label, tid) for _, tid, label in OVERLAPS.values()]
+    tracks += [(0, f"HostCpuOps{number}", f"HostCpuOps{number}", number) for number in threads]
+    tracks += [(ACTIVITY, stream, f"Stream {stream}", stream) for stream in streams]
+    tracks += [(HOST, HOST_THREAD, "Phases", HOST_THREAD)]
+    for pid, tid, name, order in tracks:
+        yield from names("thread", (pid, tid), name=name, sort_index=order)
 
 
 def _event(
     name: str, pid: int, tid: int | str, start_ns: int, ns: int, *, args: dict[str, Any] | None = None, more: str = ""
 ) -> str:
     """One complete event as JSON; its times are decimals, exact to the nanosecond."""
-    arguments = f',"args":{json.dumps(args)}' if args else ""
-    return _head(name, pid, tid) + f',"ts":{us_text(start_ns)},"dur":{us_text(ns)}{more}{arguments}}}'
-
-
-@lru_cache(maxsize=65536)
-def _head(name: str, pid: int, tid: int | str) -> str:
-    return f'{{"name":{json.dumps(name)},"ph":"X","pid":{pid},"tid":{json.dumps(tid)}'
+    return complete(name, (pid, tid), start_ns, ns, args=arguments((args or {}).items()), more=more)
 
 
 @lru_cache(maxsize=65536)
 def _work(kind: str, full: str) -> str:
     """The arguments of an operator or kernel."""
-    return f',"args":{{"type":{json.dumps(kind)},"fullname":{json.dumps(full)}}}'
-
-
-def _meta(what: str, place: dict[str, int | str], **facts: int | str) -> Iterator[str]:
-    """What is known of a process or thread, an event a fact."""
-    for key, value in facts.items():
-        event = {"name": f"{what}_{key}", "ph": "M", **place, "args": {key: value}}
-        yield json.dumps(event, separators=(",", ":"))
+    return f',"args":{{"type":{json_text(kind)},"fullname":{json_text(full)}}}'

@@ -43,6 +43,10 @@ SAMPLE_COLUMNS: Mapping[str, Any] = {
 }
 """What the rows of a family of counters have: a value holds until the next one on its track."""
 
+TABLE = "table"
+"""Where the times of a family come from several tables: the column that says from which, as these may have different
+clocks. It is no argument."""
+
 JOB = -1
 """`rank` of rows that are about the whole job."""
 

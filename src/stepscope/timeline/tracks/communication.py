@@ -30,11 +30,11 @@ def _communication(part: Part) -> pl.LazyFrame | None:
     marked = drawn_here(part, "slices").filter(pl.col("stream").is_null() & (pl.col("category") == "communication"))
     marked = marked.select(*place, "category", marked_name="name")
     alone = calls.join(marked, on=place, how="anti", maintain_order="left").select(
-        *place, pl.lit("collective").alias("category"), pl.col("name"), *ARGUMENTS
+        *place, pl.lit("collective").alias("category"), pl.col("name"), *ARGUMENTS, table=pl.lit("collectives")
     )
     known = calls.select(*place, "name", *ARGUMENTS).unique(place, keep="first", maintain_order=True)
     drawn = marked.join(known, on=place, how="left", maintain_order="left")
-    drawn = drawn.with_columns(name="marked_name").drop("marked_name")
+    drawn = drawn.with_columns(name="marked_name", table=pl.lit("slices")).drop("marked_name")
     titles = part.once(_titles)
     key = ["rank", "group", "stream"]
     rows = pl.concat([drawn, alone], how="diagonal").sort("start_ns", maintain_order=True)

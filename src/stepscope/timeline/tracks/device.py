@@ -31,7 +31,11 @@ def _device(part: Part) -> pl.LazyFrame | None:
     slices = slices.join(by_kernels.lazy(), on=["rank", "category"], how="anti", maintain_order="left")
     columns = ("rank", "start_ns", "duration_ns", "name", "category", "device", "stream")
     rows = pl.concat(
-        [kernels.select(*columns, *ARGUMENTS), slices.select(*columns, "step", "correlation")], how="diagonal"
+        [
+            kernels.select(*columns, *ARGUMENTS, table=pl.lit("kernels")),
+            slices.select(*columns, "step", "correlation", table=pl.lit("slices")),
+        ],
+        how="diagonal",
     )
     rows = rows.sort("start_ns", maintain_order=True).with_columns(flow_in_launch=launch_flow())
     several = streams.group_by("rank").agg(several=pl.col("device").n_unique() > 1)

@@ -9,21 +9,23 @@ from stepscope.text_columns import filled_in
 from stepscope.timeline.scopes import scopes
 from stepscope.timeline.tracks.base import Family, Part
 
-_COLUMNS = ("rank", "start_ns", "duration_ns")
+_COLUMNS = ("rank", "start_ns", "duration_ns", "step")
+_SIDES = {"kernels": "Layer {}", "operators": "Host layer {}"}
+"""Tracks by the table whose names have scopes."""
+_HOST_ORDER = 1000
 
 
 def _scopes(part: Part) -> pl.LazyFrame | None:
-    """Bars of the scopes of each rank: of its kernels, if their names have scopes, else of its operators."""
+    """Bars of the scopes of each rank, of its kernels and of its operators."""
     frames = []
-    kernels = part.table("kernels").select(*_COLUMNS, full_name="name", thread=pl.col("stream").cast(pl.String))
-    operators = part.table("operators").select(*_COLUMNS, full_name="name", thread="thread")
     for rank in part.ranks:
-        for table, thread in ((kernels, pl.lit("device")), (operators, pl.col("thread"))):
-            own = table.filter((pl.col("rank") == rank) & pl.col("full_name").str.contains(PLACE))
-            named = own.with_columns(thread=thread).sort("start_ns", maintain_order=True).collect()
+        for place, (name, title) in enumerate(_SIDES.items()):
+            own = part.table(name).filter((pl.col("rank") == rank) & pl.col("name").str.contains(PLACE))
+            named = own.select(*_COLUMNS, full_name="name").drop_nulls(_COLUMNS[:-1]).collect()
             if named.height:
-                frames.append(scopes(named).with_columns(rank=pl.lit(rank, pl.Int32)))
-                break
+                bars = scopes(named).with_columns(rank=pl.lit(rank, pl.Int32), track=filled_in(title, "level"))
+                order = pl.col("level") + place * _HOST_ORDER
+                frames.append(bars.with_columns(order=order, table=pl.lit(name)))
     if not frames:
         return None
     return (
@@ -33,8 +35,9 @@ def _scopes(part: Part) -> pl.LazyFrame | None:
             "rank",
             "start_ns",
             "name",
-            track=filled_in("Layer {}", "level"),
-            order="level",
+            "track",
+            "order",
+            "table",
             duration_ns=pl.col("end_ns") - pl.col("start_ns"),
             category=pl.lit("scope"),
         )
@@ -44,7 +47,8 @@ def _scopes(part: Part) -> pl.LazyFrame | None:
 FAMILY = Family(
     "scopes",
     "Scopes",
-    "The scopes in the names of kernels, or else operators: each bar reaches from the first to the last in a row.",
+    "The scopes in the names of kernels and operators: each bar reaches from the first to the last of a scope in a "
+    "step, as far as no other scope begins while nothing of this one runs.",
     "detail",
     _scopes,
     tables=("kernels", "operators"),
