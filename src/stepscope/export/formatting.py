@@ -32,16 +32,6 @@ def us(ns: float) -> float:
     return round(ns / 1e3, 3)
 
 
-def us_text(ns: int) -> str:
-    """Microseconds as decimal text; a float would lose the nanoseconds of times since the epoch.
-
-    Examples:
-        >>> us_text(1795228828517342796), us_text(5)
-        ('1795228828517342.796', '0.005')
-    """
-    return f"{ns // 1000}.{ns % 1000:03d}"
-
-
 def ratio(part: float, whole: float) -> float:
     """A share from 0 to 1; 0 of nothing."""
     return round(part / whole, 8) if whole else 0.0

@@ -9,21 +9,26 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-import msgspec
 import polars as pl
 
 from stepscope.analysis.methods.intervals import WINDOW
 from stepscope.analysis.step.activity import WORK
 from stepscope.errors import Unavailable
 from stepscope.export.ascend_ms.communication import named_calls
-from stepscope.export.formatting import us_text
 from stepscope.export.rank_export import RankExport
-from stepscope.export.timelines import SEPARATOR, capped
 from stepscope.sources.ascend.collective_tables import ELEMENT_BYTES
 from stepscope.tables.steps import WHOLE_RECORDING
 from stepscope.timeline.overlaps import overlaps
-
-Event = dict[str, Any]
+from stepscope.timeline.writing.events import (
+    SEPARATOR,
+    arguments,
+    arrow_end,
+    capped,
+    complete,
+    json_value,
+    names,
+    sample,
+)
 
 HOST, RUNTIME, COLLECTION = "Python", "CANN", "Python GC"
 DEVICE, COMMUNICATION, OVERLAP, COUNTERS = "Ascend Hardware", "Communication", "Overlap Analysis", "Counters"
@@ -79,10 +84,7 @@ def trace_view(export: RankExport) -> Iterator[str]:
     first = next(events, None)
     if first is None:
         raise Unavailable("nothing with a time was recorded")
-    entries = (
-        SEPARATOR.join(msgspec.json.encode(each).decode() for each in (*tracks.new_names(), event))
-        for event in chain([first], events)
-    )
+    entries = (SEPARATOR.join((*tracks.new_names(), event)) for event in chain([first], events))
 
     def note(written: int, cut: int) -> None:
         limit = f"timeline_limit ({export.timeline_limit_bytes} bytes)"
@@ -92,15 +94,15 @@ def trace_view(export: RankExport) -> Iterator[str]:
     return capped(entries, export.timeline_limit_bytes, note)
 
 
-def _step_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+def _step_events(export: RankExport, tracks: Tracks) -> Iterator[str]:
     """The steps as ranges of the main thread."""
     steps = export.rows("steps").filter(pl.col("window") != WHOLE_RECORDING)
     for step, start, end in steps.sort("start_ns").select("step", "start_ns", "end_ns").iter_rows():
         track = tracks.thread(HOST, str(tracks.pid))
-        yield complete(f"{STEP}{step}", track, start, end - start, cat="cpu_op", args={})
+        yield _range(f"{STEP}{step}", track, start, end - start, category="cpu_op")
 
 
-def _host_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+def _host_events(export: RankExport, tracks: Tracks) -> Iterator[str]:
     """All ranges of the host but the steps, and the arrows from forward to backward, in order of start."""
     slices = export.rows("slices").filter(
         ~pl.col("category").is_in(_LEFT) & pl.col("stream").is_null() & ~pl.col("name").str.starts_with(STEP)
@@ -113,18 +115,16 @@ def _host_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
     for start, duration, category, name, thread, correlation, *values in rows.select(columns).iter_rows():
         track = tracks.thread(_PROCESS.get(category, HOST), thread or str(tracks.pid))
         args = _arguments(correlation, values)
-        kind = {"cat": _CATEGORY[category]} if category in _CATEGORY else {}
-        yield complete(name, track, start, duration, **kind, args=args)
+        yield _range(name, track, start, duration, args, category=_CATEGORY.get(category))
     yield from _arrows(export, tracks)
 
 
-def _counter_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+def _counter_events(export: RankExport, tracks: Tracks) -> Iterator[str]:
     """Samples of counters."""
     for name, time, value in (
         export.rows("counters").sort("time_ns", maintain_order=True).select("name", "time_ns", "value").iter_rows()
     ):
-        pid = tracks.process(COUNTERS)
-        yield {"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": us_text(time), "args": {"value": value}}
+        yield sample(name, (tracks.process(COUNTERS), 0), time, value, as_text=True)
 
 
 def _arguments(correlation: int | None, values: list[Any]) -> dict[str, Any]:
@@ -136,17 +136,16 @@ def _arguments(correlation: int | None, values: list[Any]) -> dict[str, Any]:
     return args
 
 
-def _arrows(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+def _arrows(export: RankExport, tracks: Tracks) -> Iterator[str]:
     flows = export.rows("flows").filter(pl.col("kind") == "forward_backward").drop_nulls(["from_ns", "to_ns"])
     columns = ["flow", "from_ns", "from_thread", "to_ns", "to_thread"]
     for flow, *ends in flows.sort("from_ns", maintain_order=True).select(columns).iter_rows():
         for phase, time, thread in (("s", *ends[:2]), ("f", *ends[2:])):
-            pid, tid = tracks.thread(HOST, thread or str(tracks.pid))
-            place = {"pid": pid, "tid": tid, "ts": us_text(time)}
-            yield {"ph": phase, "bp": "e", "name": "fwdbwd", "id": flow, **place, "cat": "fwdbwd"}
+            track, is_tail = tracks.thread(HOST, thread or str(tracks.pid)), phase == "s"
+            yield arrow_end("fwdbwd", track, time, json_value(flow), is_tail=is_tail, category="fwdbwd", as_text=True)
 
 
-def _kernel_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+def _kernel_events(export: RankExport, tracks: Tracks) -> Iterator[str]:
     """Kernels and memory operations by stream, without calls of communication."""
     kind = str(export.facts.get("device_kind") or "device").upper()
     task = (
@@ -165,19 +164,19 @@ def _kernel_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
         track = tracks.thread(DEVICE, str(stream or 0), f"Stream {stream or 0}")
         known = {"Stream Id": stream, "connection_id": correlation, "size(B)": size}
         args = {"Task Type": task_type, **{title: value for title, value in known.items() if value is not None}}
-        yield complete(name, track, start, duration, args=args)
+        yield _range(name, track, start, duration, args)
 
 
-def _communication_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+def _communication_events(export: RankExport, tracks: Tracks) -> Iterator[str]:
     """Calls of communication by group."""
     places: dict[str | None, int] = {}
     for row in named_calls(export).iter_rows(named=True):
         place = places.setdefault(row["group"], len(places))
         track = tracks.thread(COMMUNICATION, str(place), f"Group {place} Communication")
-        yield complete(row["call"], track, row["start_ns"], row["duration_ns"], args=_payload(row))
+        yield _range(row["call"], track, row["start_ns"], row["duration_ns"], _payload(row))
 
 
-def _overlap_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
+def _overlap_events(export: RankExport, tracks: Tracks) -> Iterator[str]:
     """When the rank was computing, communicating, both, or neither, from its first work to its last."""
     try:
         activity: pl.DataFrame = export.run.analyse("activity")
@@ -190,7 +189,7 @@ def _overlap_events(export: RankExport, tracks: Tracks) -> Iterator[Event]:
     found = overlaps(activity, window.lazy())
     for place, (part, name) in enumerate(OVERLAPS.items()):
         for start, end in found[part].select("start_ns", "end_ns").iter_rows():
-            yield complete(name, tracks.thread(OVERLAP, str(place), name), start, end - start)
+            yield _range(name, tracks.thread(OVERLAP, str(place), name), start, end - start)
 
 
 def _payload(row: dict[str, Any]) -> dict[str, Any]:
@@ -220,7 +219,7 @@ class Tracks:
         kind = str(facts.get("device_kind") or "cpu").upper()
         self._label = "CPU" if kind == "CPU" else f"{'NPU' if kind == 'NPU' else 'GPU'} {self.device}"
         self._threads: dict[tuple[str, str], int] = {}
-        self._names: list[Event] = []
+        self._names: list[str] = []
         self._seen: set[str] = set()
 
     def process(self, name: str) -> int:
@@ -229,7 +228,7 @@ class Tracks:
         if name not in self._seen:
             self._seen.add(name)
             label = "CPU" if name in _ON_HOST else self._label
-            self._name("process", pid, 0, name=name, labels=label, sort_index=_ORDER[name])
+            self._names += names("process", (pid, 0), name=name, labels=label, sort_index=_ORDER[name])
         return pid
 
     def thread(self, process: str, thread: str, title: str | None = None) -> tuple[int, int]:
@@ -239,24 +238,26 @@ class Tracks:
             others = sum(of == process for of, _ in self._threads)
             tid = int(thread) if thread.isdecimal() and len(thread) < 16 else _FIRST_NAMED_THREAD + others
             self._threads[key] = tid
-            self._name("thread", pid, tid, name=title or f"Thread {thread}", sort_index=others)
+            self._names += names("thread", (pid, tid), name=title or f"Thread {thread}", sort_index=others)
         return pid, self._threads[key]
 
-    def _name(self, what: str, pid: int, tid: int, **facts: str | int) -> None:
-        for key, value in facts.items():
-            self._names.append({"ph": "M", "name": f"{what}_{key}", "pid": pid, "tid": tid, "args": {key: value}})
-
-    def new_names(self) -> list[Event]:
+    def new_names(self) -> list[str]:
         """The events that name what was given out since the last call."""
-        names, self._names = self._names, []
-        return names
+        new, self._names = self._names, []
+        return new
 
 
-def complete(name: str, track: tuple[int, int], start_ns: int, duration_ns: int, **more: Any) -> Event:
-    """An event with a length. Its times are text, as the format has them, so that no digit is lost."""
-    pid, tid = track
-    times = {"ts": us_text(start_ns), "dur": us_text(duration_ns)}
-    return {"ph": "X", "name": name, "pid": pid, "tid": tid, **times, **more}
+def _range(
+    name: str,
+    track: tuple[int, int],
+    start_ns: int,
+    duration_ns: int,
+    args: dict[str, Any] | None = None,
+    category: str | None = None,
+) -> str:
+    """An event with a length. Its times are text, as the format has them."""
+    told = arguments((args or {}).items())
+    return complete(name, track, start_ns, duration_ns, category=category, args=told, as_text=True)
 
 
 def in_order(rows: pl.DataFrame) -> pl.DataFrame:
