@@ -122,10 +122,15 @@ def view(
         )
     if output is not None:
         check_target(output, [path], force=force)
+    remedy = (
+        "With --kind detail, stepscope view shows overlapping ranges, too." if as_it_is and found == "chrome" else ""
+    )
     with ExitStack() as stack:
         file = stack.enter_context(_timeline_file(path, output, as_it_is=as_it_is))
         # made first, since a port in use should be reported before a timeline is made, which may take minutes
-        server = None if online else stack.enter_context(TimelineServer(file, title=_title(path), port=port))
+        server = (
+            None if online else stack.enter_context(TimelineServer(file, title=_title(path), remedy=remedy, port=port))
+        )
         if not as_it_is:
             _make(
                 path,

@@ -78,7 +78,7 @@ def perfetto_file() -> bytes:
 def json_server(directory: Path, text: str, title: str = "") -> TimelineServer:
     file = directory / "trace.json"
     file.write_text(text)
-    return TimelineServer(file, title=title, port=0).start()
+    return TimelineServer(file, title=title, remedy="Fix it.", port=0).start()
 
 
 def selected(page: Page) -> tuple[int, str] | None:
@@ -112,6 +112,7 @@ def test_nothing_of_a_timeline_stays_in_the_browser(shown: Page) -> None:
     )
 
     assert kept == [0, 0, 0]
+    assert shown.driver.execute_script("return document.getElementById('ui').contentWindow.caches === undefined")
 
 
 def test_a_link_moves_the_open_page_without_loading_again(shown: Page, server: TimelineServer) -> None:
@@ -185,7 +186,7 @@ def test_what_the_viewer_loses_is_said_and_names_are_no_code(page: Page, tmp_pat
 
         assert page.has_badge()
         assert [row["name"] for row in lost] == ["slice_drop_overlapping_complete_event"]
-        assert page.state == "Not all of the timeline could be read (slice_drop_overlapping_complete_event: 1)"
+        assert page.state == "Not all of the timeline could be read (slice_drop_overlapping_complete_event: 1). Fix it."
         assert page.driver.execute_script("return document.getElementById('title').textContent") == name
         assert page.sql("select name from slice") == [{"name": name}]
         assert page.driver.execute_script("return window.hacked") is None

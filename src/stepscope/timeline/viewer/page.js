@@ -7,7 +7,7 @@
 
 const frame = document.getElementById('ui');
 const state = document.getElementById('state');
-const MOST_ROWS = 40;  // tracks that are unfolded at first
+const MOST_ROWS = 36;  // tracks that are unfolded at first
 let view = null;
 let about = '';  // of the timeline: its size, or what is wrong with it
 let isIncomplete = false;
@@ -100,20 +100,20 @@ async function loaded() {
   }
 }
 
-// Opens groups from the top, outer ones first, while about a screen of tracks shows.
+// Opens groups from the top, each with the groups in it, while about a screen of tracks shows.
 function unfold(trace) {
-  let rows = trace.workspace.children.length;
-  let level = trace.workspace.children;
-  for (let depth = 0; depth < 2; depth += 1) {
-    const next = [];
-    for (const node of level) {
-      const more = node.collapsed ? node.children.length : 0;
-      if (rows + more > MOST_ROWS) return;
-      rows += more;
-      node.expand();
-      next.push(...node.children);
-    }
-    level = next;
+  const top = trace.workspace.children;
+  let rows = top.length;
+  const open = (node) => {
+    const more = node.collapsed ? node.children.length : 0;
+    if (rows + more > MOST_ROWS) return false;
+    rows += more;
+    node.expand();
+    return true;
+  };
+  for (const node of top) {
+    if (!open(node)) return;
+    node.children.forEach(open);
   }
 }
 
@@ -231,7 +231,14 @@ async function losses() {
   return rows.map((row) => `${row.name}: ${row.n}`);
 }
 
-// The UI keeps a copy of what it opens in the browser's storage, which would outlive the server.
+// The UI keeps a copy of what it opens in the browser's storage, on disk, which would outlive the server. Browsers have no
+// such storage for pages of other machines without encryption either, so the UI does without it.
+function withoutStorage() {
+  try {
+    Object.defineProperty(frame.contentWindow, 'caches', {value: undefined});
+  } catch { /* then it is deleted below */ }
+}
+
 async function forget() {
   try {
     await caches.delete('cached_traces');
@@ -242,13 +249,13 @@ async function open() {
   view = await (await fetch('view.json', {cache: 'no-store'})).json();
   document.title = `${view.title} - stepscope`;
   document.getElementById('title').textContent = view.title;
-  document.getElementById('note').textContent = view.note;
   frame.src = view.ui;
   const buffer = await download(view.trace);
   const size = buffer.byteLength;
   say('Starting the viewer ...');
   await listening();
   say(`Reading ${megabytes(size)} ...`);
+  withoutStorage();
   post({buffer, title: view.title, fileName: view.file, url: location.href, keepApiOpen: true}, [buffer]);
   const trace = await loaded();
   await forget();
@@ -264,7 +271,7 @@ async function open() {
   const isEmpty = await query('select (select count(*) from slice) + (select count(*) from counter) as n')
     .then(([row]) => Number(row.n) === 0, () => false);
   isIncomplete = isEmpty || lost.length > 0;
-  if (lost.length) about = `Not all of the timeline could be read (${lost.slice(0, 3).join(', ')})`;
+  if (lost.length) about = `Not all of the timeline could be read (${lost.slice(0, 3).join(', ')}). ${view.remedy}`.trim();
   else if (isEmpty) about += ', without any event';
   say(about, isIncomplete);
 }

