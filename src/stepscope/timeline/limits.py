@@ -97,4 +97,4 @@ class Longest:
     def left_out(self) -> str:
         """What it leaves out."""
         length, every = present.duration(self.shortest_ns), self._equals.every
-        return f"ranges shorter than {length}" + (f", and all but one in {every} of that length" if every > 1 else "")
+        return f"ranges shorter than {length}" + (f"; of those that long, one in {every} is kept" if every > 1 else "")
