@@ -170,6 +170,9 @@ def test_a_choice_of_categories_must_have_ranges(tmp_path: Path) -> None:
         write_otlp(trained(), tmp_path / "out", categories=["kernels"])
     with pytest.raises(StepscopeError, match=r"no ranges of gc\. It has kernel, operator, other, python, runtime"):
         write_otlp(trained(), tmp_path / "out", categories=["gc"])
+    for size in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(StepscopeError, match="file_mb is"):
+            write_otlp(trained(), tmp_path / "out", file_mb=size)
     with pytest.raises(StepscopeError, match="no category of ranges is chosen"):
         write_otlp(trained(), tmp_path / "out", categories=[])
     assert not (tmp_path / "out").exists()

@@ -43,6 +43,7 @@ DEFAULT_CATEGORIES = tuple(name for name in CATEGORIES if name not in LEFT_OUT)
 FILE_MB = 256.0
 """Size of a file, chosen by us."""
 
+_MOST_MB = 1e9
 _SAMPLES = ("counters", "memory_curve")
 _TABLES = ("steps", *TABLE_OF.values(), *_SAMPLES)
 """Tables whose times the files have."""
@@ -86,8 +87,8 @@ def write_otlp(
     """
     chosen = _chosen(categories)
     to = None if endpoint is None else _targets(endpoint)
-    if not file_mb > 0:
-        raise StepscopeError(f"file_mb is {file_mb}. Give a number of MB above 0")
+    if not 0 < file_mb <= _MOST_MB:
+        raise StepscopeError(f"file_mb is {file_mb}. Give a number of MB above 0, up to {_MOST_MB:g}")
     ranges = [Ranges(run, rank) for rank in run.ranks]
     made = Made()
     _require_ranges(run, ranges, chosen, chosen_by_user=categories is not None)
@@ -233,7 +234,7 @@ def _roots(run: Run, ranges: Ranges, chosen: frozenset[str], clock: _Clock) -> l
         shift = clock.shift_ns(ranges.rank, TABLE_OF[kind])
         _, start, end, *_ = others.get(step, (step, first + shift, last + shift))
         others[step] = (step, min(start, first + shift), max(end, last + shift), None, None)
-    return sorted({**others, **found}.values(), key=lambda root: root[1:3])
+    return sorted({**others, **found}.values(), key=lambda root: (root[1], root[2], root[0] is None, root[0] or 0))
 
 
 def _tell(
