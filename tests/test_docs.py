@@ -39,6 +39,12 @@ def test_the_table_of_options_is_up_to_date() -> None:
     assert page == maker("make_options").page(page), "run: python docs/make_options.py"
 
 
+def test_the_table_of_tracks_is_up_to_date() -> None:
+    page = (DOCS / "timeline.md").read_text(encoding="utf-8")
+
+    assert page == maker("make_timeline").page(page), "run: python docs/make_timeline.py"
+
+
 def test_the_page_of_commands_is_up_to_date() -> None:
     page = (DOCS / "commands.md").read_text(encoding="utf-8")
 
