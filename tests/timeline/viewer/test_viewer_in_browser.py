@@ -203,3 +203,20 @@ def test_a_broken_or_empty_timeline_is_reported(page: Page, tmp_path: Path, text
     with json_server(tmp_path, text) as server:
         assert page.open(server.url) == state
         assert page.state.startswith(header)
+
+
+def test_a_ui_that_hides_its_parts_still_shows_a_timeline_at_a_time(page: Page, server: TimelineServer) -> None:
+    hidden = "Object.defineProperty(window, 'app', {get: () => undefined, set: (app) => { window.hidden = app; }})"
+    script = page.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": hidden})
+
+    def is_there() -> bool:
+        window = "document.getElementById('ui').contentWindow.hidden.trace?.timeline.visibleWindow.start.integral"
+        start = int(page.driver.execute_script(f"return String({window} ?? 0)"))
+        return START_NS + 2 * STEP_NS < start < START_NS + 4 * STEP_NS
+
+    try:
+        state = page.open(link_to(server.url, START_NS + 4 * STEP_NS, START_NS + 6 * STEP_NS, "rank 1"))
+        assert (state, page.until(is_there)) == ("open", True)
+        assert page.state == "Not shown: this version of the UI has no way to go to a track"
+    finally:
+        page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)

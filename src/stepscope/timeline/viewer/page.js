@@ -214,7 +214,8 @@ async function goToPlace() {
       start = null;
     }
   }
-  if (names.length && !await showTrack(names, start, end)) problems.push(`no track "${names.join(' / ')}"`);
+  if (names.length && !info) problems.push('this version of the UI has no way to go to a track');
+  else if (names.length && !await showTrack(names, start, end)) problems.push(`no track "${names.join(' / ')}"`);
   if (start !== null) {
     if (info && (start > info.end || (end ?? start) < info.start)) problems.push('the time is outside of the timeline');
     const half = info ? (info.end - info.start) / 100n + 1n : 1000000n;
