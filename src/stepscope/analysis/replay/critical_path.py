@@ -50,13 +50,10 @@ def critical_path(
     Raises:
         Unavailable: If no work lies in a step.
     """
-    graph = job_graph(work, dependencies, arrival, clocks)
-    if not graph.steps:
-        raise Unavailable(NO_STEPS)
-    alike = pl.struct("step", "rank", "lane", "kind", "name").rle_id()
+    graph = _graph(work, dependencies, arrival, clocks)
     rows = (
         _path(graph)
-        .group_by(alike.alias("run"), maintain_order=True)
+        .group_by(_ALIKE.alias("run"), maintain_order=True)
         .agg(
             pl.col("rank", "step", "kind", "lane", "name", "why").first(),
             start_ns=(pl.col("start_ns") - pl.col("begin_ns")).first(),
@@ -66,6 +63,45 @@ def critical_path(
         )
     )
     return rows.select(names(COLUMNS))
+
+
+def recorded_path(
+    work: pl.DataFrame, dependencies: pl.DataFrame, arrival: pl.DataFrame | None, clocks: pl.DataFrame | None
+) -> pl.DataFrame:
+    """The same chain where it was recorded, for a timeline: a function to be asked, not a question with a name.
+
+    Returns:
+        `rank`, `step`, `kind`, `lane`, `name`, `why`, `pieces`, `start_ns` and `end_ns` (common clock), in order.
+
+    Raises:
+        Unavailable: If no work lies in a step.
+    """
+    graph = _graph(work, dependencies, arrival, clocks)
+    path = _path(graph)
+    recorded = graph.nodes.select("start_ns", "end_ns")[path["node"].to_list()]
+    return (
+        path.with_columns(recorded)
+        .group_by(_ALIKE.alias("run"), maintain_order=True)
+        .agg(
+            pl.col("rank", "step", "kind", "lane", "name", "why").first(),
+            pl.col("start_ns").min(),
+            pl.col("end_ns").max(),
+            pieces=pl.len().cast(pl.Int64),
+        )
+        .drop("run")
+    )
+
+
+_ALIKE = pl.struct("step", "rank", "lane", "kind", "name").rle_id()
+
+
+def _graph(
+    work: pl.DataFrame, dependencies: pl.DataFrame, arrival: pl.DataFrame | None, clocks: pl.DataFrame | None
+) -> JobGraph:
+    graph = job_graph(work, dependencies, arrival, clocks)
+    if not graph.steps:
+        raise Unavailable(NO_STEPS)
+    return graph
 
 
 def _path(graph: JobGraph) -> pl.DataFrame:

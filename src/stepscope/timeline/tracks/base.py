@@ -157,15 +157,17 @@ class Part:
             table = table if condition is None else table.filter(condition)
         return table
 
-    def answer(self, question: str, **options: Any) -> pl.DataFrame | None:
-        """The answer to a question about these ranks; None, with the reason noted, if there is none."""
+    def answer(self, question: str | Callable[..., pl.DataFrame], **options: Any) -> pl.DataFrame | None:
+        """The answer to a question, or of a function that asks like one, about these ranks; None, with the reason
+        noted, if there is none."""
         try:
             found: pl.DataFrame = self.run.analyse(question, **options)
         except Unavailable as reason:
-            self.reasons[question] = str(reason)
+            self.reasons[question if isinstance(question, str) else question.__name__] = str(reason)
             return None
-        known = self.ranks
-        return found.filter(pl.col("rank").is_in(known)) if "rank" in found.columns else found
+        if self.run.whole is self.run or "rank" not in found.columns:
+            return found
+        return found.filter(pl.col("rank").is_in(self.ranks))
 
 
 def drawn_here(part: Part, name: str) -> pl.LazyFrame:

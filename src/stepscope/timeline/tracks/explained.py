@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.replay.critical_path import recorded_path
 from stepscope.timeline.tracks.base import JOB, Family, Part
 
 _IDLE = ("before_name", "next_name", "next_stream", "launched", "ahead_ns", "step")
@@ -21,31 +22,26 @@ def _idle(part: Part) -> pl.LazyFrame | None:
 
 
 def _critical_path(part: Part) -> pl.LazyFrame | None:
-    """What decided how long each step took, over all ranks; placed from the start of the step on."""
+    """What decided how long each step took, over all ranks, where it was recorded."""
     if not part.is_first:
         return None
-    path = part.whole.answer("critical_path")
-    shift = pl.col("rank").replace_strict(dict(part.shifts_ns), default=0, return_dtype=pl.Int64)
-    begin = (pl.col("window_start_ns") - shift).min()  # rows about the job are on the common clock
-    starts = part.whole.table("steps").group_by("step").agg(begin_ns=begin).collect()
+    path = part.whole.answer(recorded_path)
     if path is None or path.is_empty():
         return None
-    placed = path.join(starts, on="step", maintain_order="left")
     name = pl.coalesce("name", "kind")
-    return placed.lazy().select(
+    return path.lazy().select(
         rank=pl.lit(JOB, pl.Int32),
         track=pl.lit("Critical path"),
         order=pl.lit(0, pl.Int64),
-        start_ns=pl.col("begin_ns") + pl.col("start_ns"),
-        duration_ns="duration_ns",
+        start_ns="start_ns",
+        duration_ns=pl.col("end_ns") - pl.col("start_ns"),
         name=pl.concat_str(pl.lit("rank "), "rank", pl.lit(": "), name),
         category=pl.lit("critical_path"),
         of_rank="rank",
         kind="kind",
-        of_lane="lane",
+        lane="lane",
         why="why",
         pieces="pieces",
-        gap_ns="gap_ns",
         step="step",
     )
 
@@ -97,8 +93,7 @@ FINDINGS = Family(
 CRITICAL_PATH = Family(
     "critical_path",
     "Critical path",
-    "The chain of work, over all ranks, that decides how long each step takes; from the start of each step on, by the "
-    "replay of the job.",
+    "The chain of work, over all ranks, that decides how long each step takes.",
     "detail",
     _critical_path,
     tables=("steps",),
