@@ -319,6 +319,131 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         export_run(a_run(), tmp_path / "out", "classic")
 
 
+def test_parallel_sizes_are_stated_if_they_are_those_of_the_format(tmp_path: Path) -> None:
+    sizes = {"tensor_model_parallel_size": 2, "pp_info": {"pp_type": "1f1b"}}
+    for name, known in (("a", sizes), ("b", {"parallel_mode": "data_parallel", "stage_num": 1})):
+        export_run(Run.from_frames({0: frames(parallelism=json.dumps(known))}), tmp_path / name, "ascend-text")
+
+    first, second = (
+        json.loads(next((tmp_path / name).glob("*/profiler_metadata.json")).read_text()) for name in ("a", "b")
+    )
+    assert first["distributed_args"] == {"tensor_model_parallel_size": 2}
+    assert first["pp_info"] == {"pp_type": "1f1b"}
+    assert "distributed_args" not in second
+
+
+def test_recorded_transports_links_and_counters_are_there_again(tmp_path: Path) -> None:
+    calls = collectives().with_columns(on_device=pl.lit(value=True), group=pl.lit("11517043351967950690"))
+    calls = calls.with_columns(transmit_ns=pl.lit(MS // 2), wait_ns=pl.lit(MS // 4), size_bytes=pl.lit(2_000_000))
+    base = {"step": [4, 4], "group": ["11517043351967950690"] * 2}
+    transports = pl.DataFrame(
+        {
+            **base,
+            "name": ["gloo:all_reduce"] * 2,
+            "transport": ["SDMA", "HCCS"],
+            "size_bytes": [2_000_000, 2_000_000],
+            "duration_ns": [MS // 2, MS // 2],
+            "packet_bytes": [1_000_000, 1_000_000],
+            "packets": [2, 2],
+        }
+    )
+    links = pl.DataFrame(
+        {
+            **base,
+            "operation": ["all_reduce"] * 2,
+            "name": ["gloo:all_reduce", None],
+            "source": [0, 0],
+            "destination": [1, 1],
+            "transport": ["HCCS", "HCCS"],
+            "size_bytes": [2_000_000, 6_000_000],
+            "duration_ns": [MS // 2, MS],
+        }
+    )
+    stray = links.head(1).with_columns(group=pl.lit("unknown"))
+    kernels = pl.DataFrame(
+        {
+            "kernel": [0, 1],
+            "start_ns": [BASE + MS, BASE + 11 * MS],
+            "duration_ns": [MS, MS],
+            "kind": ["compute"] * 2,
+            "name": ["MatMul"] * 2,
+            "core": ["AI_CORE"] * 2,
+            "input_shapes": ["2,3;3,4"] * 2,
+            "step": [4, 5],
+        }
+    )
+    counters = pl.DataFrame({"kernel": [1], "aic_time_ns": [900_000.0], "aic_mac_ratio": [0.5]})
+    groups = pl.DataFrame({"group": ["11517043351967950690"], "name": ["dp"], "members": [[0, 1]]})
+    device = {
+        "collectives": calls,
+        "transports": transports,
+        "links": pl.concat([links, stray]),
+        "kernels": kernels,
+        "kernel_counters": counters,
+        "groups": groups,
+    }
+    facts = {"device_kind": "npu", "device": 0, "ai_cores": 24, "nominal_clock_mhz": 1800.0, "host": "h", "process": 1}
+    run = Run.from_frames({0: {**frames(**facts), **device}})
+
+    made = export_run(run, tmp_path, "ascend-text")
+
+    assert made.left_out["communication_matrix.json (links)"].startswith("1 link of calls")
+    again = open_run(tmp_path, use_store=False)
+    assert again.table("groups").select("group", "name", "members").collect().rows() == groups.rows()
+    for table, columns in (
+        ("transports", ("step", "group", "transport", "size_bytes", "duration_ns", "packet_bytes", "packets")),
+        ("links", ("step", "group", "operation", "source", "destination", "transport", "size_bytes", "duration_ns")),
+        ("kernel_counters", ("aic_time_ns", "aic_mac_ratio")),
+    ):
+        before = {"transports": transports, "links": links, "kernel_counters": counters}[table].select(columns)
+        assert sorted(again.table(table).select(columns).collect().rows()) == sorted(before.rows()), table
+    assert again.ranks[0].facts["ai_cores"] == 24
+    (details,) = tmp_path.glob("*/ASCEND_PROFILER_OUTPUT/kernel_details.csv")
+    assert '"""2,3;3,4"""' in details.read_text()
+
+
+def test_kernels_of_an_ascend_device_are_summed_by_type_and_name(tmp_path: Path) -> None:
+    kernels = pl.DataFrame(
+        {
+            "kernel": [0, 1, 2, 3],
+            "start_ns": [BASE + n * MS for n in range(4)],
+            "duration_ns": [MS, 3 * MS, MS, MS],
+            "kind": ["compute"] * 3 + ["memory"],
+            "name": ["Default/net/MatMul-op1", "Default/net/MatMul-op1", "Default/net/Add-op2", "copy"],
+            "type": ["MatMul", "MatMul", "Add", None],
+            "core": ["AI_CORE", "AI_CORE", "AI_VECTOR_CORE", None],
+            "input_shapes": ["2,3;3,4", "2,3;3,4", None, None],
+            "input_types": ["FLOAT16;FLOAT16", "FLOAT16;FLOAT16", None, None],
+        }
+    )
+    ranks = frames(device_kind="npu", framework="mindspore")["ranks"]
+
+    export_run(Run.from_frames({0: {"ranks": ranks, "kernels": kernels}}), tmp_path, "classic")
+
+    found = {
+        name: (tmp_path / "profiler" / name).read_text().splitlines()[1:] for name in files_in(tmp_path / "profiler")
+    }
+    assert found["aicore_intermediate_0_type.csv"] == ["MatMul,4.0,2,0.8", "Add,1.0,1,0.2"]
+    details = found["aicore_intermediate_0_detail.csv"]
+    assert [row.split(",")[1:] for row in details] == [["2.0", "2", "AI_CORE"], ["1.0", "1", "AI_VECTOR_CORE"]]
+    assert '""Input_1"": {""data_type"": ""FLOAT16"", ""shape"": ""3,4""}' in found["framework_raw_0.csv"][0]
+
+
+def test_files_of_a_classic_profile_are_copied_unless_some_steps_are_chosen(tmp_path: Path) -> None:
+    RECORDED["classic"](tmp_path / "in")
+    run = open_run(tmp_path / "in", use_store=False)
+    originals = {file.name: file.read_bytes() for file in (tmp_path / "in" / "profiler").glob("*.*")}
+
+    whole = export_run(run, tmp_path / "whole", "classic")
+    some = export_run(run, tmp_path / "some", "classic", steps=run.steps[0])
+
+    copied = [file for file in whole.files if file.name in originals]
+    assert len(copied) > 10
+    assert all(file.read_bytes() == originals[file.name] for file in copied)
+    assert any("covers all steps" in reason for reason in some.left_out.values())
+    assert len(open_run(tmp_path / "some", use_store=False).steps) == 1
+
+
 def test_a_limit_cuts_timelines_and_says_so(tmp_path: Path) -> None:
     made = export_run(a_run(1), tmp_path, "ascend-text", limit_mb=0.001)
 

@@ -13,6 +13,7 @@ from stepscope.errors import Unavailable
 from stepscope.export.communication_calls import WORDS, transport
 from stepscope.export.communicators import communicator
 from stepscope.export.rank_export import RankExport
+from stepscope.present import plural
 from stepscope.sources.ascend.groups import group_key
 from stepscope.tables.communication import POINT_TO_POINT
 from stepscope.text_columns import filled_in
@@ -184,10 +185,10 @@ def _recorded_links(export: RankExport, calls: pl.DataFrame) -> dict[str, dict[s
             first = {own: HERE} if own else {}
             steps[step][kind].setdefault(name.format(f"-{place_in_order}"), first)[link] = entry
     if lost:
-        reason = f"{lost} links of calls whose operation, step or group (with the ranks in it) is unknown"
+        reason = f"{plural(lost, 'link')} of calls whose operation, step or group (with the ranks in it) is unknown"
         export.leave_out("communication_matrix.json (links)", reason)
     if not steps:
-        raise Unavailable(f"the {lost} recorded links are of calls whose group is unknown")
+        raise Unavailable("the recorded links are of calls whose group is unknown")
     return dict(steps)
 
 
