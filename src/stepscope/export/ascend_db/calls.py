@@ -10,6 +10,7 @@ from stepscope.export.ascend_ms.communication import named_calls
 from stepscope.export.communicators import communicator, key_of
 from stepscope.export.rank_export import RankExport
 from stepscope.sources.ascend.collective_tables import ELEMENT_BYTES
+from stepscope.sources.ascend.kernel_tables import LAUNCH_LAYERS
 from stepscope.sources.ascend.placeholders import MADE_UP_CONNECTION, NOT_RECORDED
 from stepscope.tables.communication import POINT_TO_POINT
 from stepscope.text_columns import filled_in
@@ -78,7 +79,8 @@ def write_calls(rank: RankDatabase, calls: pl.DataFrame) -> None:
 
     Elements are counted by the recorded type; of calls of which only the size is known, bytes are counted. Tools find
     the step of a call by its launch on the host. Calls whose launch is not recorded, and those of the host, get a
-    stand-in of no duration where they start, which our own reader leaves out.
+    stand-in of no duration where they start, which our own reader leaves out; of several layers of the host that share
+    the number of a call, one keeps it.
     """
     calls = _with_launches(rank, calls)
     known = {word: _TYPES[word.lower()] for word in _words(calls) if word.lower() in _TYPES}
@@ -114,10 +116,14 @@ def _with_launches(rank: RankDatabase, calls: pl.DataFrame) -> pl.DataFrame:
     """Calls with `connectionId`, the number of a call of the host in CANN_API; writes stand-ins of missing ones."""
     numbers = calls["correlation"].drop_nulls().unique()
     of_runtime = (pl.col("category") == "runtime") & pl.col("correlation").is_in(numbers.implode())
-    known = rank.lazy("slices").filter(of_runtime).select("correlation").unique().collect().to_series()
+    around = rank.lazy("slices").filter(of_runtime).select("slice", "correlation", "name", "start_ns").collect()
+    layers = (pl.when(pl.col("name").str.starts_with(word)).then(at) for at, word in enumerate(LAUNCH_LAYERS))
+    ordered = around.with_columns(layer=pl.coalesce(*layers, len(LAUNCH_LAYERS))).sort("layer", "start_ns", "slice")
+    rank.aliased = ordered.filter(~pl.col("correlation").is_first_distinct())["slice"]
     made_up = pl.col("collective") + MADE_UP_CONNECTION
     calls = calls.with_columns(connectionId=pl.coalesce("correlation", made_up))
-    rest = calls.filter(~pl.col("correlation").is_in(known.implode()).fill_null(value=False))
+    launched = ordered["correlation"].unique().implode()
+    rest = calls.filter(~pl.col("correlation").is_in(launched).fill_null(value=False))
     stand_ins = rest.unique("connectionId", keep="first", maintain_order=True).select(
         "connectionId",
         startNs="start_ns",

@@ -10,6 +10,7 @@ from stepscope.export.ascend_db.device import write_other_tasks
 from stepscope.export.ascend_db.rank import RankDatabase, connection, range_columns
 from stepscope.export.ascend_db.schema import MARKER, RANGE, number_of
 from stepscope.sources.ascend.kernel_tables import API_WORDS
+from stepscope.sources.ascend.placeholders import ALIAS
 from stepscope.sources.ascend.slice_tables import ANNOTATIONS
 from stepscope.tables.slices import MARKS, MODULE_MARKS
 
@@ -126,7 +127,9 @@ def _write_api(rank: RankDatabase, rows: pl.DataFrame) -> None:
     level = parts.field("field_0").replace_strict(_API, default=None, return_dtype=pl.Int64)
     level = pl.when(parts.field("field_1").is_not_null()).then(level)
     made = pl.when(pl.col("name").str.contains(_LAUNCH)).then(_NODE).otherwise(_RUNTIME)
-    calls = rows.select(
+    is_alias = pl.col("slice").is_in(rank.aliased.implode())
+    number = pl.when(is_alias).then(pl.col("correlation") + ALIAS).otherwise("correlation")
+    calls = rows.with_columns(correlation=number).select(
         "startNs",
         "endNs",
         "globalTid",

@@ -35,6 +35,8 @@ class RankDatabase:
     out: Database
     left_out: dict[str, int] = field(default_factory=dict)
     """What has no place in the format, and how many rows of it there are."""
+    aliased: pl.Series = field(default_factory=lambda: pl.Series(dtype=pl.Int64))
+    """Ranges of the host with the number of a communication call that are not its launch."""
     _threads: dict[tuple[int, str], int] = field(default_factory=dict)
 
     @property

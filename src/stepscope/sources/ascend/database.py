@@ -17,7 +17,7 @@ import polars as pl
 
 from stepscope.sources.ascend.database_access import Access, bounded, open_access
 from stepscope.sources.ascend.database_texts import Texts
-from stepscope.sources.ascend.placeholders import MADE_UP_CONNECTION
+from stepscope.sources.ascend.placeholders import ALIAS, MADE_UP_CONNECTION
 from stepscope.sources.base import Sink
 from stepscope.sources.csv_files.layout import Field, bare_key, column_key
 from stepscope.sources.native.library import Refused
@@ -47,8 +47,11 @@ FILLS = {
 }
 """Tables of a recording, in upper case, to the table here that is missing without them: the place of an issue."""
 NO_CONNECTION = 0xFFFFFFFF
-CONNECTION = pl.when(pl.col("correlation") != NO_CONNECTION, pl.col("correlation") < MADE_UP_CONNECTION).then(
-    "correlation"
+CONNECTION = (
+    pl.when(pl.col("correlation") >= ALIAS)
+    .then(pl.col("correlation") - ALIAS)
+    .when(pl.col("correlation") != NO_CONNECTION, pl.col("correlation") < MADE_UP_CONNECTION)
+    .then("correlation")
 )
 """`correlation` without the numbers that stand for no connection."""
 _TIMED = ("TASK", "PYTORCH_API", "CANN_API", "COMMUNICATION_OP", "STEP_TIME", "MSTX_EVENTS")
