@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.export.ascend_db.rank import RankDatabase
 from stepscope.export.ascend_db.schema import ENUMERATIONS
-from stepscope.export.ascend_ms.directory import _device_info, _profiler_info, _profiler_metadata
+from stepscope.export.ascend_ms.directory import device_info, profiler_info, profiler_metadata
 from stepscope.export.communicators import communicator
 from stepscope.export.rank_export import RankExport
 from stepscope.sources.ascend.db_extras import OWN_STEPS
@@ -20,10 +20,10 @@ from stepscope.tables.steps import WHOLE_RECORDING
 def side_files(export: RankExport) -> dict[str, str]:
     """The JSON files of a rank's directory, by name."""
     files = {
-        f"profiler_info_{export.rank}.json": _profiler_info(export),
+        f"profiler_info_{export.rank}.json": profiler_info(export),
         "profiler_metadata.json": export.json_text(metadata(export)),
     }
-    if device := _device_info(export):
+    if device := device_info(export):
         number = device["DeviceInfo"][0]["id"]
         files[f"PROF_000001_{'0' * 17}_{'A' * 16}/device_{number}/info.json.{number}"] = export.json_text(device)
     return files
@@ -31,7 +31,7 @@ def side_files(export: RankExport) -> dict[str, str]:
 
 def metadata(export: RankExport) -> dict[str, Any]:
     """Environment, parallel sizes, and groups by communicator."""
-    content: dict[str, Any] = json.loads(_profiler_metadata(export))
+    content: dict[str, Any] = json.loads(profiler_metadata(export))
     groups = content["parallel_group_info"]
     content["parallel_group_info"] = {communicator(group): entry for group, entry in groups.items()}
     return content

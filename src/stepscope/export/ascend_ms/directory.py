@@ -76,9 +76,9 @@ def write_ascend_ms(export: RankExport) -> None:
 
 def write_rank(export: RankExport, root: str) -> None:
     """Write the directory of one rank under a name; see `write_ascend_ms`."""
-    export.write(f"{root}/profiler_info_{export.rank}.json", _profiler_info(export))
-    export.write(f"{root}/profiler_metadata.json", _profiler_metadata(export))
-    if not export.is_own and (device := _device_info(export)):
+    export.write(f"{root}/profiler_info_{export.rank}.json", profiler_info(export))
+    export.write(f"{root}/profiler_metadata.json", profiler_metadata(export))
+    if not export.is_own and (device := device_info(export)):
         number = device["DeviceInfo"][0]["id"]
         raw = f"PROF_000001_{_stamp(export.facts, 17)}_{'A' * 16}"
         export.write(f"{root}/{raw}/device_{number}/info.json.{number}", export.json_text(device))
@@ -135,7 +135,7 @@ def _stamp(facts: Mapping[str, Any], digits: int) -> str:
     return f"{local_time(start_ns):%Y%m%d%H%M%S}{start_ns // 1_000_000 % 1000:03d}"[:digits]
 
 
-def _device_info(export: RankExport) -> dict[str, Any]:
+def device_info(export: RankExport) -> dict[str, Any]:
     """What the format says of an Ascend device: its cores and their clock; empty if none of it is known."""
     facts = export.facts
     figures = {
@@ -147,7 +147,7 @@ def _device_info(export: RankExport) -> dict[str, Any]:
     return {"DeviceInfo": [{"id": facts.get("device") or 0, **known}], "rank_id": export.rank} if known else {}
 
 
-def _profiler_info(export: RankExport) -> str:
+def profiler_info(export: RankExport) -> str:
     """What the format calls profiler information: options, rank, and versions.
 
     What its own keys cannot express (a device that is no Ascend device, a framework that is neither torch_npu nor
@@ -178,7 +178,7 @@ def _profiler_info(export: RankExport) -> str:
     return export.json_text(content)
 
 
-def _profiler_metadata(export: RankExport) -> str:
+def profiler_metadata(export: RankExport) -> str:
     """Environment variables and process groups; parallel sizes if they are known, which our recorder does not ask."""
     facts = export.facts
     sizes = {} if export.is_own or not _SIZES & export.parallel.keys() else dict(export.parallel)
