@@ -44,7 +44,7 @@ class ChromeWriter:
         self._parts: list[str] = []
         self._held = self._written = 0
         self._places: dict[int, tuple[int, str]] = {}
-        self._groups: dict[tuple[int, str], None] = {}
+        self._threads: list[Track] = []
         self._of_job: set[int] = set()
         """Processes that are about the whole job."""
         self._write(f'{{"displayTimeUnit":"ms","baseTimeNanoseconds":{base_ns},"traceEvents":[\n')
@@ -70,9 +70,8 @@ class ChromeWriter:
         self._places[track.number] = (track.process, title)
         if track.is_counter:
             return
-        group, place, lane = track.order
-        order = min(group * 10_000_000 + place * 1000 + lane, 2**31 - 1)
-        self._events(names("thread", (track.process, track.number), name=title, sort_index=order))
+        self._threads.append(track)
+        self._events(names("thread", (track.process, track.number), name=title))
 
     def ranges(self, rows: pl.DataFrame, until_ns: int | None) -> None:  # noqa: ARG002 - ranges have their ends
         """Ranges, each an event with a length, or an instant."""
@@ -101,7 +100,9 @@ class ChromeWriter:
             self._write(SEPARATOR + sample(title, (process, 0), at - self._base, value))
 
     def close(self) -> None:
-        """The end of the file."""
+        """The end of the file, with the places of threads: now all are known."""
+        for place, track in enumerate(sorted(self._threads, key=lambda each: (each.process, each.order))):
+            self._events(names("thread", (track.process, track.number), sort_index=place))
         self._write("\n]}\n")
         self._flush()
 
