@@ -18,9 +18,10 @@ from stepscope.live.store import RecordStore
 from stepscope.live.store.lines import host_range, timed_range
 from stepscope.run import open_run
 from stepscope.sources.light.moments import files_within, newest_ns
-from stepscope.timeline import write_timeline
+from stepscope.timeline import TimelineOptions, write_timeline
 
 S, MS = 10**9, 10**6
+PLAIN = TimelineOptions(explain=False)
 T0 = 1_800_000_000 * S
 CALL = json.dumps(
     {"streamId": "3", "count": "1024", "dataType": "bfloat16", "opName": "HcclAllReduce", "groupName": "g0"}
@@ -318,7 +319,7 @@ def test_a_timeline_for_perfetto_has_the_same_ranges(tmp_path: Path) -> None:
     counts = {rank: record(tmp_path, rank) for rank in (0, 1)}
 
     assert main(["live", "timeline", str(tmp_path / "job-7"), "-o", str(tmp_path / "t.pftrace")]) == 0
-    written = write_timeline(open_run([tmp_path / "job-7"], use_store=False), tmp_path / "u.pftrace")
+    written = write_timeline(open_run([tmp_path / "job-7"], use_store=False), tmp_path / "u.pftrace", PLAIN)
 
     assert (tmp_path / "t.pftrace").read_bytes() == (tmp_path / "u.pftrace").read_bytes()
     found = [

@@ -51,7 +51,7 @@ def timeline(
         Path | None,
         typer.Option(help="Mark the verdicts in this file of events.", metavar="FILE", show_default=False),
     ] = None,
-    explain: Explain = True,
+    explain: Explain = False,
     align: Align = True,
     form: FormatName = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that stepscope did not write.")] = False,
