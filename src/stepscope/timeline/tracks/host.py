@@ -29,7 +29,6 @@ def _host(part: Part) -> pl.LazyFrame | None:
             "rank", "slice", "start_ns", "duration_ns", "name", "category", "process", "thread", "step", "correlation"
         )
         .join(details, on=["rank", "slice"], how="left", maintain_order="left")
-        .sort("start_ns", maintain_order=True)
         .with_columns(flow_out_launch=launch_flow(pl.col("category") == "runtime"))
     )
     if part.has("stacks"):
