@@ -255,7 +255,7 @@ def test_figures_reach_an_otlp_collector(
 ) -> None:
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
-    monkeypatch.setenv(otlp.HEADERS_VARIABLE, "api-key=abc%20d,x=1")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=abc%20d,x=1")
 
     async def follow() -> None:
         end = otlp.follow(manager, receiver.url + "/", every_s=0.02)

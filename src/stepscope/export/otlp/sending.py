@@ -13,8 +13,7 @@ import msgspec
 
 from stepscope._version import __version__
 from stepscope.errors import StepscopeError
-from stepscope.live.show.otlp import stated_headers
-from stepscope.live.show.webhook import Target
+from stepscope.http_target import Target, stated_headers
 
 TRACES, METRICS = "/v1/traces", "/v1/metrics"
 """Paths of OTLP over HTTP: https://opentelemetry.io/docs/specs/otlp/#otlphttp-request."""

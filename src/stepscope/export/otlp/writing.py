@@ -132,7 +132,8 @@ def write_otlp(
 
         for target, names in zip(to, (traces, samples), strict=True):
             number, rejected = send(target, [directory / name for name in names], directory)
-            made.notes.append(f"{number} requests were sent to {target.shown}.")
+            how = ", unencrypted" if target.goes_plain else ""
+            made.notes.append(f"{number} requests were sent to {target.shown}{how}.")
             if rejected:
                 made.left_out[target.shown] = f"the collector says that it did not take {rejected} spans or samples"
     return made

@@ -5,26 +5,23 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import unquote
 
 from stepscope.errors import StepscopeError
+from stepscope.http_target import Target, stated_headers
 from stepscope.live.show.event_source import source_of
 from stepscope.live.show.event_types import AnyEvent, VerdictChanged, VerdictOpened, VerdictOver, name_of, to_json
 from stepscope.live.show.figures import Snapshot, families, snapshot
 from stepscope.live.show.outbox import Outbox
 from stepscope.live.show.view import view_of
 from stepscope.live.show.watched import Watched
-from stepscope.live.show.webhook import Target, post
+from stepscope.live.show.webhook import post
 
 log = logging.getLogger("stepscope")
 
 EVERY_S = 15.0
-HEADERS_VARIABLE = "OTEL_EXPORTER_OTLP_HEADERS"
-"""Headers of each request, e.g. `api-key=...`, as OpenTelemetry defines it."""
 _WARN, _INFO = 13, 9
 """Severity numbers of OpenTelemetry."""
 _SUFFIXES = ("/v1/metrics", "/v1/logs")
@@ -151,9 +148,3 @@ def _describe(resource: Any, job: str) -> None:
 def _label(attributes: Any, labels: Mapping[str, str]) -> None:
     for name, value in labels.items():
         attributes.add(key=name).value.string_value = value
-
-
-def stated_headers() -> dict[str, str]:
-    """The headers that the environment states for requests to a collector."""
-    pairs = (each.partition("=") for each in os.environ.get(HEADERS_VARIABLE, "").split(",") if "=" in each)
-    return {name.strip(): unquote(value.strip()) for name, _, value in pairs}

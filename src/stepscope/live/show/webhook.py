@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import http.client
 import os
-import re
-import ssl
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from stepscope._version import __version__
 from stepscope.errors import StepscopeError
+from stepscope.http_target import Target
 from stepscope.live.show.event_source import deliver
 from stepscope.live.show.event_types import AnyEvent, to_json
 from stepscope.live.show.outbox import CannotDeliver, Outbox
@@ -25,65 +22,7 @@ HEADER_VARIABLE = "STEPSCOPE_WEBHOOK_HEADER"
 """The header that carries the secret, if it is not `Authorization`."""
 TIMEOUT_S = 5.0
 """For connecting, and for each wait for the answer."""
-_LOCAL = ("127.0.0.1", "localhost", "::1")
 _TRY_AGAIN = (408, 425, 429)
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where requests go.
-
-    Args:
-        url: `https://...`, or `http://...` on this host.
-        headers: Of each request, which may hold secrets; never logged.
-        content_type: Of the body.
-        plain: Whether http is allowed to other hosts.
-    """
-
-    url: str
-    headers: Mapping[str, str] = field(default_factory=dict)
-    content_type: str = "application/json"
-    plain: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the URL.
-
-        Raises:
-            StepscopeError: If it is no URL that may be used.
-        """
-        try:
-            parts = urlsplit(self.url)
-            host, _ = parts.hostname, parts.port
-        except ValueError as error:
-            raise StepscopeError(f"{self.shown}: is not a URL ({error}). Example: https://host/path") from error
-        if parts.scheme not in ("http", "https") or not host or parts.username is not None:
-            raise StepscopeError(
-                f"{self.shown}: is not a URL that can be used. Write https://host/path, without user and password"
-            )
-        if self.goes_plain and not self.plain:
-            raise StepscopeError(f"{self.shown}: http would send events unencrypted to another host. Use https")
-        for name, value in self.headers.items():
-            if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or not value.isascii() or not value.isprintable():
-                raise StepscopeError(
-                    f"{self.shown}: a header must be a name of letters, digits and -, and its value one line of ASCII"
-                )
-
-    @cached_property
-    def context(self) -> ssl.SSLContext | None:
-        """What connections by https are made with, once for all of them; None by http."""
-        return ssl.create_default_context() if urlsplit(self.url).scheme == "https" else None
-
-    @property
-    def goes_plain(self) -> bool:
-        """Whether requests travel unencrypted to another host."""
-        parts = urlsplit(self.url)
-        return parts.scheme == "http" and parts.hostname not in _LOCAL
-
-    @property
-    def shown(self) -> str:
-        """The URL without user, password and query, which may be secrets; safe for logs."""
-        scheme, _, rest = self.url.partition("://")
-        return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}" if rest else scheme[:80]
 
 
 def post(target: Target, body: bytes) -> None:
