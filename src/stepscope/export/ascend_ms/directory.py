@@ -51,7 +51,7 @@ COPIES = {
 }
 """Files of the data pipeline that stand in the output folder, too: name there to name in the `profiler` directory."""
 _SIZES = {"tensor_model_parallel_size", "pipeline_model_parallel_size"}
-"""Parallel sizes as the format names them: without them readers would take others for sizes of 1."""
+"""Parallel sizes as the format names them. Where other tools state none of these, readers would take them for 1."""
 _RECORDED = ("framework", "framework_version", "mode", "device_kind", "device_name", "host", "backend")
 
 
@@ -181,7 +181,8 @@ def profiler_info(export: RankExport) -> str:
 def profiler_metadata(export: RankExport) -> str:
     """Environment variables and process groups; parallel sizes if they are known, which our recorder does not ask."""
     facts = export.facts
-    sizes = {} if export.is_own or not _SIZES & export.parallel.keys() else dict(export.parallel)
+    is_told = _SIZES & export.parallel.keys() or str(facts.get("format")).startswith("ascend_")
+    sizes = dict(export.parallel) if is_told and not export.is_own else {}
     pipeline = sizes.pop("pp_info", None)
     parallel = ({"distributed_args": sizes} if sizes else {}) | ({"pp_info": pipeline} if pipeline else {})
     environment = export.about.get("environment") or value_in(facts.get("environment")) or {}
