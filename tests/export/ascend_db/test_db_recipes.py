@@ -109,10 +109,10 @@ def check_groups(run: Run, told: dict[str, Rows]) -> None:
     theirs = {(row["rank_set"], row["pg_name"]) for row in told["CommunicationGroupMapping"]}
     if run.has("groups"):
         known = run.table("groups").select("name", "members").collect().iter_rows()
-        ours = {(members, name) for name, members in known}
+        ours = {(tuple(members), name) for name, members in known}
     else:
         seen = calls_of(run).group_by("group").agg(pl.col("rank").unique().sort()).iter_rows()
-        ours = {(members, "") for _, members in seen}
+        ours = {(tuple(members), "") for _, members in seen}
     assert theirs == {(f"({','.join(map(str, members))})", name) for members, name in ours}
 
 

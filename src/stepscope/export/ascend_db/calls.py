@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.export.ascend_db.rank import RankDatabase, range_columns
+from stepscope.export.ascend_db.rank import RankDatabase
 from stepscope.export.ascend_db.schema import NO_TYPE, NOT_AVAILABLE, number_of
 from stepscope.export.ascend_ms.communication import named_calls
 from stepscope.export.communicators import communicator, key_of
@@ -94,7 +94,7 @@ def write_calls(rank: RankDatabase, calls: pl.DataFrame) -> None:
         count=pl.when(is_whole).then(size // each).otherwise(size),
     )
     numbers = number_of("ENUM_HCCL_DATA_TYPE")
-    rows = range_columns(calls).select(
+    rows = rank.ranges(calls).select(
         "startNs",
         "endNs",
         "count",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.export.ascend_db.rank import RankDatabase, connection, range_columns
+from stepscope.export.ascend_db.rank import RankDatabase, connection
 from stepscope.export.ascend_db.schema import ENUMERATIONS, NO_NUMBER, NO_TYPE, NOT_AVAILABLE, number_of
 from stepscope.sources.ascend.placeholders import NO_TASK
 from stepscope.sources.ascend.pmu import recorded_counter
@@ -110,7 +110,7 @@ def _write_copies(rank: RankDatabase, copies: pl.DataFrame) -> None:
 
 def _write_tasks(rank: RankDatabase, work: pl.DataFrame) -> None:
     """Rows of TASK, from `task` (its number), `task_type` and columns of `kernels`."""
-    rows = range_columns(work).select(
+    rows = rank.ranges(work).select(
         "startNs",
         "endNs",
         connection(),

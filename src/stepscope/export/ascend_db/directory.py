@@ -112,6 +112,8 @@ def _approximations(rank: RankDatabase, has_unknown_groups: bool) -> list[str]:
         found.append("the communication calls are those of the host, as there is no device.")
     if has_unknown_groups:
         found.append(f"calls of which the group is not recorded are in one group, `{UNKNOWN_GROUP}`.")
+    if rank.impossible:
+        found.append(f"{rank.impossible} ranges end before they start or beyond all times, and are cut there.")
     if rank.out.replaced:
         found.append(f"in {rank.out.replaced} texts a NUL is replaced by U+FFFD, since readers would end there.")
     if rank.out.cut:

@@ -7,7 +7,7 @@ from itertools import count
 import polars as pl
 
 from stepscope.export.ascend_db.device import write_other_tasks
-from stepscope.export.ascend_db.rank import RankDatabase, connection, range_columns
+from stepscope.export.ascend_db.rank import RankDatabase, connection
 from stepscope.export.ascend_db.schema import MARKER, RANGE, number_of
 from stepscope.sources.ascend.kernel_tables import API_WORDS
 from stepscope.sources.ascend.placeholders import ALIAS
@@ -53,9 +53,10 @@ def write_host(rank: RankDatabase, free: int) -> None:
             pl.col("category") != "device_annotation",
             ~((pl.col("category") == "other") & (pl.col("device").is_not_null() | pl.col("stream").is_not_null())),
         )
-        host = range_columns(host.with_columns(rank.global_threads(host)))
+        host = rank.ranges(host.with_columns(rank.global_threads(host)))
         category, process = pl.col("category"), pl.col("process")
-        is_mark = (category == "mark") | ((category == "annotation") & process.is_in([MARKS, MODULE_MARKS]))
+        is_marked = process.is_in([MARKS, MODULE_MARKS]).fill_null(value=False)
+        is_mark = (category == "mark") | ((category == "annotation") & is_marked)
         _write_marks(rank, host.filter(is_mark), marks)
         _write_ranges(rank, host.filter(category.is_in(list(_TYPES)), ~is_mark))
         _write_api(rank, host.filter(category == "runtime"))
@@ -78,7 +79,7 @@ def _write_operators(rank: RankDatabase) -> None:
         known = slices.filter(pl.col("slice").is_between(first, last)).collect()
         rows = batch.join(known, on="slice", how="left", maintain_order="left")
         rows = rows.with_columns(rank.global_threads(rows), category=pl.lit("operator"))
-        _write_ranges(rank, range_columns(rows))
+        _write_ranges(rank, rank.ranges(rows))
     frames = rank.lazy("stacks").select("stack", "text")
     for batch in rank.parts(frames):
         lines = batch.select(id="stack", stack=pl.col("text").str.split("\n")).explode("stack", empty_as_null=False)

@@ -35,6 +35,8 @@ class RankDatabase:
     out: Database
     left_out: dict[str, int] = field(default_factory=dict)
     """What has no place in the format, and how many rows of it there are."""
+    impossible: int = 0
+    """Ranges that end before they start, or beyond all times."""
     aliased: pl.Series = field(default_factory=lambda: pl.Series(dtype=pl.Int64))
     """Ranges of the host with the number of a communication call that are not its launch."""
     _threads: dict[tuple[int, str], int] = field(default_factory=dict)
@@ -71,6 +73,15 @@ class RankDatabase:
             if batch.height:
                 yield batch
 
+    def ranges(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with `startNs` and `endNs`. Durations below 0 become 0, and ends beyond int64 the last possible time."""
+        duration = pl.col("duration_ns")
+        is_possible = (duration >= 0) & (pl.col("start_ns") <= _MOST_NS - duration.clip(lower_bound=0))
+        self.impossible += rows.height - int(rows.select(is_possible.sum()).item())
+        end = pl.col("start_ns") + duration.clip(lower_bound=0)
+        last = pl.when(duration < 0).then("start_ns").otherwise(_MOST_NS)
+        return rows.with_columns(startNs=pl.col("start_ns"), endNs=pl.when(is_possible).then(end).otherwise(last))
+
     def lose(self, what: str, rows: int) -> None:
         """Note that rows have no place in the format."""
         if rows:
@@ -101,14 +112,6 @@ class RankDatabase:
         if name.isdecimal() and int(name) < _MADE_UP:
             return int(name)
         return self._threads.setdefault((process, name), _MADE_UP + len(self._threads))
-
-
-def range_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with `startNs` and `endNs`; a duration below 0 counts as 0, and an end beyond int64 as the last time."""
-    duration = pl.col("duration_ns").fill_null(0).clip(lower_bound=0)
-    is_possible = pl.col("start_ns") <= _MOST_NS - duration
-    end = pl.when(is_possible).then(pl.col("start_ns") + duration).otherwise(_MOST_NS)
-    return rows.with_columns(startNs=pl.col("start_ns"), endNs=end)
 
 
 def connection(column: str = "correlation") -> pl.Expr:
