@@ -20,10 +20,11 @@ FAR_NS = 3_600_000_000_000
 
 MAIN = ("steps", "slices", "kernels", "collectives", "operators")
 """Tables in whose times a recording lies: the first that a rank has."""
+_TIMES = ("start_ns", "time_ns", "created_ns")
 _TIMED = {
-    name: next(column for column in ("start_ns", "time_ns") if column in table.schema)
+    name: next(column for column in _TIMES if column in table.schema)
     for name, table in TABLES.items()
-    if {"start_ns", "time_ns"} & set(table.schema) and name != "ranks"
+    if set(_TIMES) & set(table.schema) and name != "ranks"
 }
 """Tables with times, and the column that has them."""
 

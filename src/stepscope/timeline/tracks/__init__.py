@@ -9,6 +9,7 @@ from stepscope.timeline.tracks import (
     light,
     marks,
     overlap,
+    recorded,
     scopes,
     steps,
 )
@@ -23,6 +24,7 @@ FAMILIES: tuple[Family, ...] = (
     scopes.FAMILY,
     communication.FAMILY,
     communication.PLANES,
+    recorded.FAMILY,
     device.FAMILY,
     host.FAMILY,
     light.FAMILY,
