@@ -99,6 +99,8 @@ def _trace_of(rows: pl.DataFrame, calls: pl.DataFrame, path: Path, sink: Sink) -
     points = pl.when(stated > 0).then(stated)  # 0 is a missing point
     begins = pl.col("forward_start_ns") - pl.col("before_ns").fill_null(0)
     placed = rows.with_columns(points).with_columns(start_ns=pl.coalesce(begins, pl.col("end_ns") - pl.col("took_ns")))
+    if placed["graph"].n_unique() > 1:
+        placed = _apart(placed)
     times = Times()
     times.add(placed["end_ns"])
     sound = sort_out(placed, times.middle_ns, start=pl.col("start_ns"), end=pl.col("end_ns"))
@@ -107,6 +109,15 @@ def _trace_of(rows: pl.DataFrame, calls: pl.DataFrame, path: Path, sink: Sink) -
         sink.issue("error", path, sound.problem(), remedy, lost=sound.lost)
     steps = _numbered(sound.rows)
     return StepTrace(steps, _calls(calls, steps)) if steps.height else None
+
+
+def _apart(rows: pl.DataFrame) -> pl.DataFrame:
+    """Iterations that begin where that of another graph ended: each graph counts from its own previous one."""
+    ends = rows.select(at="end_ns").drop_nulls().unique().sort("at")
+    forward = pl.max_horizontal("forward_start_ns", "start_ns")
+    placed = rows.with_columns(forward=forward).with_row_index("row").sort("forward", nulls_last=True)
+    ended = placed.join_asof(ends, left_on="forward", right_on="at", coalesce=False)
+    return ended.sort("row").with_columns(start_ns=pl.max_horizontal("start_ns", "at")).drop("row", "forward", "at")
 
 
 def _numbered(rows: pl.DataFrame) -> pl.DataFrame:

@@ -104,7 +104,7 @@ def _planes(part: Part) -> pl.LazyFrame | None:
         .unique()
         .collect()["rank"]
     )
-    tasks = part.table("communication_tasks").with_columns(
+    tasks = _in_steps(part, part.table("communication_tasks")).with_columns(
         category=pl.when(pl.col("rank").is_in(shown.implode()))
         .then(pl.lit("plane_task"))
         .otherwise(pl.lit("communication_task"))
@@ -114,6 +114,18 @@ def _planes(part: Part) -> pl.LazyFrame | None:
         "rank", "start_ns", "duration_ns", "name", "category", "call", "source", "destination", "transport", "link",
         "size_bytes", "element_type", "stream", track=plane, order=pl.col("plane").fill_null(-1).cast(pl.Int64),
     )  # fmt: skip
+
+
+def _in_steps(part: Part, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows of a table that does not say their steps: those that start in a step that is shown, if others are not."""
+    if not any(rank.steps is not None for rank in part.run.ranks):
+        return rows
+    begin, end = (("start_ns", "window_start_ns"), ("end_ns", "window_end_ns"))
+    steps = part.table("steps").select("rank", at=pl.min_horizontal(begin), until=pl.max_horizontal(end))
+    placed = rows.sort("start_ns", maintain_order=True).join_asof(
+        steps.sort("at"), left_on="start_ns", right_on="at", by="rank", check_sortedness=False
+    )
+    return placed.filter(pl.col("start_ns") < pl.col("until"))
 
 
 FAMILY = Family(

@@ -13,8 +13,9 @@ _THREAD = ("rank", "process", "thread")
 
 
 def host_slices(part: Part) -> pl.LazyFrame:
-    """The rows of `slices` that are no device work, but for calls that are shown with communication."""
-    return drawn_here(part, "slices").filter(pl.col("stream").is_null() & (pl.col("category") != "communication"))
+    """The rows of `slices` that are no device work, but for calls and their tasks: they stand with communication."""
+    elsewhere = ["communication", *(["communication_task"] if part.has("communication_tasks") else [])]
+    return drawn_here(part, "slices").filter(pl.col("stream").is_null() & ~pl.col("category").is_in(elsewhere))
 
 
 def _host(part: Part) -> pl.LazyFrame | None:

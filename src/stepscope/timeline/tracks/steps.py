@@ -9,7 +9,7 @@ from stepscope.text_columns import filled_in
 from stepscope.timeline.tracks.base import Family, Part
 
 STEPS, MERGED = "Steps", "Iterations"
-_PHASES = {"forward_backward": "Forward and backward", "interval": "Before forward", "tail": "After backward"}
+_PHASES = {"forward_backward": "Forward and backward", "tail": "After backward"}
 
 
 def _steps(part: Part) -> pl.LazyFrame | None:
@@ -35,20 +35,35 @@ def _numbered(part: Part) -> pl.DataFrame:
         steps = pl.concat(
             [steps, found.select("rank", "step", "start_ns", "end_ns", window=pl.lit(REPETITION))], how="diagonal"
         )
-    return steps.filter(pl.col("end_ns") >= pl.col("start_ns")).sort("rank", "start_ns")
+    numbered = steps.join(_iterations(part), on=["rank", "step"], how="left", maintain_order="left")
+    return numbered.filter(pl.col("end_ns") >= pl.col("start_ns")).sort("rank", "start_ns")
+
+
+def _iterations(part: Part) -> pl.DataFrame:
+    """What each step of a graph is called: `rank`, `step`, `iteration`.
+
+    That is its number, unless there are several graphs: then steps of all of them are counted together, and the
+    iterations of each graph are its steps in their order, also of those that are not shown.
+    """
+    names = ("rank", "step", "graph", "start_ns")
+    every = [rank.whole.table("steps").select(names) for rank in part.run.ranks if rank.has("steps")]
+    none = pl.DataFrame(schema={name: part.table("steps").collect_schema()[name] for name in names})
+    known = pl.concat([none, *pl.collect_all(every)]).drop_nulls("graph").sort("rank", "start_ns")
+    several = pl.col("graph").n_unique().over("rank") > 1
+    place = pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("rank", "graph")
+    iteration = pl.when(several).then(place).otherwise("step")
+    return known.select("rank", "step", iteration=iteration).unique(["rank", "step"], keep="first", maintain_order=True)
 
 
 def _titles(part: Part) -> list[pl.Expr]:
     """Track, its place and the name of each step: all graphs on one track, or a track a graph."""
-    graph = pl.col("graph")
+    graph, iteration = pl.col("graph"), pl.col("iteration")
     if part.options.merge_graphs:
-        name = pl.coalesce(
-            filled_in("Model {} Iteration {}", graph, pl.col("step")), filled_in("Step {}", pl.col("step"))
-        )
+        name = pl.coalesce(filled_in("Model {} Iteration {}", graph, iteration), filled_in("Step {}", pl.col("step")))
         track = pl.when(graph.is_not_null().any().over("rank")).then(pl.lit(MERGED)).otherwise(pl.lit(STEPS))
         return [track.alias("track"), pl.lit(0, pl.Int64).alias("order"), name.alias("name")]
     alone = filled_in("Step {}", pl.col("step"))
-    name = pl.when(graph.is_null()).then(alone).otherwise(filled_in("Iteration {}", pl.col("step")))
+    name = pl.when(graph.is_null()).then(alone).otherwise(filled_in("Iteration {}", iteration))
     track = pl.coalesce(filled_in("Step trace (model {})", graph), pl.lit(STEPS))
     return [track.alias("track"), graph.fill_null(-1).alias("order"), name.alias("name")]
 
