@@ -50,8 +50,13 @@ COPIES = {
     "minddata_pipeline_summary_{rank}.json": "minddata_pipeline_summary_{rank}.json",
 }
 """Files of the data pipeline that stand in the output folder, too: name there to name in the `profiler` directory."""
-_SIZES = {"tensor_model_parallel_size", "pipeline_model_parallel_size"}
-"""Parallel sizes as the format names them. Where other tools state none of these, readers would take them for 1."""
+_SIZES = frozenset(
+    {
+        *(f"{kind}_model_parallel_size" for kind in ("tensor", "pipeline", "expert")),
+        *("world_size", "data_parallel_size", "context_parallel_size", "sequence_parallel", "rank", "pp_info"),
+    }
+)
+"""Parallel sizes as the format names them. Under names of other tools readers would miss them, and take them for 1."""
 _RECORDED = ("framework", "framework_version", "mode", "device_kind", "device_name", "host", "backend")
 
 
@@ -181,7 +186,7 @@ def profiler_info(export: RankExport) -> str:
 def profiler_metadata(export: RankExport) -> str:
     """Environment variables and process groups; parallel sizes if they are known, which our recorder does not ask."""
     facts = export.facts
-    is_told = _SIZES & export.parallel.keys() or str(facts.get("format")).startswith("ascend_")
+    is_told = str(facts.get("format")).startswith("ascend_") or export.parallel.keys() <= _SIZES
     sizes = dict(export.parallel) if is_told and not export.is_own else {}
     pipeline = sizes.pop("pp_info", None)
     parallel = ({"distributed_args": sizes} if sizes else {}) | ({"pp_info": pipeline} if pipeline else {})
