@@ -63,8 +63,8 @@ def test_odd_names(tmp_path: Path) -> None:
 
     cut = "y" * LONGEST_TEXT_BYTES
     assert [name for (name,) in found] == ["a\N{REPLACEMENT CHARACTER}b", *names[1:-1], cut]
-    assert "rank 0: in 1 texts a NUL is replaced by U+FFFD, since readers would end there." in made.notes
-    assert "rank 0: 1 texts are cut to 1 MiB." in made.notes
+    assert "rank 0: a NUL in 1 text is replaced by U+FFFD, as many readers would end the text there." in made.notes
+    assert "rank 0: 1 text longer than 1 MiB, cut to that." in made.notes
     again = read_back(tmp_path / "out").table("operators").sort("start_ns").collect()["name"].to_list()
     assert again[-2:] == ["x" * 1_000_000, cut]
 
@@ -182,10 +182,10 @@ def test_what_has_no_place_is_reported(tmp_path: Path) -> None:
     made = write_ascend_db(alone(slices=pl.concat([tables["slices"], more]), counters=counters), tmp_path / "out")
 
     assert made.left_out == {
-        "annotations of a GPU's work of rank 0": "the format has no place for them (1 rows)",
-        "host ranges of the kind compile of rank 0": "the format has no place for them (1 rows)",
-        "host ranges of the kind other of rank 0": "the format has no place for them (1 rows)",
-        "host ranges of the kind overhead of rank 0": "the format has no place for them (1 rows)",
+        "annotations of a GPU's work of rank 0": "the format has no place for them (1 row)",
+        "host ranges of the kind compile of rank 0": "the format has no place for them (1 row)",
+        "host ranges of the kind other of rank 0": "the format has no place for them (1 row)",
+        "host ranges of the kind overhead of rank 0": "the format has no place for them (1 row)",
         "samples of gpu_power_w of rank 0": "the format has no place for them (4 rows)",
     }
 

@@ -11,7 +11,6 @@ from stepscope.errors import Unavailable
 from stepscope.export.ascend_db.database import Database
 from stepscope.export.ascend_db.rank import RankDatabase
 from stepscope.export.ascend_ms.communication import MEGABYTE, NS_PER_MS
-from stepscope.export.communicators import key_of
 from stepscope.tables.communication import POINT_TO_POINT
 from stepscope.tables.steps import WHOLE_RECORDING
 
@@ -100,13 +99,12 @@ def _write_links(rank: RankDatabase, out: Database, calls: pl.DataFrame) -> None
     """
     words = dict(calls.select("operation", "word").unique().sort("operation").iter_rows())
     names = calls.unique(["name", "group"], keep="first", maintain_order=True).select("name", "group", op_name="call")
-    places = _places(rank)
     number = "step" + pl.col("step").cast(pl.String) if rank.export.has_steps else pl.lit("step")
     rows = rank.export.rows("links").drop("rank").with_columns(step_key=number)
     kept = rows.filter(pl.col("operation").is_not_null(), pl.col("step_key").is_not_null())
-    for end in ("source", "destination"):
+    for end, placed in (("source", rank.places), ("destination", rank.places.drop("key"))):
         kept = kept.join(
-            places.rename({"member": end, "place": f"{end}_place"}),
+            placed.rename({"member": end, "place": f"{end}_place"}),
             on=["group", end],
             how="inner",
             maintain_order="left",
@@ -144,19 +142,6 @@ def _write_links(rank: RankDatabase, out: Database, calls: pl.DataFrame) -> None
                 op_name=pl.coalesce("op_name", "name").fill_null(""),
             ),
         )
-
-
-def _places(rank: RankDatabase) -> pl.DataFrame:
-    """The key of each group, and the place of each member in it."""
-    groups = rank.export.rows("groups").select("group", member="members").drop_nulls()
-    keys = {group: key_of(group) for group in groups["group"].to_list()}
-    placed = groups.explode("member", empty_as_null=False).with_columns(
-        place=pl.int_range(pl.len(), dtype=pl.Int64).over("group"),
-        key=pl.col("group").replace_strict(keys, default=None, return_dtype=pl.String),
-    )
-    return placed.select("group", "member", "place", "key").unique(
-        ["group", "member"], keep="first", maintain_order=True
-    )
 
 
 def _write_steps(rank: RankDatabase, out: Database) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.export.ascend_db.rank import RankDatabase, connection
-from stepscope.export.ascend_db.schema import ENUMERATIONS, NO_NUMBER, NO_TYPE, NOT_AVAILABLE, number_of
+from stepscope.export.ascend_db.schema import NO_NUMBER, NO_TYPE, NOT_AVAILABLE, number_of
 from stepscope.sources.ascend.placeholders import NO_TASK
 from stepscope.sources.ascend.pmu import recorded_counter
 from stepscope.sources.ascend.trace_view import MEMORY_TASK
@@ -152,7 +152,7 @@ def write_parts(rank: RankDatabase, calls: pl.DataFrame, free: int) -> int:
         group="group",
         correlation="correlation",
     )
-    places = _places(rank)
+    places = rank.places.drop("key")
     kinds = {
         "transport": ("transportType", "ENUM_HCCL_TRANSPORT_TYPE"),
         "link": ("linkType", "ENUM_HCCL_LINK_TYPE"),
@@ -163,13 +163,8 @@ def write_parts(rank: RankDatabase, calls: pl.DataFrame, free: int) -> int:
         free += rows.height
         rows = rows.join(of_call, on="call", how="left", maintain_order="left")
         for end in ("source", "destination"):
-            by = {"group": "group", end: "member"}
-            rows = rows.join(
-                places.rename({"group": "group", "member": end, "place": f"{end}_place"}),
-                on=list(by),
-                how="left",
-                maintain_order="left",
-            )
+            placed = places.rename({"member": end, "place": f"{end}_place"})
+            rows = rows.join(placed, on=["group", end], how="left", maintain_order="left")
         _write_tasks(rank, rows)
         rate = pl.col("size_bytes") / pl.col("duration_ns") * 1e9
         info = rows.select(
@@ -182,7 +177,7 @@ def write_parts(rank: RankDatabase, calls: pl.DataFrame, free: int) -> int:
             rdmaType=pl.lit(NO_TYPE),
             srcRank=pl.col("source_place").fill_null(NO_NUMBER),
             dstRank=pl.col("destination_place").fill_null(NO_NUMBER),
-            size=pl.col("size_bytes").fill_null(0),
+            size="size_bytes",
             opId=pl.col("opId").fill_null(0),
             isMaster=pl.lit(1),
             bandwidth=pl.when(pl.col("duration_ns") > 0).then(rate).fill_null(0.0),
@@ -195,15 +190,6 @@ def write_parts(rank: RankDatabase, calls: pl.DataFrame, free: int) -> int:
     return free
 
 
-def _places(rank: RankDatabase) -> pl.DataFrame:
-    """The place of each member in each group."""
-    groups = rank.export.rows("groups").select("group", member="members").drop_nulls()
-    placed = groups.explode("member", empty_as_null=False)
-    return placed.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64).over("group")).unique(
-        ["group", "member"], keep="first", maintain_order=True
-    )
-
-
 def write_other_tasks(rank: RankDatabase, slices: pl.DataFrame, free: int) -> int:
     """Write work of the device that is neither kernel nor copy: waits and marks; returns the next free number."""
     rows = slices.filter(_OTHERS | _MARKED)
@@ -211,6 +197,3 @@ def write_other_tasks(rank: RankDatabase, slices: pl.DataFrame, free: int) -> in
     numbered = rows.with_columns(task=pl.int_range(free, free + pl.len(), dtype=pl.Int64), task_type=pl.col("name"))
     _write_tasks(rank, numbered)
     return free + rows.height
-
-
-assert set(_WAYS.values()) <= set(ENUMERATIONS["ENUM_MEMCPY_OPERATION"])

@@ -19,6 +19,7 @@ from stepscope.export.ascend_ms.directory import directory_names
 from stepscope.export.made import Made
 from stepscope.export.rank_export import RankExport, export_of, make_private
 from stepscope.export.whole_directory import whole_directory
+from stepscope.present import plural
 from stepscope.run import Run
 from stepscope.selection import named_numbers
 from stepscope.sources.ascend.rank_files import OUTPUT
@@ -94,7 +95,7 @@ def _write_rank(export: RankExport, lost: dict[str, dict[int, str]], facts: dict
         write_analysis(rank, analysis, calls)
     export.written += [f"{OUTPUT}/{name}" for name in (database_name(export), analysis_name(export))]
     for what, rows in rank.left_out.items():
-        lost[what][export.rank] = f"the format has no place for them ({rows} rows)"
+        lost[what][export.rank] = f"the format has no place for them ({plural(rows, 'row')})"
     for what, reason in export.left_out.items():
         lost[what][export.rank] = reason
     for fact in _approximations(rank, bool(calls["group"].null_count())):
@@ -113,9 +114,11 @@ def _approximations(rank: RankDatabase, has_unknown_groups: bool) -> list[str]:
     if has_unknown_groups:
         found.append(f"calls of which the group is not recorded are in one group, `{UNKNOWN_GROUP}`.")
     if rank.impossible:
-        found.append(f"{rank.impossible} ranges end before they start or beyond all times, and are cut there.")
+        ranges = plural(rank.impossible, "range")
+        found.append(f"{ranges} with an end before the start or beyond all times; the end is moved there.")
     if rank.out.replaced:
-        found.append(f"in {rank.out.replaced} texts a NUL is replaced by U+FFFD, since readers would end there.")
+        texts = plural(rank.out.replaced, "text")
+        found.append(f"a NUL in {texts} is replaced by U+FFFD, as many readers would end the text there.")
     if rank.out.cut:
-        found.append(f"{rank.out.cut} texts are cut to {LONGEST_TEXT_BYTES >> 20} MiB.")
+        found.append(f"{plural(rank.out.cut, 'text')} longer than {LONGEST_TEXT_BYTES >> 20} MiB, cut to that.")
     return found

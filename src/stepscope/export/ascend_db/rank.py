@@ -11,6 +11,7 @@ import polars as pl
 from stepscope.analysis.methods.batches import batches
 from stepscope.export.ascend_db.database import Database
 from stepscope.export.ascend_db.schema import NO_NUMBER
+from stepscope.export.communicators import key_of
 from stepscope.export.rank_export import RankExport
 from stepscope.export.run_tables import table_of
 from stepscope.tables import TABLES
@@ -57,6 +58,17 @@ class RankDatabase:
         """The device; the number of the rank if it has none."""
         known = self.export.facts.get("device")
         return self.rank if known is None else known
+
+    @cached_property
+    def places(self) -> pl.DataFrame:
+        """Members of groups: `group`, its `key`, `member` and its `place` in the group, from 0."""
+        groups = self.export.rows("groups").select("group", member="members").drop_nulls()
+        keys = {group: key_of(group) for group in groups["group"].to_list()}
+        listed = groups.explode("member", empty_as_null=False).with_columns(
+            key=pl.col("group").replace_strict(keys, default=None, return_dtype=pl.String),
+            place=pl.int_range(pl.len(), dtype=pl.Int64).over("group"),
+        )
+        return listed.unique(["group", "member"], keep="first", maintain_order=True)
 
     def has(self, table: str) -> bool:
         """Whether the rank has rows of a table."""
