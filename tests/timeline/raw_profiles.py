@@ -14,7 +14,7 @@ from typing import Any
 EPOCH_US, DEVICE_US = 1_714_528_800_000_000, 45_000_000_000
 GRAPHS = (1, 2, 1, 2)
 STEP_US = 10_000
-KERNELS = ("Default/net-Net/fc-Dense/MatMul-op1", "Gradients/Default/net-Net/fc-Dense/MatMul-op2")
+KERNEL_NAMES = ("Default/net-Net/fc-Dense/MatMul-op1", "Gradients/Default/net-Net/fc-Dense/MatMul-op2")
 KERNELS_US, KERNEL_US = (1_000, 4_000), 2_000
 CALL_US, HOST_US = 7_000, 500
 STREAM, THREAD, PLANE = 3, 8, 1
@@ -66,7 +66,7 @@ def work(steps: Sequence[int], start: int = EPOCH_US) -> list[Event]:
     for step in steps:
         first = start + step * STEP_US
         task = {"Model Id": GRAPHS[step], "Task Type": "AI_CORE", "Stream Id": STREAM, "Task Id": step}
-        for name, after in zip(KERNELS, KERNELS_US, strict=True):
+        for name, after in zip(KERNEL_NAMES, KERNELS_US, strict=True):
             events.append(ranged(name, HARDWARE, STREAM, first + after, KERNEL_US, args=task))
         events += [
             ranged(f"hcom_allReduce__{step}_1", HCCL, 9, first + CALL_US, 2_000, args={"Model Id": GRAPHS[step]}),
@@ -120,7 +120,7 @@ def beside(directory: Path) -> Path:
     rows.append(f"-,{middle},{middle + 1_000_000},1000000,{middle},{middle + 650_000},0,650000,350000")
     kernels = ["kernel_name,stream_id,start_time(us),duration(ms)"]
     for step in range(4):
-        for name, after in zip(KERNELS, KERNELS_US, strict=True):
+        for name, after in zip(KERNEL_NAMES, KERNELS_US, strict=True):
             kernels.append(f"{name},{STREAM},{DEVICE_US + step * STEP_US + after}.0,{KERNEL_US / 1000}")
     raw_only(directory)
     return written(

@@ -9,12 +9,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 import raw_profiles
-from raw_profiles import DEVICE_US, EPOCH_US, GRAPHS, KERNELS, PROF, STEP_US, beside, old_raw_only, raw_only
+from raw_profiles import DEVICE_US, EPOCH_US, GRAPHS, KERNEL_NAMES, PROF, STEP_US, beside, old_raw_only, raw_only
 from reading import Timeline
-from runs import both
+from runs import BASE_NS, both
 
-from stepscope import open_run
+from stepscope import Run, open_run
 from stepscope.errors import StepscopeError
+from stepscope.tables import KERNELS, STEPS
 from stepscope.timeline import TimelineOptions, write_timeline
 
 LAYOUTS = [beside, raw_only, old_raw_only]
@@ -79,7 +80,7 @@ def test_only_the_steps_of_chosen_graphs_and_their_work_are_shown(
     begins = [(step - steps[0]) * STEP_US for step in steps]
     names = [f"Model {GRAPHS[step]} Iteration {raw_profiles.iteration_of(step)}" for step in steps]
     assert [row[1:] for row in starts(timeline, "step")] == list(zip(names, begins, strict=True))
-    kernels = [(name, at + after) for at in begins for name, after in zip(KERNELS, (1000, 4000), strict=True)]
+    kernels = [(name, at + after) for at in begins for name, after in zip(KERNEL_NAMES, (1000, 4000), strict=True)]
     assert [row[1:] for row in starts(timeline, "kernel")] == (kernels if kind == "detail" else [])
     computing = [row for row in timeline.ranges if row.place.track == "Overlap analysis: Computing"]
     ends = [(at + after, at + after + 2000) for at in begins for after in (1000, 4000)]
@@ -161,3 +162,27 @@ def test_a_raw_profile_of_other_iterations_is_left_out(longer_us: list[int], tmp
     assert problems.select("severity", "problem").rows() == [
         ("note", "its clock cannot be told from that of MindSpore's own files, so what it alone has is left out")
     ]
+
+
+def test_a_step_may_be_of_different_graphs_on_different_ranks(tmp_path: Path) -> None:
+    def rank(graphs: list[int]) -> dict[str, pl.DataFrame]:
+        starts = [BASE_NS, BASE_NS + 1000]
+        ends = [start + 1000 for start in starts]
+        steps = STEPS.frame(
+            **{"step": [1, 2], "graph": graphs, "start_ns": starts, "end_ns": ends},
+            **{"window_start_ns": starts, "window_end_ns": ends, "window": ["stated"] * 2},
+        )
+        kernels = KERNELS.frame(
+            **{"kernel": [0, 1], "start_ns": starts, "duration_ns": [500] * 2, "step": [1, 2]},
+            **{"kind": ["compute"] * 2, "name": ["MatMul"] * 2, "stream": [1, 1]},
+        )
+        return {"steps": steps, "kernels": kernels}
+
+    run = Run.from_frames({0: rank([1, 2]), 1: rank([2, 1])})
+
+    timeline = both(run, tmp_path, TimelineOptions(graphs=[1], explain=False, align=False))
+
+    for category in ("step", "kernel"):
+        assert [row[2] for row in starts(timeline, category)] == [0, 1]
+    counts = Counter((row.place.process.split()[1], row.place.track) for row in timeline.ranges)
+    assert counts["0", "Overlap analysis: Computing"] == counts["1", "Overlap analysis: Computing"] == 1

@@ -157,3 +157,34 @@ def test_each_moment_of_a_step_is_of_one_kind(tmp_path: Path) -> None:
         "Communication (not overlapped)": [(200, 400)],
         "Free": [(0, 100), (600, 1000)],
     }
+
+
+def test_steps_of_which_no_computation_was_recorded_are_not_free(tmp_path: Path) -> None:
+    starts = [BASE_NS, BASE_NS + 1000]
+    ends = [start + 1000 for start in starts]
+    steps = STEPS.frame(
+        **{"step": [1, 2], "start_ns": starts, "end_ns": ends, "window_start_ns": starts, "window_end_ns": ends},
+        **{"window": ["stated"] * 2, "recorded": [True, False]},
+    )
+    kernels = KERNELS.frame(
+        **{"kernel": [0], "start_ns": starts[:1], "duration_ns": [500], "step": [1], "kind": ["compute"]},
+        **{"name": ["MatMul"], "stream": [1]},
+    )
+    calls = COLLECTIVES.frame(
+        **{"collective": [0, 1], "sequence": [0, 1], "start_ns": [start + 600 for start in starts]},
+        **{"duration_ns": [100] * 2, "operation": ["all_reduce"] * 2, "name": ["AllReduce"] * 2, "step": [1, 2]},
+        on_device=[True] * 2,
+    )
+    run = Run.from_frames({0: {"kernels": kernels, "collectives": calls, "steps": steps}})
+
+    timeline = both(run, tmp_path, SUMMARY)
+
+    ranges = sorted((row.place.track, row.start, row.end) for row in timeline.ranges if row.category == "overlap")
+    assert ranges == [
+        ("Overlap analysis: Communication", 600, 700),
+        ("Overlap analysis: Communication", 1600, 1700),
+        ("Overlap analysis: Communication (not overlapped)", 600, 700),
+        ("Overlap analysis: Computing", 0, 500),
+        ("Overlap analysis: Free", 500, 600),
+        ("Overlap analysis: Free", 700, 1000),
+    ]

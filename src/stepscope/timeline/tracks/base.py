@@ -15,6 +15,7 @@ import polars as pl
 
 from stepscope.errors import Unavailable
 from stepscope.run import Run
+from stepscope.selection import parse_selection
 from stepscope.tables import TABLES
 from stepscope.timeline.options import Kind, TimelineOptions
 
@@ -146,7 +147,7 @@ class Part:
         """A table; empty, with its columns, if no rank has it."""
         if not self.run.has(name):
             return pl.LazyFrame(schema={"rank": pl.Int32, **TABLES[name].schema})
-        table = self.run.table(name)
+        table = self._of_graphs(self.run.table(name))
         if self.window is None or name not in self.paged:
             return table
         start, end = self.window
@@ -157,6 +158,16 @@ class Part:
             table = table if condition is None else table.filter(condition)
         return table
 
+    def _of_graphs(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Rows without those of steps that are of other graphs than the wanted ones: a step may be of one on a rank,
+        and of another one elsewhere."""
+        if self.options.graphs is None or not {"rank", "step"} <= {*rows.collect_schema().names()}:
+            return rows
+        others = self.once(_of_other_graphs)
+        return (
+            rows.join(others.lazy(), on=["rank", "step"], how="anti", maintain_order="left") if others.height else rows
+        )
+
     def answer(self, question: str | Callable[..., pl.DataFrame], **options: Any) -> pl.DataFrame | None:
         """The answer to a question, or of a function that asks like one, about these ranks; None, with the reason
         noted, if there is none."""
@@ -165,9 +176,19 @@ class Part:
         except Unavailable as reason:
             self.reasons[question if isinstance(question, str) else question.__name__] = str(reason)
             return None
+        found = self._of_graphs(found.lazy()).collect() if self.options.graphs is not None else found
         if self.run.whole is self.run or "rank" not in found.columns:
             return found
         return found.filter(pl.col("rank").is_in(self.ranks))
+
+
+def _of_other_graphs(part: Part) -> pl.DataFrame:
+    """The `rank` and `step` of what is of another graph than those that are wanted."""
+    chosen = parse_selection(part.options.graphs, "graphs")
+    if chosen is None or not part.run.has("steps"):
+        return pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32})
+    steps = part.run.table("steps").select("rank", "step", "graph")
+    return steps.filter(~chosen.expression("graph").fill_null(True)).select("rank", "step").unique().collect()
 
 
 def drawn_here(part: Part, name: str) -> pl.LazyFrame:

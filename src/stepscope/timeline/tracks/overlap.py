@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analysis.methods.step_windows import step_windows
+from stepscope.analysis.methods.step_windows import known_steps, step_windows
 from stepscope.timeline.overlaps import overlaps
 from stepscope.timeline.tracks.base import Family, Part
 
@@ -18,11 +18,15 @@ TITLES = {
 
 
 def _overlap(part: Part) -> pl.LazyFrame | None:
-    """What each rank was doing in its steps."""
+    """What each rank was doing in its steps: where nothing but its calls was recorded, when it communicated."""
     activity = part.answer("activity")
     if activity is None or activity.is_empty():
         return None
-    found = overlaps(activity, step_windows(part.table("steps")).lazy())
+    steps = part.table("steps")
+    every, known = step_windows(steps), step_windows(known_steps(steps))
+    found = overlaps(activity, known.lazy())
+    if known.height < every.height:
+        found["communication"] = overlaps(activity, every.lazy())["communication"]
     return pl.concat(
         found[name].select(
             "rank",
@@ -40,7 +44,8 @@ def _overlap(part: Part) -> pl.LazyFrame | None:
 FAMILY = Family(
     "overlap",
     "Overlap analysis",
-    "When the rank was computing, communicating, communicating without computing, and neither, in its steps.",
+    "When the rank was computing, communicating, communicating without computing, and neither, in its steps; in those "
+    "of which no computation was recorded, only when it communicated.",
     "summary",
     _overlap,
     tables=("steps",),
