@@ -36,6 +36,8 @@ _WAYS = {"htoh": 0, "htod": 1, "dtoh": 2, "dtod": 3, "ptop": 3}
 _COPY = "MEMCPY_ASYNC"
 _CALL_OF = ("start_ns", "duration_ns", "correlation")
 _COUNTER_NAMES = {"aic_time_ns": "aic_total_time", "aiv_time_ns": "aiv_total_time"}
+_KERNELS_AT_ONCE = 20_000
+"""Each has tens of counters, and so rows."""
 _OTHERS = (pl.col("category") == "other") & (pl.col("device").is_not_null() | pl.col("stream").is_not_null())
 _MARKED = (pl.col("category") == "device_annotation") & pl.col("name").str.starts_with("MSTX")
 
@@ -133,7 +135,8 @@ def write_counters_of_kernels(rank: RankDatabase) -> None:
         if column != "kernel":
             name, factors[column] = recorded_counter(column)
             names[column] = _COUNTER_NAMES.get(column, name.partition("(")[0])
-    for batch in rank.parts(rank.lazy("kernel_counters")):
+    whole = rank.parts(rank.lazy("kernel_counters"))
+    for batch in (part for each in whole for part in each.iter_slices(_KERNELS_AT_ONCE)):
         filled = [column for column in names if batch[column].count()]
         scaled = batch.select("kernel", *((pl.col(column) / factors[column]).alias(names[column]) for column in filled))
         long = scaled.unpivot(index="kernel", variable_name="name").drop_nulls("value")
