@@ -12,7 +12,7 @@ from runs import BASE_NS, both, host_run, sliced, written
 
 from stepscope.errors import StepscopeError
 from stepscope.run import Run
-from stepscope.tables import COLLECTIVES, COUNTERS, GROUPS, KERNELS, OPERATOR_TOTALS, SLICES, THREADS
+from stepscope.tables import COLLECTIVES, COUNTERS, GROUPS, HOST_EVENTS, KERNELS, OPERATOR_TOTALS, SLICES, THREADS
 from stepscope.timeline import TimelineOptions
 from stepscope.timeline.writing.base import MOST_TEXT
 
@@ -73,10 +73,30 @@ def test_times_near_the_end_of_64_bits_are_drawn(tmp_path: Path) -> None:
     assert [(start, end) for start, end, _ in drawn(both(run, tmp_path))] == [(0, 50), (90, 100)]
 
 
-def test_the_longest_length_is_drawn(tmp_path: Path) -> None:
-    ((start, end, _),) = drawn(both(host_run([{"start": -BASE_NS, "length": FAR_NS}]), tmp_path))
+def test_lengths_that_viewers_cannot_draw_are_cut_and_said(tmp_path: Path) -> None:
+    run = host_run([{"start": -BASE_NS, "length": FAR_NS}, {"start": 0, "length": FAR_NS}, {"start": 5, "length": 9}])
 
-    assert (start, end) == (0, FAR_NS)
+    ends = {end for _, end, _ in drawn(both(run, tmp_path))}
+
+    assert ends == {1 << 62, BASE_NS + 14}
+    assert written(run, tmp_path).notes == [
+        "Of 2 ranges, the end is not drawn: it is over 100 years after the start."
+    ]
+
+
+def test_what_has_no_length_is_a_point(tmp_path: Path) -> None:
+    events = HOST_EVENTS.frame(
+        start_ns=[BASE_NS, BASE_NS + 5],
+        duration_ns=[None, 3],
+        module=["data"] * 2,
+        event=["fetch", "push"],
+        stage=["", ""],
+    )
+
+    found = both(Run.from_frames({0: {"host_events": events}}), tmp_path)
+
+    assert [(each.start, each.end) for each in found.points] == [(0, None)]
+    assert [(each.start, each.end) for each in found.ranges] == [(5, 8)]
 
 
 @pytest.mark.parametrize(

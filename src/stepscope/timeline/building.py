@@ -22,13 +22,14 @@ from stepscope.timeline.lanes import Lanes
 from stepscope.timeline.left_out import LeftOut
 from stepscope.timeline.limits import PACKED, Budget, Everyth, Longest
 from stepscope.timeline.options import FORMATS, KINDS, Format, TimelineOptions, Written
+from stepscope.timeline.sound import Sound
 from stepscope.timeline.tracks import FAMILIES
 from stepscope.timeline.tracks.base import JOB, RANGE_COLUMNS, SAMPLE_COLUMNS, TABLE, Family, Part
-from stepscope.timeline.writing.base import MOST_TEXT, Process, Track, Writer
+from stepscope.timeline.writing.base import Process, Track, Writer
 
 WINDOW_ROWS = 500_000
 """Rows of a rank that are written at once, in some 200 MB."""
-ROWS_AT_ONCE = 1_000_000
+ROWS_AT_ONCE = 250_000
 """Rows of ranks that are asked together."""
 RANKS_AT_ONCE = 64
 JSON_ENDINGS = (".json", ".json.gz")
@@ -36,7 +37,6 @@ MOST_TRIES = 6
 """How often a file that must stay small is written; each time, less is put into it."""
 MOST_ORDER = 2_000_000
 """Places of tracks among their like, so that they fit into 32 bits with those of their lanes."""
-LAST_NS = (1 << 63) - 1
 JOB_TITLE = "job (all ranks)"
 
 
@@ -150,8 +150,7 @@ class _Building:
         self._processes: set[int] = set()
         self._events: dict[tuple[int, str, str], int] = {}
         self._left = LeftOut()
-        self._backwards = 0
-        """Ranges that end before they start."""
+        self._sound = Sound(clocks.first_ns, self._left)
 
     def write(self, stream: BinaryIO, written: Written, progress: Callable[[str], None]) -> None:
         """Write the file, and what there is to say of it."""
@@ -167,10 +166,7 @@ class _Building:
             raise self._empty(written)
         written.events = dict(sorted(self._events.items()))
         written.tracks = len(self._tracks)
-        written.notes += self._clocks.notes
-        if self._backwards:
-            ranges = present.plural(self._backwards, "range")
-            written.notes.append(f"Ends are before starts in {ranges}, which are drawn without a length.")
+        written.notes += [*self._clocks.notes, *self._sound.notes()]
 
     def _empty(self, written: Written) -> StepscopeError:
         """Why there is nothing in the file."""
@@ -194,7 +190,7 @@ class _Building:
             lanes = Lanes()
             until: int | None = None
             for found, until in self._windows(family, part):
-                rows = self._sound(family, found)
+                rows = self._sound.rows(family, found)
                 kept = rows if chosen is None else chosen(rows)
                 why = ""
                 if self._budget.is_spent(writer.size_bytes, kept.height):
@@ -221,7 +217,8 @@ class _Building:
         rows = 0
         groups = []
         for rank in run.ranks:
-            own = sum(rank.rows.get(name, 0) for name in family.tables)
+            # What is asked whole may be an answer made of any rows of the rank.
+            own = sum(rank.rows.get(name, 0) for name in family.paged or rank.rows)
             if held and (rows + own > ROWS_AT_ONCE or len(held) >= RANKS_AT_ONCE):
                 groups.append(held)
                 held, rows = [], 0
@@ -300,30 +297,6 @@ class _Building:
         first, last = self._options.window_ns or (None, None)
         rows = rows if first is None else rows.filter(end >= first)
         return rows if last is None else rows.filter(pl.col("start_ns") <= last)
-
-    def _sound(self, family: Family, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows without what has no place on a timeline, which is counted, and texts no longer than viewers take."""
-        wrong = {"without a time in the recording": (pl.col("start_ns") < self._clocks.first_ns).fill_null(True)}
-        if family.shape == "samples":
-            wrong["whose value is no number"] = ~pl.col("value").is_finite()
-        for why, where in wrong.items():
-            sound = rows.filter(~where)
-            if sound.height < rows.height:
-                self._left.add(family.title, rows.height - sound.height, why)
-                rows = sound
-        if family.shape == "samples":
-            return rows
-        self._backwards += int((rows["duration_ns"] < 0).sum())
-        rows = rows.with_columns(
-            pl.col("name").fill_null("(no name)"),
-            pl.col("category").fill_null("other"),
-            pl.when(pl.col("duration_ns").is_not_null()).then(  # points have none, and `min_horizontal` ignores nulls
-                pl.min_horizontal(pl.col("duration_ns").clip(lower_bound=0), LAST_NS - pl.col("start_ns").clip(0))
-            ),
-        ).with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-        long = [name for name in rows.columns if rows.schema[name] == pl.String and _longest(rows[name]) > MOST_TEXT]
-        # One character more than viewers get: the writer sees that it goes on.
-        return rows.with_columns(pl.col(long).str.head(MOST_TEXT + 1)) if long else rows
 
     def _chosen(self, family: Family, writer: Writer) -> Callable[[pl.DataFrame], pl.DataFrame] | None:
         """What is kept of the rows if not all fit: the longest ranges, or every n-th sample; None for all."""
@@ -429,7 +402,7 @@ class _Building:
         labels = [facts.get("framework") or ""]
         if shift := self._clocks.by_rank.get(rank):
             labels.append(f"clock corrected by {'-' if shift > 0 else '+'}{present.duration(abs(shift))}")
-        return Process(number, name, rank + 1, tuple(label for label in labels if label))
+        return Process(number, name, sorted(self._ranks).index(rank) + 1, tuple(label for label in labels if label))
 
     def _count(self, family: Family, rows: pl.DataFrame, category: pl.Expr) -> None:
         counts = rows.group_by("rank", category.alias("category")).len()
@@ -441,10 +414,6 @@ class _Building:
 def _before(family: Family) -> tuple[bool, int]:
     """What is written first, and thus kept if the file must stay small."""
     return family.kind != "summary", family.priority
-
-
-def _longest(texts: pl.Series) -> int:
-    return int(texts.str.len_bytes().max() or 0)  # type: ignore[arg-type]
 
 
 def writer_of(form: Format, file: BinaryIO, base_ns: int) -> Writer:
