@@ -237,28 +237,30 @@ def test_recipes_say_of_exported_databases_what_they_say_of_the_originals(
 
     assert theirs.keys() == ours.keys() and theirs
     for table, rows in theirs.items():
-        assert comparable(rows) == comparable(ours[table])
+        pairs = list(zip(comparable(rows), comparable(ours[table]), strict=True))
+        assert pairs or not rows
+        for one, other in pairs:
+            assert one.keys() == other.keys()
+            for name, value in one.items():
+                assert is_alike(value, other[name]), (table, name, one, other)
 
 
-def comparable(rows: Rows) -> list[list[tuple[str, str]]]:
-    """Rows in an order of their own, without texts that name files or communicators or depend on the order of ranks."""
-    apart = (
-        "profilePath",
-        "hostUid",
-        "group_id",
-        "GroupName",
-        "Ranks",
-        "minRank",
-        "maxRank",
-        "MaxRank",
-        "index",
-        "value",
-    )
-    known = [{name: value for name, value in row.items() if name not in apart} for row in rows]
-    for row in known:
-        row.pop("large_packet_ratio", None)  # a limit decides on it that is not recorded
-    return sorted([(name, shown(value)) for name, value in row.items()] for row in known)
+def comparable(rows: Rows) -> Rows:
+    """Rows in an order of their own, without texts that name files or communicators or depend on the order of ranks.
+
+    Nor is there a column that nobody records: a limit of the writer decides on it.
+    """
+    apart = ("profilePath", "hostUid", "group_id", "GroupName", "Ranks", "minRank", "maxRank", "MaxRank", "index")
+    unknown = ("large_packet_ratio", "value")
+    known = [{name: value for name, value in row.items() if name not in (*apart, *unknown)} for row in rows]
+    return sorted(known, key=lambda row: [*map(shown, row.values())])
 
 
 def shown(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:020.3f}" if isinstance(value, (int, float)) else str(value)
+
+
+def is_alike(one: object, other: object) -> bool:
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return isclose(one, other, rel_tol=1e-6, abs_tol=1e-3)
+    return one == other
