@@ -54,9 +54,12 @@ LimitMb = Annotated[
     ),
 ]
 Explain = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--explain/--no-explain", help="Draw what analyses say, too: idle time by cause, critical path, findings."
+        "--explain/--no-explain",
+        help="Draw what analyses say, too: idle time by cause, critical path, findings. Default: unless there are more "
+        "than a million ranges.",
+        show_default=False,
     ),
 ]
 Align = Annotated[
@@ -74,7 +77,7 @@ def timeline(
     graphs: Graphs = None,
     merge_graphs: Merge = True,
     scope_names: Scopes = False,
-    explain: Explain = True,
+    explain: Explain = None,
     align: Align = True,
     limit_mb: LimitMb = None,
     form: FormatName = None,
@@ -116,7 +119,7 @@ def options_of(
     graphs: str | None,
     merge_graphs: bool,
     scope_names: bool,
-    explain: bool,
+    explain: bool | None,
     align: bool,
     limit_mb: float | None,
 ) -> TimelineOptions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO
@@ -21,7 +22,7 @@ from stepscope.timeline.drafts import draft_of, is_packed, opened
 from stepscope.timeline.lanes import Lanes
 from stepscope.timeline.left_out import LeftOut
 from stepscope.timeline.limits import PACKED, Budget, Everyth, Longest
-from stepscope.timeline.options import FORMATS, KINDS, Format, TimelineOptions, Written
+from stepscope.timeline.options import FORMATS, KINDS, MOST_EXPLAINED, Format, TimelineOptions, Written
 from stepscope.timeline.sound import Sound
 from stepscope.timeline.tracks import FAMILIES
 from stepscope.timeline.tracks.base import JOB, RANGE_COLUMNS, SAMPLE_COLUMNS, TABLE, Family, Part
@@ -64,7 +65,7 @@ def write_timeline(
             the run, or it cannot be written.
     """
     file = Path(out)
-    wanted = options or TimelineOptions()
+    wanted, unexplained = explained(run, options or TimelineOptions())
     form = format or format_of(file)
     _check(run, file, wanted, form)
     narrowed = with_graphs(run, wanted)
@@ -79,6 +80,7 @@ def write_timeline(
                 budget = Budget(share and share * (PACKED if packed else 1))
                 _Building(narrowed, wanted, families, clocks, budget).write(stream, written, progress)
             written.size_bytes = draft.stat().st_size
+            written.notes += unexplained
             if limit is None or share is None or written.size_bytes <= limit:
                 return written
             share = max(int(share * 0.9 * limit / written.size_bytes), 1)
@@ -92,6 +94,19 @@ def _too_small(file: Path, limit: int) -> StepscopeError:
 def format_of(file: Path) -> Format:
     """The format that a file's name asks for."""
     return "json" if file.name.lower().endswith(JSON_ENDINGS) else "perfetto"
+
+
+def explained(run: Run, options: TimelineOptions) -> tuple[TimelineOptions, list[str]]:
+    """The options with `explain` decided, and what to say of that."""
+    if options.explain is not None:
+        return options, []
+    rows = sum(rank.rows.get(name, 0) for rank in run.ranks for name in ("slices", "kernels"))
+    explain = rows <= MOST_EXPLAINED
+    untold = (
+        "Idle time by cause, the critical path and findings are left out: in so large a recording they take longer "
+    )
+    notes = [f"{untold}than all else. --explain adds them."] if not explain and options.kind == "detail" else []
+    return replace(options, explain=explain), notes
 
 
 def with_graphs(run: Run, options: TimelineOptions) -> Run:
@@ -166,7 +181,7 @@ class _Building:
             raise self._empty(written)
         written.events = dict(sorted(self._events.items()))
         written.tracks = len(self._tracks)
-        written.notes += [*self._clocks.notes, *self._sound.notes()]
+        written.notes += [*self._clocks.notes, *self._sound.notes(written.format)]
 
     def _empty(self, written: Written) -> StepscopeError:
         """Why there is nothing in the file."""

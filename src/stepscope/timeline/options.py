@@ -15,6 +15,10 @@ KINDS: tuple[Kind, ...] = ("summary", "detail")
 FORMATS: tuple[Format, ...] = ("perfetto", "json")
 
 
+MOST_EXPLAINED = 1_000_000
+"""Rows of device and host work whose analyses are drawn unasked, chosen by us: of more, they take longest of all."""
+
+
 @dataclass(frozen=True)
 class TimelineOptions:
     """What a timeline shows. Ranks and steps are those of the run (`Run.select`).
@@ -27,7 +31,8 @@ class TimelineOptions:
         scope_names: Also draw the scopes in the names of operators, a track a level.
         limit_bytes: Largest file. What tells most is kept, and what was left out is said; None for all.
         align: Correct the clocks of ranks by the ends of their calls.
-        explain: Also draw what analyses say: idle time by cause, the critical path, findings.
+        explain: Also draw what analyses say: idle time by cause, the critical path, findings. None: unless there are
+            more than `MOST_EXPLAINED` rows.
         window_ns: Only what overlaps this time: its first and last moment on the clock of the run (ns since the epoch,
             where the recording has that), corrected if `align` corrects it; None for no bound.
     """
@@ -38,7 +43,7 @@ class TimelineOptions:
     scope_names: bool = False
     limit_bytes: int | None = None
     align: bool = True
-    explain: bool = True
+    explain: bool | None = None
     window_ns: tuple[int | None, int | None] | None = None
 
 

@@ -88,7 +88,7 @@ FINDINGS = Family(
     tables=("steps",),
     priority=1,
     single=True,
-    wanted=lambda options: options.explain,
+    wanted=lambda options: bool(options.explain),
 )
 CRITICAL_PATH = Family(
     "critical_path",
@@ -99,7 +99,7 @@ CRITICAL_PATH = Family(
     tables=("steps",),
     priority=1,
     single=True,
-    wanted=lambda options: options.explain,
+    wanted=lambda options: bool(options.explain),
 )
 IDLE = Family(
     "idle",
@@ -110,5 +110,5 @@ IDLE = Family(
     tables=("steps", "kernels"),
     priority=1,
     single=True,
-    wanted=lambda options: options.explain,
+    wanted=lambda options: bool(options.explain),
 )
