@@ -243,6 +243,52 @@ def test_strange_groups_do_no_harm(tmp_path: Path, content: object) -> None:
     assert tables["steps"].height == 2
 
 
+def test_all_ranges_are_kept_as_they_are_stored(tmp_path: Path) -> None:
+    job = dataclasses.replace(JOB, on_device=True)
+    ranges = [each for rank, _, found in job.ranges() if rank == 1 for each in found]
+
+    tables, _ = read(job.write(tmp_path), 1)
+    rows = tables["light_ranges"]
+
+    kinds = {"call": "communication", "step": "step", "forward": "forward", "dataloader": "dataloader"}
+    on_host = [(kinds[kind.split()[0]], start, end - start) for _, kind, start, end, *_ in ranges]
+    timed = [(kinds[kind.split()[0]], start, end - start) for _, kind, *_, start, end in ranges if kind != "dataloader"]
+    for on_device, expected in ((False, on_host), (True, timed)):
+        kept = rows.filter(pl.col("on_device") == on_device)
+        assert sorted(kept.select("kind", "start_ns", "duration_ns").rows()) == sorted(expected)
+    assert rows.filter("on_device")["delay_ns"].unique().to_list() == [MS]
+    assert rows.filter(pl.col("kind") == "forward")["step"].to_list() == [1, 1, 2, 2, 3, 3, 4, 4]
+
+
+def test_ranges_that_analyses_leave_out_are_kept_but_for_impossible_times(tmp_path: Path) -> None:
+    begun, _ = host_range(7, "forward", "default", START_NS + 30 * MS, 0, 1, 1).splitlines(keepends=True)
+    long_ago = START_NS - 20 * 86_400 * 10**9  # records may be of weeks
+    text = host_range(1, "forward", "default", long_ago, long_ago + MS, 1, 1)
+    text += step(1) + host_range(5, "mine", "theirs", START_NS, START_NS + MS, 1, 2) + begun
+    text += host_range(6, "forward", "default", 5, 6, 1, 1)
+
+    tables, _ = read(rank_directory(tmp_path, text))
+    rows = tables["light_ranges"].sort("start_ns").select("name", "kind", "domain", "duration_ns", "thread")
+
+    assert rows.rows() == [
+        ("forward", "forward", "default", MS, "1"),
+        ("mine", "other", "theirs", MS, "2"),
+        ("step 1", "step", "default", 10 * MS, "1"),
+        ("forward", "forward", "default", None, "1"),
+    ]
+    assert "1 stored range with impossible times left out" in problems(tables)
+
+
+def test_a_rank_in_its_first_range_has_only_that(tmp_path: Path) -> None:
+    begun, _ = host_range(7, "forward", "default", START_NS, 0, 1, 1).splitlines(keepends=True)
+
+    tables, facts = read(rank_directory(tmp_path, begun))
+
+    assert {"light_ranges", "issues"} == tables.keys() - {"ranks"}
+    assert (facts["start_ns"], facts["end_ns"]) == (START_NS, START_NS)
+    assert "no range of light tracing has ended yet" in problems(tables)
+
+
 @pytest.mark.parametrize("text", ['{"Kind":1,"Flag":2,"SourceKind":0}\n', '{"Kind":1,"Flag":2, nonsense\n'])
 def test_records_without_a_range_are_refused_with_what_to_do(tmp_path: Path, text: str) -> None:
     directory = rank_directory(tmp_path, text)

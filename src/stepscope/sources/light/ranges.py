@@ -15,8 +15,7 @@ from stepscope.recording_format.light import Call, call_in, kind_of
 from stepscope.recording_format.light_ranges import Assembler, LightRange, WholeLines
 from stepscope.recording_format.marks import CHECKPOINT, COLLECTIVE, DATA, STEP
 from stepscope.sources.base import Sink
-from stepscope.sources.light.stored import stored_rows
-from stepscope.sources.spool import EventSpool
+from stepscope.sources.light.stored import StoredRanges
 
 _BLOCK = 4 << 20
 _HELD = 2_000
@@ -30,8 +29,6 @@ _COLUMNS = {
     "thread": pl.String,
     "detail": pl.String,
 }
-STORED = "stored"
-"""Key of the ranges as they are stored."""
 LOADER = "DataLoader"
 """What a loader of unknown name is called, as by PyTorch's profiler."""
 LOADS = {"time_ns": pl.Int64, "duration_ns": pl.Int64}
@@ -49,8 +46,8 @@ class Ranges:
     files: Sequence[Path]
     process: int | None
     sink: Sink
-    stored: EventSpool
-    """Takes all ranges as they are stored, see `stored_rows`."""
+    stored: StoredRanges
+    """Takes all ranges as they are stored."""
     others: int = 0
     """Ranges of other names than the five kinds."""
     on_device: int = 0
@@ -98,7 +95,7 @@ class Ranges:
         """Those of the process that have an end."""
         own = [one for one in ranges if self.process in (None, one.process)]
         if own:
-            self.stored.add(STORED, stored_rows(own))
+            self.stored.add(own)
         return [one for one in own if one.end_ns is not None]
 
     def _blocks(self) -> Iterator[bytes]:

@@ -15,13 +15,11 @@ from stepscope.sources.kineto.steps import Steps
 from stepscope.sources.kineto.tables import write_events
 from stepscope.sources.light.about import about_of
 from stepscope.sources.light.processes import files_by_process
-from stepscope.sources.light.ranges import LOADER, LOADS, STORED, Ranges
-from stepscope.sources.light.stored import write_stored
+from stepscope.sources.light.ranges import LOADER, LOADS, Ranges
+from stepscope.sources.light.stored import StoredRanges
 from stepscope.sources.light.supplement import LightSupplement
-from stepscope.sources.plausible import report_strays
 from stepscope.sources.recording.marks import add_marks
 from stepscope.sources.recording.ranks import rank_row
-from stepscope.sources.spool import EventSpool
 from stepscope.tables import INPUT_PIPELINE, RANKS, STEPS
 
 
@@ -33,15 +31,17 @@ def read_light(item: Input, sink: Sink) -> None:
     """
     files = [file for file in item.files if file.name not in (GROUP_FILE, WORKER_FILE)]
     process = whole_number(item.label.removeprefix("process ")) or next(iter(files_by_process(files))) or None
-    stored = EventSpool(sink.scratch)
+    stored = StoredRanges(sink.scratch)
     ranges = Ranges(files, process, sink, stored)
     about = about_of(item, process, sink)
     events = Events(sink.scratch)
     marks = add_marks(ranges.marks(), about, item.path, events, sink)
     ranges.report()
-    report_strays(stored.drop_strays(), sink.issue, item.path, "stored range")
-    if not marks.rows and stored.rows(STORED):
-        _write_alone(item, about, stored, sink)
+    if strays := stored.drop_strays():
+        problem = f"{plural(strays, 'stored range')} with impossible times left out of the timeline"
+        sink.issue("warning", item.path, problem, "The rest is complete", lost=strays)
+    if not marks.rows and (span := stored.span()) is not None:
+        _write_alone(item, about, stored, span, sink)
         return
     if not marks.rows:
         remedy = "Switch some kinds on (stepscope live switch step=on), or let the job run for longer"
@@ -58,7 +58,7 @@ def read_light(item: Input, sink: Sink) -> None:
     problem = "backward passes and optimizers are not marked by light tracing: their time shows as idle"
     sink.issue("note", item.path, problem, "For a whole picture of some steps: `stepscope live capture`")
     _write_loads(ranges, steps, sink)
-    write_stored(stored, STORED, steps, sink)
+    stored.write(steps, sink)
     row = rank_row(about, written.span).with_columns(format=pl.lit("light"))
     if ranges.on_device:
         problem = "steps, forward passes and calls have the times of the device, batches and checkpoints of the host"
@@ -67,15 +67,13 @@ def read_light(item: Input, sink: Sink) -> None:
     sink.write(RANKS, row)
 
 
-def _write_alone(item: Input, about: About, stored: EventSpool, sink: Sink) -> None:
+def _write_alone(item: Input, about: About, stored: StoredRanges, span: tuple[int, int], sink: Sink) -> None:
     """Write ranges of which none tells an analysis anything: they have no end, or names of the user's own."""
     problem = "no range of light tracing has ended yet, so there is only a timeline"
     remedy = "Switch some kinds on (stepscope live switch step=on), or let the job run for longer"
     sink.issue("note", item.path, problem, remedy)
-    starts = pl.concat([rows["start_ns"] for rows in stored.frames(STORED, ["start_ns"])])
-    write_stored(stored, STORED, Steps(), sink)
-    first, last = starts.min(), starts.max()
-    sink.write(RANKS, rank_row(about, (first, last)).with_columns(format=pl.lit("light")))  # type: ignore[arg-type]
+    stored.write(Steps(), sink)
+    sink.write(RANKS, rank_row(about, span).with_columns(format=pl.lit("light")))
 
 
 def _write_loads(ranges: Ranges, steps: Steps, sink: Sink) -> None:

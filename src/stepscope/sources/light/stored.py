@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -12,6 +13,7 @@ from stepscope.recording_format.light import Call, call_in, kind_of
 from stepscope.recording_format.light_ranges import LightRange
 from stepscope.sources.base import Sink
 from stepscope.sources.kineto.steps import Steps
+from stepscope.sources.plausible import Times
 from stepscope.sources.spool import Spool
 from stepscope.tables import LIGHT_RANGES
 
@@ -24,25 +26,52 @@ KINDS: Mapping[str, str] = {
 }
 """What ranges are called that the recorder's marks of a kind correspond to."""
 OTHER = "other"
+FAR_NS = 365 * 86_400 * 10**9
+"""Times that are further from the middle are impossible: records are of weeks, at most."""
+_KEY = "ranges"
 _MIDDLE = "middle_ns"
 _COLUMNS = {name: dtype for name, dtype in LIGHT_RANGES.stored_schema.items() if name != "step"} | {_MIDDLE: pl.Int64()}
 _NO_CALL = (None,) * 6
 _MOST_DEVICE = 2**31
 
 
-def stored_rows(ranges: Sequence[LightRange]) -> pl.DataFrame:
-    """A row of each range on the host, and one more of each that was timed on the device.
+class StoredRanges:
+    """Ranges on their way into `light_ranges`: a row of each on the host, and one more if it was timed on the device.
 
-    Returns:
-        The columns of `light_ranges` but `step`, and `middle_ns`, the moment whose step is that of the range.
+    Args:
+        scratch: Gives the directory for what does not fit memory.
     """
-    return pl.DataFrame([row for one in ranges for row in _rows(one)], schema=_COLUMNS, orient="row")
 
+    def __init__(self, scratch: Callable[[], Path]) -> None:
+        self._rows: Spool[str] = Spool(scratch)
+        self._times = Times()
 
-def write_stored(stored: Spool[str], key: str, steps: Steps, sink: Sink) -> None:
-    """Write the rows that `stored` has, each in its step."""
-    for rows in stored.batches(key):
-        sink.write(LIGHT_RANGES, rows.drop(_MIDDLE).with_columns(step=steps.of(rows[_MIDDLE])))
+    def add(self, ranges: Sequence[LightRange]) -> None:
+        """Take more ranges."""
+        rows = pl.DataFrame([row for one in ranges for row in _rows(one)], schema=_COLUMNS, orient="row")
+        self._times.add(rows["start_ns"])
+        self._rows.add(_KEY, rows)
+
+    def drop_strays(self) -> int:
+        """Leave out what has an impossible time, from which no timeline could begin; how many rows that were."""
+        if not self._times.has_strays:
+            return 0
+        middle = self._times.middle_ns or 0
+        near = pl.col("start_ns").is_between(middle - FAR_NS, middle + FAR_NS)
+        return sum(self._rows.keep_only(near).values())
+
+    def span(self) -> tuple[int, int] | None:
+        """The first and the last start; None without ranges."""
+        starts = [rows["start_ns"] for rows in self._rows.frames(_KEY, ["start_ns"]) if rows.height]
+        if not starts:
+            return None
+        times = pl.concat(starts)
+        return int(times.min()), int(times.max())  # type: ignore[arg-type]
+
+    def write(self, steps: Steps, sink: Sink) -> None:
+        """Write all rows, each in its step."""
+        for rows in self._rows.batches(_KEY):
+            sink.write(LIGHT_RANGES, rows.drop(_MIDDLE).with_columns(step=steps.of(rows[_MIDDLE])))
 
 
 def _rows(one: LightRange) -> Iterator[tuple[Any, ...]]:
