@@ -17,10 +17,8 @@ from stepscope.export.run_tables import table_of
 from stepscope.tables import TABLES
 
 _MOST_NS = 2**63 - 1
-_THREADS = 1 << 32
 _MADE_UP = 1 << 31
 """Numbers of threads that have a name only, or a number that is too large: beyond those of operating systems."""
-_NUMBER = r"^\d{1,10}$"
 
 
 @dataclass

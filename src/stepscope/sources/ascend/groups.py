@@ -38,6 +38,9 @@ class Groups:
 
     names: dict[str, str | None] = field(default_factory=dict)
     members: dict[str, list[int] | None] = field(default_factory=dict)
+    _by_tag: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)
+    _tagged: int = field(default=0, repr=False, compare=False)
+    """How many groups `_by_tag` was made of; groups are only ever added."""
 
     @classmethod
     def from_metadata(cls, info: object) -> Groups:
@@ -66,7 +69,12 @@ class Groups:
 
     def of_tag(self, tag: str) -> str | None:
         """The group whose key ends in the digits that names of calls carry, if it is the only one."""
-        fitting = [key for key in self.names if str(int(key[-3:])) == tag]
+        if self._tagged < len(self.names):
+            self._by_tag.clear()
+            for key in self.names:
+                self._by_tag.setdefault(str(int(key[-3:])), []).append(key)
+            self._tagged = len(self.names)
+        fitting = self._by_tag.get(tag, ())
         return fitting[0] if len(fitting) == 1 else None
 
     def frame(self) -> pl.DataFrame:
