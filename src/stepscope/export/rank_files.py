@@ -31,11 +31,19 @@ CLASSIC = "profiler"
 _NOWHERE = frozenset(
     {
         *("kernel_resources", "operator_details", "collective_splits", "python_calls", "synchronizations"),
-        *("communication_tasks", "recorded_calls"),
+        "recorded_calls",
     }
 )
 """Tables that have a place in neither format."""
-NO_PLACE_IN_CLASSIC = _NOWHERE | {"groups", "links", "transports", "kernel_counters", "counters", "flows"}
+NO_PLACE_IN_CLASSIC = _NOWHERE | {
+    "communication_tasks",
+    "groups",
+    "links",
+    "transports",
+    "kernel_counters",
+    "counters",
+    "flows",
+}
 NO_PLACE_IN_TEXT = _NOWHERE | {
     *("graphs", "graph_nodes", "graph_tensors", "parallel_graphs", "parallel_nodes", "flop_scopes", "rank_figures"),
     *("host_events", "host_usage", "input_pipeline", "pipeline_operators", "communication_totals", "operator_steps"),
@@ -134,9 +142,6 @@ def write_ascend_text(
 
     made = _of_ranks(run, directory, make, limit_bytes, on_fault)
     _tell_lost(run, made, NO_PLACE_IN_TEXT)
-    other = pl.col("kind") != "forward_backward"
-    if run.has("flows") and run.table("flows").select(other.any()).collect().item():
-        made.left_out["flows of other kinds than forward_backward"] = NO_PLACE
     return made
 
 

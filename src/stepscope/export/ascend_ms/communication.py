@@ -162,7 +162,7 @@ def communication_matrix(export: RankExport) -> str:
 
 def _recorded_links(export: RankExport, calls: pl.DataFrame) -> dict[str, dict[str, dict[str, dict[str, Entry]]]]:
     """Recorded links by step, kind and class of call; ranks that are not in the group of their call have none."""
-    places = {group: {rank: at for at, rank in enumerate(ranks)} for group, ranks in _members(export).items()}
+    places = {group: {rank: at for at, rank in enumerate(ranks)} for group, ranks in members(export).items()}
     named = dict(calls.unique("name", keep="first", maintain_order=True).select("name", "call").iter_rows())
     steps: defaultdict[str, dict[str, dict[str, dict[str, Entry]]]] = defaultdict(lambda: {"p2p": {}, "collective": {}})
     links: defaultdict[tuple[str, str, str, str, str], list[Entry]] = defaultdict(list)
@@ -210,7 +210,7 @@ def _link_entry(row: Entry) -> Entry:
     return {TRANSPORT: row["transport"] or "", SIZE: size, TRANSIT: time, BANDWIDTH: _rate(size, time)}
 
 
-def _members(export: RankExport) -> dict[str, list[int]]:
+def members(export: RankExport) -> dict[str, list[int]]:
     """The ranks of each group, as far as they are known."""
     rows: Iterable[tuple[str, list[int] | None]] = export.rows("groups").select("group", "members").iter_rows()
     return {group: list(ranks or ()) for group, ranks in rows}
@@ -218,11 +218,11 @@ def _members(export: RankExport) -> dict[str, list[int]]:
 
 def _by_link(export: RankExport, calls: pl.DataFrame) -> dict[tuple[str, str, str, str], list[Entry]]:
     """Calls between two known ranks, by step, operation, link, and this rank's link to itself."""
-    members = _members(export)
+    known_members = members(export)
     links: defaultdict[tuple[str, str, str, str], list[Entry]] = defaultdict(list)
     known = calls.filter(pl.col("peer").is_not_null() & pl.col("size_bytes").is_not_null())
     for row in known.iter_rows(named=True):
-        group = members.get(row["group"], [])
+        group = known_members.get(row["group"], [])
         if export.rank in group and row["peer"] in group:
             here, there = group.index(export.rank), group.index(row["peer"])
             link = f"{there}-{here}" if row["operation"] == "recv" else f"{here}-{there}"

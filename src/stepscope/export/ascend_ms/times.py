@@ -104,6 +104,7 @@ def kernel_details(export: RankExport) -> str:
     """Compute kernels and communication calls of the device, in order of start."""
     names = {"name": pl.col("call"), "type": filled_in("hcom_{}_", "word"), "core": pl.lit("COMMUNICATION")}
     calls = named_calls(export).filter("on_device").with_columns(**names)
+    calls = _with_kernels(export, calls)
     rows = pl.concat([_compute(export), calls], how="diagonal")
     if rows.is_empty():
         raise Unavailable(export.run.missing("kernels") or "no kernels in the wanted steps")
@@ -134,6 +135,17 @@ def kernel_details(export: RankExport) -> str:
         *counters.columns[1:],
     )
     return rows.write_csv(null_value="N/A")
+
+
+def _with_kernels(export: RankExport, calls: pl.DataFrame) -> pl.DataFrame:
+    """Calls with the device of their kernels, and the wait before these, where the recording has kernels of them."""
+    key = ["start_ns", "correlation"]
+    known = export.lazy("kernels").filter(pl.col("kind") == "communication")
+    known = known.select(*key, "device", kernel_wait_ns="wait_ns", is_known=pl.lit(value=True))
+    found = known.unique(key, keep="first", maintain_order=True).collect()
+    joined = calls.join(found, on=key, how="left", nulls_equal=True, maintain_order="left")
+    wait = pl.when("is_known").then("kernel_wait_ns").otherwise("wait_ns")
+    return joined.with_columns(wait_ns=wait).drop("kernel_wait_ns", "is_known")
 
 
 def _quoted(column: str) -> pl.Expr:

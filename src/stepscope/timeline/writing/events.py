@@ -76,13 +76,17 @@ def complete(
         as_text: Write times as texts, as Ascend's own files do.
     """
     quote = '"' if as_text else ""
-    ends = f',"s":"{scope}"' if duration_ns is None else f',"dur":{quote}{us_text(duration_ns)}{quote}'
-    kind = "" if category is None else f',"cat":{json_text(category)}'
+    length = "" if duration_ns is None else f',"dur":{quote}{us_text(duration_ns)}{quote}'
     told = f',"args":{args}' if args else ""
-    return (
-        f'{{"ph":"{"i" if duration_ns is None else "X"}","name":{json_text(name)}{kind},{_place(*place)},'
-        f'"ts":{quote}{us_text(start_ns)}{quote}{ends}{more}{told}}}'
-    )
+    opening = beginning(name, place, category=category, is_point=duration_ns is None, scope=scope)
+    return f'{opening},"ts":{quote}{us_text(start_ns)}{quote}{length}{more}{told}}}'
+
+
+def beginning(name: str, place: Place, *, category: str | None, is_point: bool, scope: str = "t") -> str:
+    """What ranges of one name and place have in common: all but times and arguments, and the brace at the end."""
+    kind = "" if category is None else f',"cat":{json_text(category)}'
+    reach = f',"s":"{scope}"' if is_point else ""
+    return f'{{"ph":"{"i" if is_point else "X"}","name":{json_text(name)}{kind},{_place(*place)}{reach}'
 
 
 def arrow_end(
@@ -101,12 +105,12 @@ def arrow_end(
     )
 
 
-def sample(name: str, place: Place, at_ns: int, value: float, *, as_text: bool = False) -> str:
-    """A sample of a counter."""
+def sample(name: str, place: Place, at_ns: int, value: float, *, key: str = "value", as_text: bool = False) -> str:
+    """A sample of a counter; its value is the argument `key`."""
     quote = '"' if as_text else ""
     return (
         f'{{"ph":"C","name":{json_text(name)},{_place(*place)},"ts":{quote}{us_text(at_ns)}{quote},'
-        f'"args":{{"value":{json_value(value)}}}}}'
+        f'"args":{{{json_text(key)}:{json_value(value)}}}}}'
     )
 
 
