@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
+from stepscope.text_columns import filled_in
 from stepscope.timeline.tracks.base import FLOW_IN, FLOW_OUT
 from stepscope.timeline.writing.base import Process, Track, argument_columns, flow_columns, readable
 from stepscope.timeline.writing.events import (
@@ -18,7 +19,7 @@ from stepscope.timeline.writing.events import (
     SEPARATOR,
     arguments,
     arrow_end,
-    complete,
+    beginning,
     json_text,
     names,
     sample,
@@ -75,23 +76,44 @@ class ChromeWriter:
 
     def ranges(self, rows: pl.DataFrame, until_ns: int | None) -> None:  # noqa: ARG002 - ranges have their ends
         """Ranges, each an event with a length, or an instant."""
-        base, told = self._base, argument_columns(rows)
-        columns = [rows[name].to_list() for name in ("number", "start_ns", "end_ns", "name", "category")]
-        values = [rows[name].to_list() for name in told]
-        for row, (number, start, end, name, category) in enumerate(zip(*columns, strict=True)):
-            process, _ = self._places[number]
-            known = ((title, _shown(column[row])) for title, column in zip(told, values, strict=True))
-            event = complete(
-                _readable(name),
-                (process, number),
-                start - base,
-                None if end is None else end - start,
-                category=_readable(category),
-                args=arguments(known),
-                scope="g" if process in self._of_job else "t",
-            )
-            self._write(SEPARATOR + event)
+        if rows.is_empty():
+            return
+        told = argument_columns(rows)
+        numbers = [name for name in told if rows.schema[name].is_integer()]
+        texts = [name for name in told if name not in numbers]
+        known = pl.concat_str("told", *map(_number, numbers), separator=",", ignore_nulls=True)
+        events = rows.with_columns(self._common(rows, texts)).with_columns(known=known)
+        length = pl.concat_str(pl.lit(',"dur":'), _us(pl.col("end_ns") - pl.col("start_ns")))
+        args = pl.when(pl.col("known") != "").then(pl.concat_str(pl.lit(',"args":{'), "known", pl.lit("}")))
+        event = pl.concat_str(
+            pl.lit(SEPARATOR), "opening", pl.lit(',"ts":'), _us(pl.col("start_ns") - self._base), length, args,
+            pl.lit("}"), ignore_nulls=True,
+        )  # fmt: skip
+        self._write(events.select(event.str.join()).item())
         self._arrows(rows, flow_columns(rows))
+
+    def _common(self, rows: pl.DataFrame, texts: list[str]) -> pl.DataFrame:
+        """What ranges of a track, name and texts have in common, as JSON that is made once: `opening` and `told`."""
+        key = ["number", "name", "category", *texts]
+        wanted = rows.select(*key, is_point=pl.col("end_ns").is_null())
+        distinct = wanted.unique(maintain_order=True)
+        made = []
+        for number, name, category, *values, is_point in distinct.iter_rows():
+            process, _ = self._places[number]
+            scope = "g" if process in self._of_job else "t"
+            kind = _readable(category)
+            opening = beginning(_readable(name), (process, number), category=kind, is_point=is_point, scope=scope)
+            known = zip(texts, map(_shown, values), strict=True)
+            made.append((opening, arguments(known)[1:-1] or None))
+        common = pl.DataFrame(made, {"opening": pl.String, "told": pl.String}, orient="row")
+        found = wanted.join(
+            pl.concat([distinct, common], how="horizontal"),
+            on=[*key, "is_point"],
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
+        )
+        return found.select("opening", "told")
 
     def samples(self, rows: pl.DataFrame) -> None:
         """Samples of counters, which the format tells apart by process and name alone."""
@@ -135,6 +157,18 @@ class ChromeWriter:
 
 def _shown(value: Any) -> Any:
     """An argument as viewers can take it."""
-    if isinstance(value, int) and abs(value) >= _EXACT:
-        return str(value)
     return _readable(value) if isinstance(value, str) else value
+
+
+def _us(ns: pl.Expr) -> pl.Expr:
+    """Microseconds as `us_text` writes them; null stays null."""
+    size = ns.abs()
+    sign = pl.when(ns < 0).then(pl.lit("-")).otherwise(pl.lit(""))
+    return filled_in("{}{}.{}", sign, size // 1000, (size % 1000).cast(pl.String).str.zfill(3))
+
+
+def _number(column: str) -> pl.Expr:
+    """An argument that is a whole number as JSON; those that viewers would round are texts."""
+    value = pl.col(column)
+    quote = pl.when((value >= _EXACT) | (value <= -_EXACT)).then(pl.lit('"')).otherwise(pl.lit(""))
+    return pl.when(value.is_not_null()).then(pl.concat_str(pl.lit(f"{json_text(column)}:"), quote, value, quote))
