@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import polars as pl
@@ -151,6 +153,38 @@ def test_ten_thousand_groups(tmp_path: Path) -> None:
 
     assert again.table("groups").collect().height == count
     assert again.table("collectives").collect()["group"].n_unique() == count
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "SET step = 1 << 40",
+        "SET step = -1",
+        "SET window = 'odd'",
+        "SET window = 'repetition'",
+        "SET window_end_ns = start_ns - 5",
+        "SET window_start_ns = NULL",
+        "SET start_ns = 5, end_ns = 9",
+        "SET step = 4",
+    ],
+)
+def test_damaged_windows_are_not_believed(tmp_path: Path, change: str) -> None:
+    directory = exported(npu_run(ranks=1), tmp_path / "out")
+    with closing(sqlite3.connect(databases(directory)["events"])) as connection:
+        connection.execute(f"UPDATE STEPSCOPE_STEPS {change}")
+        connection.commit()
+    again = read_back(directory)
+
+    assert again.steps == [4, 5]
+    assert again.table("steps").collect()["window"].to_list() == ["device", "device"]
+    assert any("STEPSCOPE_STEPS" in problem for problem in again.issues["problem"])
+
+
+def test_iterations_that_were_found_are_steps(tmp_path: Path) -> None:
+    steps = npu_rank(0, 1, 1)["steps"].with_columns(window=pl.lit("repetition"))
+    again = read_back(exported(alone(steps=steps), tmp_path / "out"))
+
+    assert again.table("steps").collect()["window"].to_list() == ["stated"]
 
 
 def test_a_recording_without_steps(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from stepscope.export.ascend_ms.directory import device_info, profiler_info, pro
 from stepscope.export.communicators import communicator
 from stepscope.export.rank_export import RankExport
 from stepscope.sources.ascend.db_extras import OWN_STEPS
-from stepscope.tables.steps import WHOLE_RECORDING
+from stepscope.tables.steps import REPETITION, WHOLE_RECORDING
 
 
 def side_files(export: RankExport) -> dict[str, str]:
@@ -65,5 +65,7 @@ def write_steps(rank: RankDatabase) -> None:
     marked = rows.filter(pl.col("window") != WHOLE_RECORDING)
     rank.out.add("STEP_TIME", marked.select(id="step", startNs="start_ns", endNs="end_ns"))
     columns = (f"{name} {'TEXT' if dtype == pl.String else 'INTEGER'}" for name, dtype in rows.schema.items())
+    # iterations that were found are steps that are stated from here on
+    rows = rows.with_columns(window=pl.col("window").replace(REPETITION, "stated"))
     rank.out.create(OWN_STEPS, ", ".join(columns))
     rank.out.add(OWN_STEPS, rows)

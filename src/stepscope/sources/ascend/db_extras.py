@@ -21,7 +21,9 @@ from stepscope.sources.ascend.groups import Groups
 from stepscope.sources.ascend.headers import MEMORY_RECORD, OPERATOR_MEMORY, STEP_TRACE_TIME
 from stepscope.sources.ascend.rank_info import RankInfo, read_metadata
 from stepscope.sources.csv_files.values import whole
+from stepscope.sources.plausible import WEEK_NS
 from stepscope.tables import ALLOCATIONS, MEMORY_CURVE, STEP_TOTALS, STEPS
+from stepscope.tables.steps import REPETITION, WINDOWS
 
 MODULES = {0: "SLOG", 3: "HCCL", 4: "FMK", 6: "DVPP", 7: "RUNTIME", 8: "CCE", 9: "HDC", 33: "APP"}
 """Number of a module of `NPU_MODULE_MEM` if the database has no `ENUM_MODULE`."""
@@ -59,9 +61,16 @@ def read_own_steps(database: Database) -> pl.DataFrame | None:
     schema = STEPS.stored_schema
     numbers = {name: pl.Int64 for name in schema if name != "window"}
     rows = database.read(OWN_STEPS, {name: name for name in schema}, {**numbers, "window": pl.String})
-    known = rows.with_columns(pl.col("recorded") != 0).drop_nulls(["step", "start_ns", "end_ns", "window"])
-    known = known.drop_nulls(["window_start_ns", "window_end_ns"]).unique("step", keep="first", maintain_order=True)
-    return shaped(database.timed(OWN_STEPS, known, "start_ns"), schema) if known.height else None
+    needed = ("step", "start_ns", "end_ns", "window_start_ns", "window_end_ns", "window")
+    known = shaped(rows.with_columns(pl.col("recorded") != 0), schema).drop_nulls(needed)
+    lengths = (pl.col(f"{each}end_ns") - pl.col(f"{each}start_ns") for each in ("", "window_"))
+    is_possible = pl.all_horizontal(*(length.is_between(0, WEEK_NS) for length in lengths), pl.col("step") >= 0)
+    known = known.filter(is_possible, pl.col("window").is_in(WINDOWS), pl.col("window") != REPETITION)
+    timed = database.timed(OWN_STEPS, database.timed(OWN_STEPS, known, "start_ns"), "window_start_ns")
+    if timed.height < rows.height or timed["step"].n_unique() < rows.height:
+        database.report(OWN_STEPS, "is damaged; windows of steps are taken from the device's work instead")
+        return None
+    return timed if timed.height else None
 
 
 def read_memory_curve(database: Database) -> pl.DataFrame:
