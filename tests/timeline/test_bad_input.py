@@ -79,9 +79,7 @@ def test_lengths_that_viewers_cannot_draw_are_cut_and_said(tmp_path: Path) -> No
     ends = {end for _, end, _ in drawn(both(run, tmp_path))}
 
     assert ends == {1 << 62, BASE_NS + 14}
-    assert written(run, tmp_path).notes == [
-        "Of 2 ranges, the end is not drawn: it is over 100 years after the start."
-    ]
+    assert written(run, tmp_path).notes == ["Of 2 ranges, the end is not drawn: it is over 100 years after the start."]
 
 
 def test_what_has_no_length_is_a_point(tmp_path: Path) -> None:
@@ -257,3 +255,11 @@ def test_more_names_than_a_reader_has_to_remember(tmp_path: Path, monkeypatch: p
     run = host_run([{"start": each, "length": 90, "name": f"name {each}"} for each in range(500)])
 
     assert {name for _, _, name in drawn(both(run, tmp_path))} == {f"name {each}" for each in range(500)}
+
+
+def test_times_that_json_does_not_hold_exactly_are_said(tmp_path: Path) -> None:
+    day = 24 * 3_600_000_000_000
+    run = host_run([{"start": 0, "length": 5}, {"start": 27 * day, "length": 5}])
+
+    assert written(run, tmp_path).notes == []
+    assert "overlaps may be lost" in written(run, tmp_path, form="json").notes[0]

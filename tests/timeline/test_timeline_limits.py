@@ -14,7 +14,7 @@ from runs import BASE_NS, host_run, sliced, written
 from builders import make_run
 from stepscope.errors import StepscopeError
 from stepscope.run import Run
-from stepscope.tables import COUNTERS, STEPS
+from stepscope.tables import COUNTERS, KERNELS, STEPS
 from stepscope.timeline import Format, TimelineOptions, write_timeline
 from stepscope.timeline.limits import Budget, Everyth, Longest
 
@@ -75,7 +75,7 @@ def test_ranges_that_are_open_when_the_file_is_full_end(tmp_path: Path, monkeypa
     from stepscope.timeline import building
 
     monkeypatch.setattr(building, "WINDOW_ROWS", 1000)
-    monkeypatch.setattr(Budget, "is_spent", lambda _, written_bytes, rows: written_bytes > 10_000 and rows > 0)
+    monkeypatch.setattr(Budget, "is_spent", lambda _, family, written_bytes, rows: written_bytes > 10_000 and rows > 0)
     monkeypatch.setattr(Budget, "rows_left", lambda *_: None)
     ranges = [{"start": each, "length": 1_000_000 - each, "name": f"{each}"} for each in range(100)]
     ranges += [{"start": 100 + each, "length": 1, "name": f"op{each}"} for each in range(20_000)]
@@ -114,21 +114,47 @@ def test_one_in_so_many_is_kept_over_several_frames() -> None:
 
 
 def test_a_budget_learns_what_rows_take() -> None:
-    budget = Budget(100_000)
-    first = budget.rows_left(0)
+    budget = Budget(100_000, 40, {"host": 20})
+    guessed, known = budget.rows_left("device", 0), budget.rows_left("host", 0)
 
-    budget.wrote(2000, 20_000)
+    budget.wrote("device", 2000, 20_000)
 
-    assert first == 100_000 * 0.97 / 40
-    assert budget.rows_left(20_000) == (100_000 * 0.97 - 20_000) / 10
-    assert budget.is_spent(20_000, 8001)
-    assert not budget.is_spent(20_000, 8000)
-    assert not budget.is_spent(200_000, 0)
+    assert guessed == 100_000 * 0.97 / 40
+    assert known == 100_000 * 0.97 / 20
+    assert budget.rows_left("device", 20_000) == (100_000 * 0.97 - 20_000) / 10
+    assert not budget.is_spent("device", 20_000, 8000)
+    assert not budget.is_spent("device", 200_000, 0)
+    assert not budget.was_spent
+    assert budget.is_spent("device", 20_000, 8001)
+    assert budget.was_spent
+    assert budget.learned == {"device": 10}
+    assert budget.window_rows("device", 500_000) == 1000
+    assert Budget(1 << 30, 40).window_rows("device", 500_000) == 500_000
 
 
 def test_without_a_limit_everything_fits() -> None:
-    budget = Budget(None)
+    budget = Budget(None, 40)
 
-    assert budget.rows_left(1 << 40) is None
-    assert not budget.is_spent(1 << 40, 1 << 30)
-    assert budget.window_rows(5) == 5
+    assert budget.rows_left("host", 1 << 40) is None
+    assert not budget.is_spent("host", 1 << 40, 1 << 30)
+    assert budget.window_rows("host", 5) == 5
+
+
+def test_a_large_family_leaves_room_for_what_follows(tmp_path: Path) -> None:
+    count = 20_000
+    kernels = KERNELS.frame(
+        kernel=range(count),
+        start_ns=range(BASE_NS, BASE_NS + 10 * count, 10),
+        duration_ns=[each % 9 for each in range(count)],
+        kind=["compute"] * count,
+        name=[f"gemm {each % 700}" for each in range(count)],
+        stream=[7] * count,
+    )
+    host = sliced([{"start": 10 * each, "length": each % 9, "name": f"op{each % 700}"} for each in range(count)])
+    run = Run.from_frames({0: {"kernels": kernels, **host}})
+
+    made = written(run, tmp_path, TimelineOptions(limit_bytes=60_000, explain=False))
+
+    shares = [sum(n for (_, of, _), n in made.events.items() if of == family) for family in ("device", "host")]
+    assert 40_000 < made.size_bytes <= 60_000
+    assert min(shares) > max(shares) / 4

@@ -21,7 +21,7 @@ from stepscope.timeline.clocks import Clocks, clocks_of
 from stepscope.timeline.drafts import draft_of, is_packed, opened
 from stepscope.timeline.lanes import Lanes
 from stepscope.timeline.left_out import LeftOut
-from stepscope.timeline.limits import PACKED, Budget, Everyth, Longest
+from stepscope.timeline.limits import GUESSED_BYTES, PACKED, Budget, Everyth, Longest
 from stepscope.timeline.options import FORMATS, KINDS, MOST_EXPLAINED, Format, TimelineOptions, Written
 from stepscope.timeline.sound import Sound
 from stepscope.timeline.tracks import FAMILIES
@@ -36,6 +36,8 @@ RANKS_AT_ONCE = 64
 JSON_ENDINGS = (".json", ".json.gz")
 MOST_TRIES = 6
 """How often a file that must stay small is written; each time, less is put into it."""
+GOOD_SHARE = 0.7
+"""Part of the allowed size that a file should have if not all fits into it."""
 MOST_ORDER = 2_000_000
 """Places of tracks among their like, so that they fit into 32 bits with those of their lanes."""
 JOB_TITLE = "job (all ranks)"
@@ -73,17 +75,23 @@ def write_timeline(
     clocks = clocks_of(narrowed, align=wanted.align)
     limit = share = wanted.limit_bytes
     packed = is_packed(file)
+    known: dict[str, float] = {}
     with draft_of(file) as draft:
-        for _ in range(MOST_TRIES):
+        for tried in range(MOST_TRIES):
             written = Written(file, form)
+            budget = Budget(share and share * (PACKED if packed else 1), GUESSED_BYTES[form], known)
             with opened(draft, packed=packed) as stream:
-                budget = Budget(share and share * (PACKED if packed else 1))
                 _Building(narrowed, wanted, families, clocks, budget).write(stream, written, progress)
-            written.size_bytes = draft.stat().st_size
+            written.size_bytes = size = draft.stat().st_size
             written.notes += unexplained
-            if limit is None or share is None or written.size_bytes <= limit:
+            if limit is None or share is None:
                 return written
-            share = max(int(share * 0.9 * limit / written.size_bytes), 1)
+            # What rows take is known once they were written: then more of them may fit.
+            is_good = tried or not written.left_out or (size > GOOD_SHARE * limit and not budget.was_spent)
+            if size <= limit and is_good:
+                return written
+            known = {**known, **budget.learned}
+            share = share if size <= limit else max(int(share * 0.9 * limit / size), 1)
     raise _too_small(file, limit or 0)
 
 
@@ -166,14 +174,18 @@ class _Building:
         self._events: dict[tuple[int, str, str], int] = {}
         self._left = LeftOut()
         self._sound = Sound(clocks.first_ns, self._left)
+        self._following = 0
+        """About how many rows there are of the families that follow."""
 
     def write(self, stream: BinaryIO, written: Written, progress: Callable[[str], None]) -> None:
         """Write the file, and what there is to say of it."""
         written.base_ns = self._clocks.first_ns
         written.offsets_ns = {rank: shift for rank, shift in sorted(self._clocks.by_rank.items()) if shift}
         writer = writer_of(written.format, stream, written.base_ns)
-        for family in sorted(filter(self._is_wanted, self._families), key=_before):
+        families = sorted(filter(self._is_wanted, self._families), key=_before)
+        for place, family in enumerate(families):
             progress(family.title)
+            self._following = sum(self._about(each) for each in families[place + 1 :])
             self._family(family, writer)
         writer.close()
         written.left_out = self._left.said()
@@ -208,7 +220,7 @@ class _Building:
                 rows = self._sound.rows(family, found)
                 kept = rows if chosen is None else chosen(rows)
                 why = ""
-                if self._budget.is_spent(writer.size_bytes, kept.height):
+                if self._budget.is_spent(family.name, writer.size_bytes, kept.height):
                     kept, why = kept.clear(), "the file is as large as allowed"
                 if kept.height < rows.height:
                     self._left.add(family.title, rows.height - kept.height, why, limited=True)
@@ -223,7 +235,11 @@ class _Building:
             self._samples(family, rows, writer)
         else:
             self._ranges(family, rows, until, lanes, writer)
-        self._budget.wrote(rows.height, writer.size_bytes - before)
+        self._budget.wrote(family.name, rows.height, writer.size_bytes - before)
+
+    def _about(self, family: Family) -> int:
+        """The rows of the tables that a family shows."""
+        return sum(rank.rows.get(name, 0) for rank in self._run.ranks for name in family.tables)
 
     def _parts(self, family: Family) -> Iterator[Part]:
         """Some ranks after the other: many small ones at once, large ones alone."""
@@ -284,7 +300,7 @@ class _Building:
         if sum(part.run.ranks[0].rows.get(name, 0) for name in family.paged) <= WINDOW_ROWS or not tables:
             return []
         times = pl.concat(pl.collect_all(tables)).to_series().drop_nulls().sort()
-        every = self._budget.window_rows(WINDOW_ROWS)
+        every = self._budget.window_rows(family.name, WINDOW_ROWS)
         cuts: list[int] = times.gather_every(every).unique(maintain_order=True).to_list()
         return cuts[1:]
 
@@ -315,9 +331,11 @@ class _Building:
 
     def _chosen(self, family: Family, writer: Writer) -> Callable[[pl.DataFrame], pl.DataFrame] | None:
         """What is kept of the rows if not all fit: the longest ranges, or every n-th sample; None for all."""
-        left = self._budget.rows_left(writer.size_bytes)
+        left = self._budget.rows_left(family.name, writer.size_bytes)
         if left is None:
             return None
+        if family.priority:  # up to half of it is for what follows
+            left -= min(left // 2, self._following)
         sizes = [
             rows["duration_ns"] if family.shape == "ranges" else rows["start_ns"]
             for part in self._parts(family)

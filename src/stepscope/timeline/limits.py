@@ -2,55 +2,77 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import polars as pl
 
 from stepscope import present
 
-FIRST_GUESS_BYTES = 40.0
-"""Bytes of a row in the file before any was written: more than usual, so that the first family fits."""
+GUESSED_BYTES = {"perfetto": 20.0, "json": 200.0}
+"""Bytes of a row in a file of each form, before any was written; measured were 5 to 30, and 130 to 400."""
 SHARE = 0.97
 """Part of the limit that estimates may use up."""
 PACKED = 5
 """How many times smaller JSON is at least when it is compressed as a whole; measured were 8 to 15."""
+ENOUGH_ROWS = 1000
+LEAST_BYTES = 2.0
 
 
-@dataclass
 class Budget:
-    """How much may still be written.
+    """How much may be written.
 
     Args:
         limit_bytes: Of the whole file; None for any size.
+        guess: Bytes of a row of which nothing is known.
+        known: Bytes of a row of each family, from writing them before.
     """
 
-    limit_bytes: int | None
-    _rows: int = 0
-    _bytes: int = 0
+    def __init__(
+        self, limit_bytes: int | None, guess: float, known: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
+        self.limit_bytes = limit_bytes
+        self._guess, self._known = guess, known
+        self._rows, self._bytes = Counter[str](), Counter[str]()
+        self.was_spent = False
+        """Whether the file became as large as allowed before all was written that was to be."""
 
-    def wrote(self, rows: int, size_bytes: int) -> None:
+    def wrote(self, family: str, rows: int, size_bytes: int) -> None:
         """Learn what rows take."""
-        self._rows += rows
-        self._bytes += size_bytes
+        self._rows[family] += rows
+        self._bytes[family] += size_bytes
 
     @property
-    def row_bytes(self) -> float:
-        """What a row takes, as far as is known."""
-        return max(self._bytes / self._rows, 4.0) if self._rows > 1000 else FIRST_GUESS_BYTES
+    def learned(self) -> dict[str, float]:
+        """Bytes of a row of each family of which enough was written."""
+        return {
+            name: max(self._bytes[name] / rows, LEAST_BYTES) for name, rows in self._rows.items() if rows > ENOUGH_ROWS
+        }
 
-    def rows_left(self, written_bytes: int) -> int | None:
-        """How many rows still fit; None for any number."""
+    def row_bytes(self, family: str) -> float:
+        """What a row takes, as far as is known."""
+        return self.learned.get(family) or self._known.get(family) or self._guess
+
+    def rows_left(self, family: str, written_bytes: int) -> int | None:
+        """How many rows of a family still fit; None for any number."""
         if self.limit_bytes is None:
             return None
-        return max(int((self.limit_bytes * SHARE - written_bytes) / self.row_bytes), 0)
+        return max(int((self.limit_bytes * SHARE - written_bytes) / self.row_bytes(family)), 0)
 
-    def is_spent(self, written_bytes: int, rows: int) -> bool:
+    def is_spent(self, family: str, written_bytes: int, rows: int) -> bool:
         """Whether these rows would make the file larger than allowed."""
-        return self.limit_bytes is not None and written_bytes + rows * self.row_bytes > self.limit_bytes and rows > 0
+        if self.limit_bytes is None or not rows:
+            return False
+        is_spent = written_bytes + rows * self.row_bytes(family) > self.limit_bytes
+        self.was_spent |= is_spent
+        return is_spent
 
-    def window_rows(self, most: int) -> int:
+    def window_rows(self, family: str, most: int) -> int:
         """Rows that are written at once: few in comparison to what is allowed."""
-        return most if self.limit_bytes is None else max(min(most, int(self.limit_bytes / self.row_bytes / 10)), 1000)
+        if self.limit_bytes is None:
+            return most
+        return max(min(most, int(self.limit_bytes / self.row_bytes(family) / 10)), 1000)
 
 
 class Everyth:

@@ -6,11 +6,14 @@ import polars as pl
 
 from stepscope import present
 from stepscope.timeline.left_out import LeftOut
+from stepscope.timeline.options import Format
 from stepscope.timeline.tracks.base import Family
 from stepscope.timeline.writing.base import MOST_TEXT
 
 LONGEST_NS = 1 << 62
 """146 years: viewers fail at lengths of twice as much."""
+EXACT_JSON_NS = 1 << 51
+"""26 days: viewers read the microseconds of JSON as doubles, which have no nanoseconds beyond."""
 _LAST_NS = (1 << 63) - 1
 
 
@@ -26,6 +29,7 @@ class Sound:
         self._first, self._last = first_ns, min(first_ns + LONGEST_NS, _LAST_NS)
         self._left_out = left_out
         self._backwards = self._endless = 0
+        self._latest = first_ns
 
     def rows(self, family: Family, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows of a family that have a place on the timeline; ranges with their `end_ns`, and texts no longer than
@@ -53,11 +57,13 @@ class Sound:
             # Points have no length, and `min_horizontal` ignores nulls.
             pl.when(length.is_not_null()).then(pl.min_horizontal(length.clip(lower_bound=0), left)),
         ).with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        latest = rows.select(pl.max_horizontal(pl.col("start_ns").max(), pl.col("end_ns").max())).item()
+        self._latest = max(self._latest, self._first if latest is None else latest)
         long = [name for name, kind in rows.schema.items() if kind == pl.String and _longest(rows[name]) > MOST_TEXT]
         # One character more than viewers get: the writer sees that it goes on.
         return rows.with_columns(pl.col(long).str.head(MOST_TEXT + 1)) if long else rows
 
-    def notes(self) -> list[str]:
+    def notes(self, form: Format) -> list[str]:
         """What is drawn otherwise than it was recorded, each a sentence."""
         found = []
         if self._backwards:
@@ -66,6 +72,11 @@ class Sound:
         if self._endless:
             ranges = present.plural(self._endless, "range")
             found.append(f"Of {ranges}, the end is not drawn: it is over 100 years after the start.")
+        if form == "json" and self._latest - self._first > EXACT_JSON_NS:
+            found.append(
+                "It is longer than viewers can draw from JSON to the nanosecond: overlaps may be lost. Write "
+                "Perfetto's format (--format perfetto)."
+            )
         return found
 
 
