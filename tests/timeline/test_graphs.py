@@ -186,3 +186,31 @@ def test_a_step_may_be_of_different_graphs_on_different_ranks(tmp_path: Path) ->
         assert [row[2] for row in starts(timeline, category)] == [0, 1]
     counts = Counter((row.place.process.split()[1], row.place.track) for row in timeline.ranges)
     assert counts["0", "Overlap analysis: Computing"] == counts["1", "Overlap analysis: Computing"] == 1
+
+
+def test_kernels_of_the_raw_profile_are_taken_where_no_other_file_has_them(tmp_path: Path) -> None:
+    directory = beside(tmp_path / "job")
+    expected = (
+        open_run(directory).table("kernels").select("name", "start_ns", "duration_ns", "stream", "step").collect()
+    )
+    (directory / "output_timeline_data_0.txt").unlink()
+
+    kernels = open_run(directory).table("kernels").collect()
+
+    assert kernels.select(expected.columns).sort("start_ns").equals(expected.sort("start_ns"))
+
+
+def test_operators_of_the_host_are_on_the_clock_of_the_device_too(tmp_path: Path) -> None:
+    directory = beside(tmp_path / "job")
+    at = (EPOCH_US + STEP_US + 2_000) * 1000
+    name = "Default/embed/EmbeddingLookup-op9"
+    (directory / "cpu_op_execute_timestamp_0.txt").write_text(f"{name};HostCpuOps;{at},1.5,11\n")
+
+    run = open_run(directory)
+
+    slices = run.table("slices").collect()
+    assert slices["slice"].is_unique().all()
+    assert slices.filter(category="operator").select("name", "start_ns", "duration_ns", "step").rows() == [
+        (name, (DEVICE_US + STEP_US + 2_000) * 1000, 1_500_000, 2)
+    ]
+    assert slices.filter(category="runtime").height == 4
