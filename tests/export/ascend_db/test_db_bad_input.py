@@ -217,9 +217,9 @@ def test_what_has_no_place_is_reported(tmp_path: Path) -> None:
 
     assert made.left_out == {
         "annotations of a GPU's work of rank 0": "the format has no place for them (1 row)",
-        "host ranges of the kind compile of rank 0": "the format has no place for them (1 row)",
-        "host ranges of the kind other of rank 0": "the format has no place for them (1 row)",
-        "host ranges of the kind overhead of rank 0": "the format has no place for them (1 row)",
+        "host ranges of the category compile of rank 0": "the format has no place for them (1 row)",
+        "host ranges of the category other of rank 0": "the format has no place for them (1 row)",
+        "host ranges of the category overhead of rank 0": "the format has no place for them (1 row)",
         "samples of gpu_power_w of rank 0": "the format has no place for them (4 rows)",
     }
 

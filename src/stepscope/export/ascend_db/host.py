@@ -62,7 +62,7 @@ def write_host(rank: RankDatabase, free: int) -> None:
         _write_api(rank, host.filter(category == "runtime"))
         rank.out.add("GC_RECORD", host.filter(category == "gc").select("startNs", "endNs", "globalTid"))
         for (kind,), others in host.filter(category.is_in(["overhead", "compile", "other"])).group_by("category"):
-            rank.lose(f"host ranges of the kind {kind}", others.height)
+            rank.lose(f"host ranges of the category {kind}", others.height)
     # Rows of other tables join with these, so none may stand there twice.
     rank.out.execute(
         "DELETE FROM CONNECTION_IDS WHERE rowid NOT IN "
@@ -82,7 +82,7 @@ def _write_operators(rank: RankDatabase) -> None:
         _write_ranges(rank, rank.ranges(rows))
     frames = rank.lazy("stacks").select("stack", "text")
     for batch in rank.parts(frames):
-        lines = batch.select(id="stack", stack=pl.col("text").str.split("\n")).explode("stack", empty_as_null=False)
+        lines = batch.select(id="stack", stack=pl.col("text").str.split("\n")).explode("stack")
         lines = lines.with_columns(stackDepth=pl.int_range(pl.len(), dtype=pl.Int64).over("id"))
         rank.out.add("PYTORCH_CALLCHAINS", rank.out.numbered(lines, "stack"))
 

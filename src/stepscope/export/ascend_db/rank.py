@@ -62,9 +62,13 @@ class RankDatabase:
         """Members of groups: `group`, its `key`, `member` and its `place` in the group, from 0."""
         groups = self.export.rows("groups").select("group", member="members").drop_nulls()
         keys = {group: key_of(group) for group in groups["group"].to_list()}
-        listed = groups.explode("member", empty_as_null=False).with_columns(
-            key=pl.col("group").replace_strict(keys, default=None, return_dtype=pl.String),
-            place=pl.int_range(pl.len(), dtype=pl.Int64).over("group"),
+        listed = (
+            groups.explode("member")
+            .drop_nulls()
+            .with_columns(
+                key=pl.col("group").replace_strict(keys, default=None, return_dtype=pl.String),
+                place=pl.int_range(pl.len(), dtype=pl.Int64).over("group"),
+            )
         )
         return listed.unique(["group", "member"], keep="first", maintain_order=True)
 
