@@ -91,7 +91,8 @@ def write_timeline(
             if size <= limit and is_good:
                 return written
             known = {**known, **budget.learned}
-            share = share if size <= limit else max(int(share * 0.9 * limit / size), 1)
+            if packed or size > limit:
+                share = max(int(share * 0.9 * limit / size), 1)
     raise _too_small(file, limit or 0)
 
 
