@@ -42,6 +42,8 @@ from stepscope.sources.trace_events.base import Layout  # noqa: E402
 from stepscope.sources.trace_events.decode import Decoded, EventDecoder  # noqa: E402
 from stepscope.sources.trace_events.reader import TraceEvents  # noqa: E402
 from stepscope.store import MemorySink  # noqa: E402
+from stepscope.timeline.lanes import Lanes  # noqa: E402
+from stepscope.timeline.writing.packets import event_packets  # noqa: E402
 
 CORPUS = TESTS / "fuzz" / "corpus"
 EXAMPLE = min((TESTS.parent / "examples").glob("*/*.json.gz"))
@@ -206,6 +208,42 @@ def nested(frame: pl.DataFrame, counted: pl.Series) -> object:
     return repr((places.schema, places.rows(), [(one.dtype, one.to_list()) for one in series]))
 
 
+def timelines(source: random.Random) -> Case:
+    """Ranges of a few tracks on lanes, a window of time after the other, and their events as packets."""
+    longest = source.choice((3, 25, 5000))
+    rows = source.choice((1, 2, 5, 20, 40, 300))
+    starts = [source.randint(0, longest * 4) for _ in range(rows)]
+    made = [(source.randint(0, 3), start, start + source.randint(0, longest)) for start in starts]
+    ranges = pl.DataFrame(made, schema={"track": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64}, orient="row")
+    cut = source.randint(0, longest * 4)
+    number = source.choice((3, 300, 2**40, 2**63 - 1))
+    pairs = [[source.choice((None, source.randint(-number, number))) for _ in range(rows)] for _ in range(3)]
+    numbers = pl.DataFrame({"a": pairs[0], "b": pairs[1]}, schema={"a": pl.Int64, "b": pl.Int64})
+    flows = pl.DataFrame({"f": pairs[2]}, schema={"f": pl.Int64})
+    bodies = [bytes(source.randrange(256) for _ in range(source.randint(0, 200))) for _ in range(3)]
+    events = ranges.select(
+        "track", at="start_ns", body=pl.Series([source.randint(-1, 2) for _ in starts], dtype=pl.Int64)
+    )
+    compiled = drawn(ranges, cut, events, numbers, flows, bodies)
+    with python_only():
+        return Case(made, compiled, drawn(ranges, cut, events, numbers, flows, bodies), accepted=True)
+
+
+def drawn(
+    ranges: pl.DataFrame,
+    cut: int,
+    events: pl.DataFrame,
+    numbers: pl.DataFrame,
+    flows: pl.DataFrame,
+    bodies: Sequence[bytes],
+) -> object:
+    lanes = Lanes()
+    first = lanes.place(ranges.filter(pl.col("start_ns") < cut), cut)
+    second = lanes.place(ranges.filter(pl.col("start_ns") >= cut))
+    packets = event_packets(events, numbers, flows, bodies, (b"\x08\x01\x20", b"\x08\x02\x20"), b"\x50\x01")
+    return repr((first.schema, first.rows(), second.rows())), packets
+
+
 def replays(source: random.Random) -> Case:
     """A graph of pieces of work, with cycles and with edges that the times contradict."""
     first, last, longest = source.choice(
@@ -245,6 +283,7 @@ KINDS: dict[str, Callable[[random.Random], Case]] = {
     "files": files,
     "tables": tables,
     "ranges": ranges,
+    "timelines": timelines,
     "replays": replays,
 }
 

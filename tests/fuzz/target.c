@@ -243,6 +243,24 @@ static struct ArrowArrayStream streamed(given *column) {
     return (struct ArrowArrayStream){.get_schema = give_schema, .get_next = give_array, .private_data = column};
 }
 
+/* The same columns as ranges of a timeline, and as its events. */
+static void run_timeline(struct ArrowArrayStream *streams, int64_t rows) {
+    static const uint8_t bodies[] = "bodyother", heads[] = "h", lead[] = "lead";
+    static const int64_t body_ends[] = {4, 9}, head_ends[] = {1}, lead_ends[] = {4};
+    const uint8_t *bytes[] = {bodies, heads, lead};
+    const int64_t *ends[] = {body_ends, head_ends, lead_ends};
+    struct ArrowArrayStream *columns[] = {&streams[1], &streams[0], &streams[2], &streams[3], &streams[3]};
+    struct ArrowArray array = {0};
+    struct ArrowSchema schema = {0};
+    int64_t length = 0;
+    uint8_t *packets;
+    if (ss_lanes(&streams[0], &streams[1], &streams[2], &streams[0], rows, 3, &array, &schema) == DONE)
+        check_and_drop(&array, &schema, rows);
+    packets = ss_packets(columns, rows, 1, 1, bytes, ends, 2, &length);
+    require(!packets || length > 0, "packets without bytes");
+    if (packets) ss_free_bytes(packets);
+}
+
 static void run_ranges(const uint8_t *data, size_t size) {
     static int64_t values[4][ROWS];
     static uint8_t known[ROWS];
@@ -261,6 +279,7 @@ static void run_ranges(const uint8_t *data, size_t size) {
     }
     if (ss_inside(&streams[1], &streams[2], &streams[3], rows, &arrays[0], &schemas[0]) == DONE)
         check_and_drop(&arrays[0], &schemas[0], rows);
+    run_timeline(streams, rows);
 }
 
 /* Columns that a function gave, or must not have given. */

@@ -30,6 +30,10 @@ int32_t ss_unpack(const uint8_t *const *blocks, const int64_t *rows, int64_t cou
 void ss_free_bytes(uint8_t *);
 int32_t ss_nest(struct ArrowArrayStream *, struct ArrowArrayStream *, struct ArrowArrayStream *, int64_t, int64_t,
                 struct ArrowArray *, struct ArrowSchema *, struct ArrowArray *, struct ArrowSchema *);
+int32_t ss_lanes(struct ArrowArrayStream *, struct ArrowArrayStream *, struct ArrowArrayStream *,
+                 struct ArrowArrayStream *, int64_t, int64_t, struct ArrowArray *, struct ArrowSchema *);
+uint8_t *ss_packets(struct ArrowArrayStream **, int64_t, int64_t, int64_t, const uint8_t *const *,
+                    const int64_t *const *, int64_t, int64_t *);
 int32_t ss_inside(struct ArrowArrayStream *, struct ArrowArrayStream *, struct ArrowArrayStream *, int64_t,
                   struct ArrowArray *, struct ArrowSchema *);
 replay *ss_replay(struct ArrowArrayStream **, int64_t nodes, int64_t edges);

@@ -3,6 +3,9 @@
 
 #include "arrow.h"
 
+/* Lanes that a caller may name: more are left to Python. */
+#define MOST_LANES (1 << 16)
+
 /* Ends of the ranges that are open on a lane, the innermost last. */
 typedef struct {
     int64_t *ends, count, room;
@@ -65,6 +68,9 @@ EXPORT int32_t ss_lanes(struct ArrowArrayStream *groups, struct ArrowArrayStream
     if (!group || !start || !end || !wanted || rows < 1) goto done;
     for (int i = 0; i < 4; i++) {
         if (has_nulls(held + i)) goto done;
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        if (wanted[i] >= MOST_LANES) goto done;
     }
     status = NO_MEMORY;
     if (!(found = malloc((size_t)rows * sizeof *found))) goto done;
