@@ -14,7 +14,7 @@ from stepscope import Run
 from stepscope.errors import StepscopeError
 from stepscope.export.ascend_db.database import LONGEST_TEXT_BYTES
 from stepscope.export.ascend_db.directory import write_ascend_db
-from stepscope.tables import COLLECTIVES, GROUPS, KERNELS, OPERATORS, RANKS, SLICES, TABLES
+from stepscope.tables import COLLECTIVES, GROUPS, KERNEL_RESOURCES, KERNELS, OPERATORS, RANKS, SLICES, TABLES
 
 
 def alone(**changed: pl.DataFrame | None) -> Run:
@@ -213,13 +213,19 @@ def test_what_has_no_place_is_reported(tmp_path: Path) -> None:
         thread=["1"] * 4,
     )
     counters = tables["counters"].with_columns(name=pl.lit("gpu_power_w"))
-    made = write_ascend_db(alone(slices=pl.concat([tables["slices"], more]), counters=counters), tmp_path / "out")
+    run = alone(
+        slices=pl.concat([tables["slices"], more]),
+        counters=counters,
+        kernel_resources=KERNEL_RESOURCES.frame(kernel=[1], registers_per_thread=[32]),
+    )
+    made = write_ascend_db(run, tmp_path / "out")
 
     assert made.left_out == {
         "annotations of a GPU's work of rank 0": "the format has no place for them (1 row)",
         "host ranges of the category compile of rank 0": "the format has no place for them (1 row)",
         "host ranges of the category other of rank 0": "the format has no place for them (1 row)",
         "host ranges of the category overhead of rank 0": "the format has no place for them (1 row)",
+        "table kernel_resources of rank 0": "the format has no place for them (1 row)",
         "samples of gpu_power_w of rank 0": "the format has no place for them (4 rows)",
     }
 

@@ -25,6 +25,14 @@ from stepscope.selection import named_numbers
 from stepscope.sources.ascend.rank_files import OUTPUT
 
 _EVENT_TABLES = ("kernels", "collectives", "operators", "slices")
+_WRITTEN = (
+    *_EVENT_TABLES,
+    *("ranks", "groups", "steps", "kernel_counters", "communication_tasks", "links", "transports"),
+    *("allocations", "memory_curve", "counters", "stacks"),
+)
+"""Tables that the databases have a place for."""
+_DERIVED = ("step_totals", "operator_totals", "flows", "threads", "rank_figures", "timelines", "issues")
+"""Tables that readers make of the others as far as they can, or that are about the files of the recording."""
 
 
 def write_ascend_db(run: Run, directory: Path) -> Made:
@@ -47,17 +55,18 @@ def write_ascend_db(run: Run, directory: Path) -> Made:
             f"{run.missing('slices')}"
         )
     names, made = directory_names(run), Made()
-    lost: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    lost: defaultdict[str, dict[int, int | str]] = defaultdict(dict)
     facts: defaultdict[str, list[int]] = defaultdict(list)
     with whole_directory(directory, run) as draft:
         for rank in (each.rank for each in run.ranks):
             export = export_of(run, rank, draft / names[rank])
             _write_rank(export, lost, facts)
             made.files += [directory / names[rank] / file for file in sorted(export.written)]
-    for what, reasons in lost.items():
-        for reason in dict.fromkeys(reasons.values()):
-            ranks = [rank for rank, each in reasons.items() if each == reason]
-            made.left_out[f"{what} of {named_numbers('rank', ranks)}"] = reason
+    for what, of_ranks in lost.items():
+        rows = sum(each for each in of_ranks.values() if isinstance(each, int))
+        texts = dict.fromkeys(each for each in of_ranks.values() if isinstance(each, str))
+        reason = "; ".join(texts) or f"the format has no place for them ({plural(rows, 'row')})"
+        made.left_out[f"{what} of {named_numbers('rank', of_ranks)}"] = reason
     made.notes = [f"{named_numbers('rank', ranks)}: {fact}" for fact, ranks in facts.items()]
     return made
 
@@ -73,7 +82,7 @@ def analysis_name(export: RankExport) -> str:
     return "communication_analyzer.db" if export.is_mindspore else "analysis.db"
 
 
-def _write_rank(export: RankExport, lost: dict[str, dict[int, str]], facts: dict[str, list[int]]) -> None:
+def _write_rank(export: RankExport, lost: dict[str, dict[int, int | str]], facts: dict[str, list[int]]) -> None:
     """Write the directory of one rank."""
     for name, text in side_files(export).items():
         export.write(name, text)
@@ -93,9 +102,12 @@ def _write_rank(export: RankExport, lost: dict[str, dict[int, str]], facts: dict
         write_counters(rank)
     with new_database(output / analysis_name(export), ANALYSIS) as analysis:
         write_analysis(rank, analysis, calls)
+    for table, rows in export.run.ranks[0].rows.items():
+        if table not in _WRITTEN and table not in _DERIVED:
+            rank.lose(f"table {table}", rows)
     export.written += [f"{OUTPUT}/{name}" for name in (database_name(export), analysis_name(export))]
     for what, rows in rank.left_out.items():
-        lost[what][export.rank] = f"the format has no place for them ({plural(rows, 'row')})"
+        lost[what][export.rank] = rows
     for what, reason in export.left_out.items():
         lost[what][export.rank] = reason
     for fact in _approximations(rank, bool(calls["group"].null_count())):
