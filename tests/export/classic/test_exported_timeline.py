@@ -60,7 +60,7 @@ def test_the_summary_counts(tmp_path: Path) -> None:
         "num_of_streams": 1,
         "num_of_ops": 4,
         "op_exe_times": 12,
-        "max_scope_name_num": 4,
+        "max_scope_name_num": 3,
     }
 
 

@@ -11,6 +11,7 @@ import polars as pl
 from stepscope.export.ascend_ms.trace_tracks import COLLECTION, HOST, RUNTIME, Tracks, in_order, span
 from stepscope.export.rank_export import RankExport
 from stepscope.sources.ascend.slice_tables import ANNOTATIONS
+from stepscope.tables.slices import MARKS, MODULE_MARKS
 from stepscope.tables.steps import WHOLE_RECORDING
 from stepscope.timeline.writing.events import arrow_end, json_value
 
@@ -19,7 +20,15 @@ OF_DEVICE = pl.col("stream").is_not_null() | pl.col("device").is_not_null()
 """Slices of the device."""
 ELSEWHERE = ("kernel", "memory", "communication", "communication_task", "device_annotation")
 """Categories of slices that are not the host's."""
-_PROCESS = {"runtime": RUNTIME, "gc": COLLECTION}
+_PROCESS = (
+    pl.when(pl.col("category") == "runtime")
+    .then(pl.lit(RUNTIME))
+    .when(pl.col("category") == "gc")
+    .then(pl.lit(COLLECTION))
+    .when(pl.col("process").is_in([MARKS, MODULE_MARKS]))
+    .then("process")
+    .otherwise(pl.lit(HOST))
+)
 _IS_ANNOTATION = pl.any_horizontal(pl.col("name").str.starts_with(word) for word in ANNOTATIONS)
 _CATEGORY = (
     pl.when((pl.col("category") == "operator") | ((pl.col("category") == "annotation") & _IS_ANNOTATION))
@@ -70,10 +79,11 @@ def host_events(export: RankExport, tracks: Tracks) -> Iterator[str]:
     stacks = export.rows("stacks").select("stack", "text")
     details = export.rows("operators").select("slice", "stack", *(name for name in _ARGUMENTS if name != "text"))
     details = details.join(stacks, on="stack", how="left").drop("stack")
-    rows = in_order(slices).join(details, on="slice", how="left", maintain_order="left").with_columns(label=_CATEGORY)
-    columns = ["start_ns", "duration_ns", "category", "label", "name", "thread", "correlation", *_ARGUMENTS]
-    for start, duration, category, label, name, thread, correlation, *values in rows.select(columns).iter_rows():
-        track = tracks.host(thread, _PROCESS.get(category, HOST))
+    rows = in_order(slices).join(details, on="slice", how="left", maintain_order="left")
+    rows = rows.with_columns(label=_CATEGORY, side=_PROCESS)
+    columns = ["start_ns", "duration_ns", "side", "category", "label", "name", "thread", "correlation", *_ARGUMENTS]
+    for start, duration, side, category, label, name, thread, correlation, *values in rows.select(columns).iter_rows():
+        track = tracks.host(thread, side)
         number = "correlation_id" if category == "queue" else "connection_id"
         yield span(name, track, start, duration, _arguments(number, correlation, values), category=label)
     yield from _arrows(export, tracks)

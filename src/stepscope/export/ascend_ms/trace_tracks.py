@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.export.rank_export import RankExport
+from stepscope.tables.slices import MARKS, MODULE_MARKS
 from stepscope.timeline.writing.events import arguments, complete, names
 
 HOST, RUNTIME, COLLECTION = "Python", "CANN", "Python GC"
@@ -15,9 +16,9 @@ CLOCK = "AI Core Freq"
 """Names of processes that readers look for; their labels name the device."""
 _ORDER = {
     **{HOST: 0, COLLECTION: 1, RUNTIME: 2, DEVICE: 8, CLOCK: 9, COMMUNICATION: 10, OVERLAP: 11},
-    **{"HBM": 12, "DDR": 13, "LLC": 14, COUNTERS: 15},
+    **{MARKS: 3, MODULE_MARKS: 4, "HBM": 12, "DDR": 13, "LLC": 14, COUNTERS: 15},
 }
-_ON_HOST = (HOST, RUNTIME, COLLECTION)
+_ON_HOST = (HOST, RUNTIME, COLLECTION, MARKS, MODULE_MARKS)
 _FIRST_NAMED_THREAD = 1 << 22
 """Threads that are no number get numbers from here on; those of Linux end below."""
 

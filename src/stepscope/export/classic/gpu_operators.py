@@ -13,6 +13,7 @@ import polars as pl
 from stepscope.export.classic.operator_names import named_operators
 from stepscope.export.formatting import csv_text, largest_first, ratio, us
 from stepscope.export.rank_export import RankExport
+from stepscope.tables.operators import PLACE
 
 TYPE_HEADER = "op_type,type_occurrences,total_time(us),total_proportion,avg_time(us)"
 DETAIL_HEADER = (
@@ -60,14 +61,17 @@ def owned_kernels(export: RankExport) -> pl.LazyFrame:
         .select("external_id", "op_type", "op_name", "full_name")
         .unique("external_id", keep="first")
     )
+    is_place = pl.col("name").str.contains(PLACE)  # MindSpore names kernels so
     own = pl.col("name").str.replace_all("/", "|", literal=True)
+    last = pl.when(is_place).then(pl.col("name").str.split("/").list.last()).otherwise(own)
+    place = pl.when(is_place).then("name").otherwise("Default/" + own)
     return (
         export.lazy("kernels")
         .join(operators, on="external_id", how="left", maintain_order="left")
         .with_columns(
             op_type=pl.col("op_type").fill_null(pl.coalesce("type", "name")),
-            op_name=pl.col("op_name").fill_null(own),
-            full_name=pl.col("full_name").fill_null("Default/" + own),
+            op_name=pl.col("op_name").fill_null(last),
+            full_name=pl.col("full_name").fill_null(place),
         )
     )
 

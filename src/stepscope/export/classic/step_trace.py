@@ -32,6 +32,12 @@ MAX_REDUCES = 200
 """Three columns each; the first ones of a step are kept."""
 
 
+OPERATION = pl.col("operation").replace(WORDS)
+"""What the format calls the operation of a call."""
+CALL_NAME = pl.coalesce(pl.col("name").str.extract(r"^stream_\d+_\d+_(.+)$"), OPERATION)
+"""What the format calls a call: its operator if it is recorded so (`AllReduce-op3`), else its operation."""
+
+
 def write_step_trace(export: RankExport) -> None:
     """Write both files."""
     trace, points_file = f"step_trace_raw_{export.rank}_detail_time.csv", f"step_trace_point_info_{export.rank}.json"
@@ -144,9 +150,9 @@ def named_reduces(export: RankExport, collectives: pl.DataFrame) -> pl.DataFrame
         layout = export.run.analyse("step_reduces", on_host=True)
     except Unavailable:
         return collectives.clear().with_columns(reduce=pl.lit(None, pl.String))
-    word = pl.col("operation").replace(WORDS)
     calls = layout.filter((pl.col("segment") == "call") & (pl.col("step") > 0)).select(
-        "collective", "call", reduce=filled_in("stream_{}_{}_{}", pl.col("stream").fill_null(0), "call", word)
+        "collective", "call", place=filled_in("stream_{}_{}", pl.col("stream").fill_null(0), "call")
     )
     named = collectives.join(calls, on="collective", maintain_order="left").sort("call", "start_ns")
+    named = named.with_columns(reduce=filled_in("{}_{}", "place", CALL_NAME))
     return named.select(*collectives.columns, "reduce")

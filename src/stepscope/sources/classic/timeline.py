@@ -52,7 +52,8 @@ def write_device(files: RankFiles, sink: Sink) -> None:
     if (totals := files.one("cluster_steps")) is not None:
         write_step_totals(totals, None if trace is None else trace.steps, sink)
     if (summary := _preferred(files.all("timeline_summary"))) is not None:
-        operations_ns = rows.total_ns or (display.operations_ns if display else 0)
+        summed_ns = rows.operators_ns if summary.name.startswith("ascend_") else rows.total_ns
+        operations_ns = summed_ns or (display.operations_ns if display else 0)
         write_timeline_summary(summary, operations_ns, steps, sink)
 
 

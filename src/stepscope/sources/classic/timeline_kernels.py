@@ -36,6 +36,8 @@ class KernelRows:
         self._sink = sink
         self.rows = 0
         self.total_ns = 0
+        self.operators_ns = 0
+        """The same without communication, as summaries of Ascend devices sum it."""
         self.steps: set[int] = set()
         """Steps in which kernels were recorded."""
         self.span: tuple[int, int] | None = None
@@ -60,6 +62,7 @@ class KernelRows:
         self._sink.write(KERNELS, kernels)
         self.rows += kernels.height
         self.total_ns += int(kernels["duration_ns"].sum())
+        self.operators_ns += int(kernels.filter(pl.col("kind") != "communication")["duration_ns"].sum())
         self.span = around([self.span, span_of(kernels)])
 
     def _with_steps(self, kernels: pl.DataFrame) -> pl.DataFrame:
