@@ -263,3 +263,12 @@ def test_times_that_json_does_not_hold_exactly_are_said(tmp_path: Path) -> None:
 
     assert written(run, tmp_path).notes == []
     assert "overlaps may be lost" in written(run, tmp_path, form="json").notes[0]
+
+
+def test_threads_with_endless_names_have_short_titles(tmp_path: Path) -> None:
+    threads = ["x" * 9999 + end for end in "ab"]
+
+    found = both(host_run([{"start": 0, "length": 5, "thread": thread} for thread in threads]), tmp_path)
+
+    assert [each.track for each in found.tracks] == [f"Host: thread {'x' * 193}…"] * 2
+    assert len(found.ranges) == 2

@@ -38,6 +38,8 @@ MOST_TRIES = 6
 """How often a file that must stay small is written; each time, less is put into it."""
 GOOD_SHARE = 0.7
 """Part of the allowed size that a file should have if not all fits into it."""
+MOST_TITLE = 200
+"""Characters of the title of a track, chosen by us."""
 MOST_ORDER = 2_000_000
 """Places of tracks among their like, so that they fit into 32 bits with those of their lanes."""
 JOB_TITLE = "job (all ranks)"
@@ -394,7 +396,7 @@ class _Building:
             if (number, lane) in self._tracks:
                 continue
             process = self._process(rank, writer)
-            name = title or family.title
+            name = _short(title or family.title)
             track = Track(
                 len(self._tracks) + 1,
                 process,
@@ -443,6 +445,10 @@ class _Building:
         for rank, name, count in counts.iter_rows():
             key = (rank, family.name, name)
             self._events[key] = self._events.get(key, 0) + count
+
+
+def _short(title: str) -> str:
+    return title if len(title) <= MOST_TITLE else f"{title[:MOST_TITLE]}…"
 
 
 def _before(family: Family) -> tuple[bool, int]:

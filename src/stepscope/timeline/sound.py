@@ -59,7 +59,8 @@ class Sound:
         ).with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))
         latest = rows.select(pl.max_horizontal(pl.col("start_ns").max(), pl.col("end_ns").max())).item()
         self._latest = max(self._latest, self._first if latest is None else latest)
-        long = [name for name, kind in rows.schema.items() if kind == pl.String and _longest(rows[name]) > MOST_TEXT]
+        texts = [name for name, kind in rows.schema.items() if kind == pl.String and name != "track"]
+        long = [name for name in texts if _longest(rows[name]) > MOST_TEXT]
         # One character more than viewers get: the writer sees that it goes on.
         return rows.with_columns(pl.col(long).str.head(MOST_TEXT + 1)) if long else rows
 
