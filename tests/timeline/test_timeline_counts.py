@@ -17,6 +17,7 @@ from runs import both
 
 from every_format import FORMATS, SHARED
 from stepscope.run import Run, open_run
+from stepscope.tables import MEMORY_CURVE
 from stepscope.timeline import TimelineOptions, Written, write_timeline
 
 PLAIN = TimelineOptions(explain=False, align=False)
@@ -168,3 +169,20 @@ def test_events_of_an_ascend_database_by_table(shared: Path, tmp_path: Path) -> 
     assert recorded["CANN_API"] == of["host: runtime"]
     assert recorded["PYTORCH_API"] + recorded["MSTX_EVENTS"] == of["host: operator"] + of["host: annotation"]
     assert recorded["AICORE_FREQ"] == of["counters"]
+
+
+def test_changes_of_memory_without_amounts_are_summed_up(tmp_path: Path) -> None:
+    curve = MEMORY_CURVE.frame(
+        time_ns=[1, 2, 3, 4],
+        change_bytes=[100, 50, -100, 7],
+        component=["host"] * 3 + ["other"],
+        allocated_bytes=[None, None, None, 70],
+    )
+
+    found = both(Run.from_frames({0: {"memory_curve": curve}}), tmp_path)
+
+    values: dict[str, list[float]] = {}
+    for each in found.samples:
+        values.setdefault(each.place.track, []).append(each.value)
+    assert sorted(values.values()) == [[70], [100, 150, 50]]
+    assert any(track.endswith("allocated since the start (bytes)") for track in values)

@@ -7,7 +7,12 @@ import polars as pl
 from stepscope.text_columns import filled_in
 from stepscope.timeline.tracks.base import Family, Part
 
-_AMOUNTS = {"allocated_bytes": "allocated", "reserved_bytes": "reserved", "active_bytes": "active"}
+_AMOUNTS = {
+    "allocated_bytes": "allocated",
+    "reserved_bytes": "reserved",
+    "active_bytes": "active",
+    "since_start_bytes": "allocated since the start",
+}
 _SHARES = {"user_ratio": "user code", "system_ratio": "kernel", "io_ratio": "waiting for IO", "idle_ratio": "idle"}
 _SIZES = {"rss_bytes": "resident memory", "available_bytes": "free memory"}
 
@@ -23,7 +28,10 @@ def _memory(part: Part) -> pl.LazyFrame | None:
         ignore_nulls=True,
     )
     curve = part.table("memory_curve").with_columns(where=where).sort("rank", "time_ns", maintain_order=True)
-    return _stacked(curve, _AMOUNTS, "{}: {} (bytes)")
+    # Old sources have changes alone.
+    is_change = pl.all_horizontal(pl.col("allocated_bytes", "reserved_bytes", "active_bytes").is_null())
+    changes = pl.when(is_change).then("change_bytes").cum_sum().over("rank", "where")
+    return _stacked(curve.with_columns(since_start_bytes=changes), _AMOUNTS, "{}: {} (bytes)")
 
 
 def _use(part: Part) -> pl.LazyFrame | None:
