@@ -49,6 +49,14 @@ def test_waiting_is_stated_where_it_was_recorded(tmp_path: Path) -> None:
     times = next(iter(written(tmp_path, "communication")["step1"]["collective"].values()))["Communication Time Info"]
     assert (times["Wait Time(ms)"], times["Transit Time(ms)"]) == (0.5, 1.5)
     assert (times["Wait Time Ratio"], times["Synchronization Time Ratio"]) == (0.25, 0.25)
+    assert times["Idle Time(ms)"] == 0.0
+
+
+def test_idle_is_what_is_neither_waiting_nor_transmitting(tmp_path: Path) -> None:
+    export(changed(wait_ns=pl.lit(500_000), transmit_ns=pl.lit(1_400_000)), tmp_path)
+
+    calls = written(tmp_path, "communication")["step1"]["collective"].values()
+    assert [call["Communication Time Info"]["Idle Time(ms)"] for call in calls] == [0.1, 0.1]
 
 
 def test_totals_are_sums(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ TIMES = "Communication Time Info"
 BANDS = "Communication Bandwidth Info"
 START, ELAPSE = "Start Timestamp(us)", "Elapse Time(ms)"
 TRANSIT, WAIT, SYNCHRONISATION = "Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)"
+IDLE = "Idle Time(ms)"
+"""Time of a call in which it neither waited nor transmitted."""
 SIZE, BANDWIDTH, PACKETS = "Transit Size(MB)", "Bandwidth(GB/s)", "Size Distribution"
 NS_PER_MS = 1_000_000
 
@@ -99,6 +101,8 @@ def _times(row: Entry) -> Entry:
     known = {TRANSIT: "transmit_ns", WAIT: "wait_ns", SYNCHRONISATION: "synchronization_ns"}
     times: Entry = {START: row["start_ns"] / 1000, ELAPSE: row["duration_ns"] / NS_PER_MS}
     times |= {title: row[name] / NS_PER_MS for title, name in known.items() if row[name] is not None}
+    if row["transmit_ns"] is not None and row["wait_ns"] is not None:
+        times[IDLE] = max(row["duration_ns"] - row["transmit_ns"] - row["wait_ns"], 0) / NS_PER_MS
     return times | _ratios(times)
 
 
