@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socketserver
 import sys
 import threading
 from http import HTTPStatus
@@ -103,6 +104,11 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], site: Site) -> None:
         self.site = site
         super().__init__(address, _Handler)
+
+    def server_bind(self) -> None:
+        """See the base class, which also asks the name service for this host's name: without a network, for seconds."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = HOST, int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """See the base class; a browser that goes away in the middle is no error."""
