@@ -247,11 +247,11 @@ def test_ten_thousand_threads_have_a_track_each(tmp_path: Path) -> None:
 
 
 def test_more_names_than_a_reader_has_to_remember(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stepscope.timeline import building
+    from stepscope.timeline import asking
     from stepscope.timeline.writing import perfetto
 
     monkeypatch.setattr(perfetto, "MOST_INTERNED", 50)
-    monkeypatch.setattr(building, "WINDOW_ROWS", 60)
+    monkeypatch.setattr(asking, "WINDOW_ROWS", 60)
     run = host_run([{"start": each, "length": 90, "name": f"name {each}"} for each in range(500)])
 
     assert {name for _, _, name in drawn(both(run, tmp_path))} == {f"name {each}" for each in range(500)}

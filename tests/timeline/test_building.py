@@ -17,7 +17,7 @@ from runs import FORMS, both, host_run, written
 
 from builders import make_run
 from stepscope.errors import Cancelled, StepscopeError
-from stepscope.timeline import Format, TimelineOptions, building, write_timeline
+from stepscope.timeline import Format, TimelineOptions, asking, building, write_timeline
 from stepscope.timeline.drafts import draft_of, opened
 from stepscope.timeline.tracks import FAMILIES, host, steps
 from stepscope.timeline.tracks.base import Part
@@ -71,7 +71,7 @@ def test_a_family_that_fails_is_said_and_costs_none_of_the_others(
 def test_what_a_family_wrote_before_it_failed_stays_whole(
     form: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(building, "WINDOW_ROWS", 50)
+    monkeypatch.setattr(asking, "WINDOW_ROWS", 50)
     failing(monkeypatch, KeyError("x"), in_window=2)
     ranges = [{"start": each, "length": 1000 - 2 * each} for each in range(400)]
 
@@ -239,7 +239,7 @@ def test_rows_without_a_place_in_the_recording_are_said(tmp_path: Path, monkeypa
 
 def test_all_is_written_for_many_ranks_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = written(make_run(9), tmp_path).events
-    monkeypatch.setattr(building, "RANKS_AT_ONCE", 2)
+    monkeypatch.setattr(asking, "RANKS_AT_ONCE", 2)
 
     found = both(make_run(9), tmp_path)
 

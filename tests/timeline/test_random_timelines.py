@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reading import Timeline
 from runs import both, host_run
 
-from stepscope.timeline import TimelineOptions, building
+from stepscope.timeline import TimelineOptions, asking, building
 from stepscope.timeline.tracks import host
 
 NAMES = st.sampled_from(["aten::mm", "", "näme", "a\nb", "step 1", 'quo"te', "\\", "逐", "(1)"])
@@ -79,6 +79,6 @@ def test_all_ranges_come_back(ranks: list[list[dict[str, Any]]]) -> None:
 def test_all_ranges_come_back_from_many_windows(ranks: list[list[dict[str, Any]]], rows: int) -> None:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr(building, "FAMILIES", (host.FAMILY,))
-        patch.setattr(building, "WINDOW_ROWS", rows)
-        patch.setattr(building, "ROWS_AT_ONCE", rows)
+        patch.setattr(asking, "WINDOW_ROWS", rows)
+        patch.setattr(asking, "ROWS_AT_ONCE", rows)
         assert drawn(both(host_run(*ranks), Path(folder), PLAIN)) == recorded(ranks)

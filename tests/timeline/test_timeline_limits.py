@@ -72,9 +72,9 @@ def test_the_longest_ranges_are_kept(tmp_path: Path) -> None:
 
 
 def test_ranges_that_are_open_when_the_file_is_full_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stepscope.timeline import building
+    from stepscope.timeline import asking
 
-    monkeypatch.setattr(building, "WINDOW_ROWS", 1000)
+    monkeypatch.setattr(asking, "WINDOW_ROWS", 1000)
     monkeypatch.setattr(Budget, "is_spent", lambda _, family, written_bytes, rows: written_bytes > 10_000 and rows > 0)
     monkeypatch.setattr(Budget, "rows_left", lambda *_: None)
     ranges = [{"start": each, "length": 1_000_000 - each, "name": f"{each}"} for each in range(100)]
