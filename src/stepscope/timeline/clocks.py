@@ -92,7 +92,7 @@ def _align(run: Run, found: Clocks) -> None:
     off = clocks.filter(pl.col("offset_ns") != 0)
     found.by_rank.update(off.select("rank", "offset_ns").iter_rows())
     if off.height:
-        most = off.sort(pl.col("offset_ns").abs(), descending=True).row(0, named=True)
+        most = off.sort(pl.col("offset_ns").abs(), "rank", descending=[True, False]).row(0, named=True)
         found.notes.append(
             f"The clocks of {named_numbers('rank', off['rank'])} are corrected by the ends of their calls, by up to "
             f"{present.duration(abs(most['offset_ns']))} (rank {most['rank']})."

@@ -25,6 +25,8 @@ _BY_CORRELATION = 1 << 48
 """Numbers of connections that are not those of operators begin here."""
 _OWN_TABLES = ("kernel", "memory", "communication", "communication_task", "device_annotation")
 """Categories whose rows are written from other tables, or by `device.py`."""
+_UNPLACED = ("overhead", "compile", "other")
+"""Categories of ranges of the host that the format has no place for."""
 _OPERATOR = (
     "slice",
     "start_ns",
@@ -61,7 +63,7 @@ def write_host(rank: RankDatabase, free: int) -> None:
         _write_ranges(rank, host.filter(category.is_in(list(_TYPES)), ~is_mark))
         _write_api(rank, host.filter(category == "runtime"))
         rank.out.add("GC_RECORD", host.filter(category == "gc").select("startNs", "endNs", "globalTid"))
-        for (kind,), others in host.filter(category.is_in(["overhead", "compile", "other"])).group_by("category"):
+        for (kind,), others in host.filter(category.is_in(_UNPLACED)).group_by("category", maintain_order=True):
             rank.lose(f"host ranges of the category {kind}", others.height)
     # Rows of other tables join with these, so none may stand there twice.
     rank.out.execute(
