@@ -1,21 +1,48 @@
-"""Where HTTP requests go: URLs that may be used, and headers that the environment states for collectors."""
+"""HTTP requests: URLs that may be used, headers that the environment states for collectors, and one POST."""
 
 from __future__ import annotations
 
+import http.client
 import os
 import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from stepscope._version import __version__
 from stepscope.errors import StepscopeError
 
 HEADERS_VARIABLE = "OTEL_EXPORTER_OTLP_HEADERS"
 """Headers of each request, e.g. `api-key=...`, as OpenTelemetry defines it."""
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+class Answer(NamedTuple):
+    """The answer to a request.
+
+    Args:
+        status: Its status.
+        reason: What the server calls that.
+        content: The start of its content.
+    """
+
+    status: int
+    reason: str
+    content: bytes
+
+    @property
+    def is_redirect(self) -> bool:
+        """Whether it points to another URL."""
+        return 300 <= self.status < 400
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the request was taken."""
+        return 200 <= self.status < 300
 
 
 @dataclass(frozen=True)
@@ -50,17 +77,44 @@ class Target:
                 f"{self.shown}: is not a URL that can be used. Write https://host/path, without user and password"
             )
         if self.goes_plain and not self.plain:
-            raise StepscopeError(f"{self.shown}: http would send events unencrypted to another host. Use https")
+            raise StepscopeError(f"{self.shown}: http would send data unencrypted to another host. Use https")
         for name, value in self.headers.items():
             if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or not value.isascii() or not value.isprintable():
                 raise StepscopeError(
-                    f"{self.shown}: a header must be a name of letters, digits and -, and its value one line of ASCII"
+                    f"{self.shown}: a header cannot be sent. Its name may have letters, digits, - and _, and its "
+                    "value must be one line of ASCII"
                 )
 
     @cached_property
     def context(self) -> ssl.SSLContext | None:
         """What connections by https are made with, once for all of them; None by http."""
         return ssl.create_default_context() if urlsplit(self.url).scheme == "https" else None
+
+    def post(self, body: bytes, *, timeout_s: float, content_bytes: int = 0) -> Answer:
+        """Send one request. Redirects are not followed: another host may be behind them.
+
+        Args:
+            body: What is sent.
+            timeout_s: For connecting, and for each wait for the answer.
+            content_bytes: How much of the answer's content is read, at most.
+
+        Raises:
+            OSError, http.client.HTTPException: If there is no answer.
+        """
+        parts = urlsplit(self.url)
+        host, path = parts.hostname or "", (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        fixed = {"Content-Type": self.content_type, "User-Agent": f"stepscope/{__version__}"}
+        connection = (
+            http.client.HTTPConnection(host, parts.port, timeout=timeout_s)
+            if self.context is None
+            else http.client.HTTPSConnection(host, parts.port, timeout=timeout_s, context=self.context)
+        )
+        try:
+            connection.request("POST", path, body, {**self.headers, **fixed})
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.reason, answer.read(content_bytes) if content_bytes else b"")
+        finally:
+            connection.close()
 
     @property
     def goes_plain(self) -> bool:

@@ -7,11 +7,9 @@ import http.client
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import msgspec
 
-from stepscope._version import __version__
 from stepscope.errors import StepscopeError
 from stepscope.http_target import Target, stated_headers
 
@@ -92,28 +90,16 @@ def _sent(target: Target, body: bytes) -> int:
 
 
 def _post(target: Target, body: bytes) -> int:
-    """Make a request; the number of items that were not taken of it. Redirects are not followed."""
-    parts = urlsplit(target.url)
-    host, path = parts.hostname or "", (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    fixed = {"Content-Type": "application/json", "User-Agent": f"stepscope/{__version__}"}
-    connection = (
-        http.client.HTTPConnection(host, parts.port, timeout=_TIMEOUT_S)
-        if target.context is None
-        else http.client.HTTPSConnection(host, parts.port, timeout=_TIMEOUT_S, context=target.context)
-    )
+    """Make a request; the number of items that were not taken of it."""
     try:
-        connection.request("POST", path, body, {**target.headers, **fixed})
-        answer = connection.getresponse()
-        told = answer.read(_ANSWER_BYTES)
+        answer = target.post(body, timeout_s=_TIMEOUT_S, content_bytes=_ANSWER_BYTES)
     except (OSError, http.client.HTTPException) as error:
         raise _Refused(f"no answer ({error or type(error).__name__})", again=True) from error
-    finally:
-        connection.close()
-    if 300 <= answer.status < 400:
+    if answer.is_redirect:
         raise _Refused("the answer is a redirect, which is not followed. Give the final URL", again=False)
-    if not 200 <= answer.status < 300:
+    if not answer.is_good:
         raise _Refused(f"the answer is {answer.status} {answer.reason}", again=answer.status in _AGAIN)
-    return _rejected(told)
+    return _rejected(answer.content)
 
 
 def _rejected(answer: bytes) -> int:

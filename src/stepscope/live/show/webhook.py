@@ -6,9 +6,7 @@ import http.client
 import os
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from stepscope._version import __version__
 from stepscope.errors import StepscopeError
 from stepscope.http_target import Target
 from stepscope.live.show.event_source import deliver
@@ -26,31 +24,18 @@ _TRY_AGAIN = (408, 425, 429)
 
 
 def post(target: Target, body: bytes) -> None:
-    """Send one request and judge the answer. Redirects are not followed: another host may be behind them.
+    """Send one request and judge the answer.
 
     Raises:
         CannotDeliver: Unless the answer is 2xx.
     """
-    parts = urlsplit(target.url)
-    fixed = {"Content-Type": target.content_type, "User-Agent": f"stepscope/{__version__}"}
-    host = parts.hostname or ""
-    connection: http.client.HTTPConnection
-    if target.context is not None:
-        connection = http.client.HTTPSConnection(host, parts.port, timeout=TIMEOUT_S, context=target.context)
-    else:
-        connection = http.client.HTTPConnection(host, parts.port, timeout=TIMEOUT_S)
     try:
-        connection.request(
-            "POST", (parts.path or "/") + (f"?{parts.query}" if parts.query else ""), body, {**target.headers, **fixed}
-        )
-        answer = connection.getresponse()
+        answer = target.post(body, timeout_s=TIMEOUT_S)
     except (OSError, http.client.HTTPException) as error:
         raise CannotDeliver(f"no answer ({error or type(error).__name__})", again=True) from error
-    finally:
-        connection.close()
-    if 200 <= answer.status < 300:
+    if answer.is_good:
         return
-    if 300 <= answer.status < 400:
+    if answer.is_redirect:
         raise CannotDeliver("the answer is a redirect, which is not followed. Give the final URL", again=False)
     again = answer.status >= 500 or answer.status in _TRY_AGAIN
     raise CannotDeliver(f"the answer is {answer.status} {answer.reason}", again=again)
