@@ -33,11 +33,23 @@ def stays_below(name: str) -> bool:
 
 def input_around(place: Path, inputs: Iterable[Path]) -> Path | None:
     """The input that a place is, or lies in, whatever links lead there; None if it is apart from all inputs."""
-    resolved = place.resolve()
-    for each in inputs:
-        whole = each.resolve()
-        if resolved == whole or (whole.is_dir() and resolved.is_relative_to(whole)):
-            return each
+    found = first_in_input((place,), inputs)
+    return None if found is None else found[1]
+
+
+def first_in_input(places: Iterable[Path], inputs: Iterable[Path]) -> tuple[Path, Path] | None:
+    """The first of some places that is, or lies in, an input, and that input; None if all are apart from all inputs.
+
+    Each place and each input is looked up once, as there may be thousands of both.
+    """
+    known: dict[Path, tuple[int, Path]] = {}
+    for number, each in enumerate(inputs):
+        known.setdefault(each.resolve(), (number, each))
+    for place in places:
+        resolved = place.resolve()
+        around = [known[above] for above in (resolved, *resolved.parents) if above in known]
+        if around:
+            return place, min(around)[1]
     return None
 
 

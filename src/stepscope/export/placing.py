@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stepscope.errors import StepscopeError
 from stepscope.export.rank_export import make_private
-from stepscope.paths import input_around, shown
+from stepscope.paths import first_in_input, shown
 from stepscope.recording_format.export_list import UNFINISHED
 
 _MOST_NAMED = 3
@@ -27,19 +27,15 @@ def check_place(directory: Path, names: Sequence[str], inputs: Sequence[Path]) -
     Raises:
         StepscopeError: If it is no directory, lies in an input, or has one of the files or directories already.
     """
-    if (around := input_around(directory, inputs)) is not None:
+    inside = first_in_input((directory, *(directory / name for name in names)), inputs)
+    if inside is not None:
+        place, around = inside
         raise StepscopeError(
-            f"{shown(directory)}: this is inside the recording {shown(around)}, into which nothing is written. Give "
+            f"{shown(place)}: this is inside the recording {shown(around)}, into which nothing is written. Give "
             "another place with -o"
         )
     if directory.exists() and not directory.is_dir():
         raise StepscopeError(f"{shown(directory)}: this is a file. Give the name of a directory, which may be new")
-    for name in names:
-        if (around := input_around(directory / name, inputs)) is not None:
-            raise StepscopeError(
-                f"{shown(directory / name)}: this is inside the recording {shown(around)}, into which nothing is "
-                "written. Choose another directory with -o"
-            )
     there = [name for name in names if os.path.lexists(directory / name)]
     if there:
         named = ", ".join(map(shown, there[:_MOST_NAMED])) + (", ..." if len(there) > _MOST_NAMED else "")
