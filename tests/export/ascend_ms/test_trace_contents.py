@@ -163,6 +163,34 @@ def test_arrows_lead_from_operators_queues_and_launches_to_the_device(tmp_path: 
     assert names >= {"torch_to_npu", "enqueue_to_dequeue", f"HostToDevice{1 << 32}", "fwdbwd"}
 
 
+def test_what_is_in_no_chosen_step_is_not_drawn(tmp_path: Path) -> None:
+    run = recorded(tmp_path)
+    names = ("steps", "slices", "flows", "communication_tasks")
+    frames = {name: run.table(name).collect().drop("rank") for name in names}
+    later = ("start_ns", "end_ns", "window_start_ns", "window_end_ns", "from_ns", "to_ns")
+    second = {
+        name: rows.with_columns(
+            *(pl.col(column) + 10_000_000 for column in later if column in rows.columns),
+            *([pl.col("step") + 1] if "step" in rows.columns else []),
+        )
+        for name, rows in frames.items()
+    }
+    both = {name: pl.concat([frames[name], second[name]]) for name in names}
+    whole, _, _ = again(Run.from_frames({0: both}), tmp_path / "whole")
+
+    events, _, _ = again(Run.from_frames({0: both}).select(steps=6), tmp_path / "one")
+
+    begun = (EPOCH_US + 10_000) * 1000
+    for phase, name in (("X", "Memcpy"), ("s", "enqueue_to_dequeue"), ("s", "fwdbwd"), ("X", "aten::mm")):
+        first, one = (
+            [int(e["ts"].replace(".", "")) for e in each if (e["ph"], e["name"]) == (phase, name)]
+            for each in (whole, events)
+        )
+        assert one
+        assert len(first) == 2 * len(one)
+        assert min(one) > begun
+
+
 def test_marks_that_tools_look_for_are_operators_and_others_are_not(tmp_path: Path) -> None:
     events, _, _ = again(recorded(tmp_path), tmp_path)
 

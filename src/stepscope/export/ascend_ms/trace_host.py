@@ -99,8 +99,11 @@ def _arguments(number: str, correlation: int | None, values: list[Any]) -> dict[
 
 
 def _arrows(export: RankExport, tracks: Tracks) -> Iterator[str]:
-    """All flows that are recorded with both ends."""
+    """All flows that are recorded with both ends, if some steps are chosen those from ranges in them."""
     flows = export.rows("flows").drop_nulls(["from_ns", "to_ns"])
+    if export.steps is not None:
+        chosen = export.lazy("slices").select(from_ns="start_ns", from_thread="thread").collect()
+        flows = flows.join(chosen, on=chosen.columns, how="semi", maintain_order="left")
     columns = ["kind", "flow", "from_ns", "from_thread", "to_ns", "to_thread"]
     for kind, flow, *ends in flows.sort("from_ns", maintain_order=True).select(columns).iter_rows():
         name, category = _ARROWS.get(kind, (kind, kind))
