@@ -30,14 +30,14 @@ LimitMb = Annotated[
     float | None,
     typer.Option(
         "--limit-mb",
-        help="Size limit of each timeline, of which the most informative part is kept.",
-        metavar="N",
+        help="Maximum size of each timeline. What does not fit is left out and reported.",
+        metavar="MB",
         show_default=False,
     ),
 ]
 
 NAMED = 12
-"""Files and directories that are listed; if there are more, only their number is said."""
+"""Files and directories that are listed; of more, only the number is shown."""
 
 
 def export(

@@ -48,7 +48,7 @@ LimitMb = Annotated[
     float | None,
     typer.Option(
         "--limit-mb",
-        help="Largest file. What tells most is kept: steps, communication, the longest ranges.",
+        help="Maximum size of the file. Steps, communication and the longest ranges are kept first.",
         metavar="MB",
         show_default=False,
     ),
@@ -57,8 +57,8 @@ Explain = Annotated[
     bool | None,
     typer.Option(
         "--explain/--no-explain",
-        help="Draw what analyses say, too: idle time by cause, critical path, findings. Default: unless there are more "
-        "than a million ranges.",
+        help="Also draw what analyses show: idle time by cause, critical path, findings. Default: only if there are at "
+        "most a million ranges.",
         show_default=False,
     ),
 ]
@@ -152,6 +152,13 @@ def tell(written: Written, *, quiet: bool) -> None:
         held = f"{present.plural(written.total_events, 'event')} of {present.plural(ranks, 'rank')}"
         tracks, size = present.plural(written.tracks, "track"), present.size(written.size_bytes)
         note(f"wrote {shown(written.file)} ({held} on {tracks}, {size})")
+    note_rest(written)
+
+
+def note_rest(written: Written) -> None:
+    """Print what was left out, and what else a user should know of the file, to standard error."""
+    from stepscope.cli.notes import note
+
     for title, why in written.left_out.items():
         note(f"left out of {title}: {why}")
     for sentence in written.notes:

@@ -61,7 +61,7 @@ class _Sum:
     """Why there is nothing at all of a rank."""
 
     def made(self, ranks: Sequence[int]) -> Made:
-        """The result for a user: what ranks have in common is said once."""
+        """The result for a user: what ranks have in common is reported once."""
         same: dict[tuple[str, str], list[int]] = defaultdict(list)
         for rank, name, reason in self.left_out:
             same[(name if len(ranks) == 1 else _generic(name, rank)), reason].append(rank)

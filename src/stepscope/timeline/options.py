@@ -29,7 +29,8 @@ class TimelineOptions:
             numbers); None for all.
         merge_graphs: Iterations of all graphs on one track, named `Model k Iteration n`; False for a track a graph.
         scope_names: Also draw the scopes in the names of operators, a track a level.
-        limit_bytes: Largest file. What tells most is kept, and what was left out is said; None for all.
+        limit_bytes: Maximum size of the file. Steps, communication and the longest ranges are kept first, and what was
+            left out is reported; None for all.
         align: Correct the clocks of ranks by the ends of their calls.
         explain: Also draw what analyses say: idle time by cause, the critical path, findings. None: unless there are
             more than `MOST_EXPLAINED` rows.

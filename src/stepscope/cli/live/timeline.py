@@ -12,7 +12,7 @@ import typer
 
 from stepscope.cli import options as shared
 from stepscope.cli.options import argument
-from stepscope.cli.timeline import Align, Explain, FormatName
+from stepscope.cli.timeline import Align, FormatName
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -51,7 +51,14 @@ def timeline(
         Path | None,
         typer.Option(help="Mark the verdicts in this file of events.", metavar="FILE", show_default=False),
     ] = None,
-    explain: Explain = False,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Also draw what analyses show: idle time by cause, critical path, findings. Takes several times as "
+            "long.",
+        ),
+    ] = False,
     align: Align = True,
     form: FormatName = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that stepscope did not write.")] = False,
@@ -101,7 +108,7 @@ def _tell_problems(run: Run) -> None:
 def _tell(written: Written, *, with_verdicts: bool) -> None:
     """Say what was written, and what was not."""
     from stepscope.cli.live.verdict_marks import NAME
-    from stepscope.cli.notes import note
+    from stepscope.cli.timeline import note_rest
     from stepscope.present import plural
     from stepscope.timeline.tracks.light import FAMILY, ON_DEVICE
 
@@ -116,10 +123,7 @@ def _tell(written: Written, *, with_verdicts: bool) -> None:
     if with_verdicts:
         marks = sum(count for (_, family, _), count in written.events.items() if family == NAME)
         told += f", {plural(marks, 'mark')} of verdicts"
-    for title, why in written.left_out.items():
-        note(f"left out of {title}: {why}")
-    for sentence in written.notes:
-        note(sentence)
+    note_rest(written)
     print(f"{written.file}: {told}. Open it with `stepscope view {written.file}`, or in https://ui.perfetto.dev")
 
 
