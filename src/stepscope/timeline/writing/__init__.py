@@ -1,0 +1,1 @@
+"""Writers of timelines: what a writer is (`base.py`), and one for each format."""
