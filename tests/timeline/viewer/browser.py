@@ -154,33 +154,6 @@ class Page:
 
 
 @contextmanager
-def opened(
-    timeline: Path, *, fragment: str = "", size: tuple[int, int] = (1600, 1000), seconds: float = 120
-) -> Iterator[Page]:
-    """Serve a timeline file and open it in a headless browser.
-
-    Args:
-        timeline: A file that the UI opens: Perfetto protobuf or Chrome JSON, packed or not.
-        fragment: What follows `#` in the address, e.g. `start_ns=5&end_ns=9`.
-        size: Width and height of the window in pixels.
-        seconds: How long opening may take.
-    """
-    from stepscope.timeline.viewer import TimelineServer
-
-    with TimelineServer(timeline, port=0).start() as server, at(server.url, fragment=fragment, size=size) as page:
-        page.wait(seconds)
-        yield page
-
-
-@contextmanager
-def at(url: str, *, fragment: str = "", size: tuple[int, int] = (1600, 1000)) -> Iterator[Page]:
-    """Open the page of a server in a headless browser with a new profile."""
-    with browser(size=size) as page:
-        page.driver.get(url + (f"#{fragment}" if fragment else ""))
-        yield page
-
-
-@contextmanager
 def browser(*, size: tuple[int, int] = (1600, 1000)) -> Iterator[Page]:
     """A headless browser with a new profile, which shows nothing yet."""
     from selenium import webdriver
@@ -230,16 +203,30 @@ def seen(
     timeline: Path,
     queries: Sequence[str] = (),
     *,
+    page: Page | None = None,
     screenshot: Path | None = None,
     fragment: str = "",
     seconds: float = 120,
 ) -> Seen:
-    """Open a timeline in a headless browser and ask the UI about it."""
-    with opened(timeline, fragment=fragment, seconds=seconds) as page:
-        own = urlsplit(page.driver.current_url).netloc
-        answer = Seen(page.wait(0.1), page.state)
+    """Open a timeline in a headless browser and ask the UI about it.
+
+    Args:
+        timeline: A file that the UI opens: Perfetto protobuf or Chrome JSON, packed or not.
+        queries: Further SQL queries.
+        page: In a browser that runs; None starts one, which takes seconds.
+        screenshot: Where to write a picture of the page.
+        fragment: What follows `#` in the address, e.g. `start_ns=5&end_ns=9`.
+        seconds: How long opening may take.
+    """
+    from stepscope.timeline.viewer import TimelineServer
+
+    with ExitStack() as stack:
+        page = stack.enter_context(browser()) if page is None else page
+        server = stack.enter_context(TimelineServer(timeline, port=0).start())
+        page.requests()  # those before are not ours
+        answer = Seen(page.open(server.url, fragment, seconds), page.state)
         if answer.state == "open":
-            time.sleep(1)  # the tracks are drawn after the timeline is read
+            time.sleep(0.5)  # the tracks are drawn after the timeline is read
             answer.has_badge = page.has_badge()
             answer.lost = {row["name"]: row["n"] for row in page.sql(LOST_SQL)}
             for name in ("slice", "counter", "flow", "track"):
@@ -247,6 +234,7 @@ def seen(
             answer.answers = [page.sql(query) for query in queries]
         if screenshot:
             page.screenshot(screenshot)
+        own = urlsplit(server.url).netloc
         answer.outside = [url for url in page.requests() if urlsplit(url).netloc != own]
         return answer
 

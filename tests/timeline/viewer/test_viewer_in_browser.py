@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from browser import LOST_SQL, Page, browser, missing
+from browser import LOST_SQL, Page, missing
 
 from stepscope.timeline.viewer import TimelineServer, link_to
 
@@ -25,12 +25,6 @@ RANKS, STREAMS, RANGES = 3, 12, 20
 
 def start_of(rank: int, number: int) -> int:
     return START_NS + number * STEP_NS + rank
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    with browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
