@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from stepscope import present
+from stepscope.analysis.input.input_queues import DATA_QUEUE
 from stepscope.errors import Unavailable
 from stepscope.run import Run
 from stepscope.selection import named_numbers
@@ -30,6 +31,11 @@ _TIMED = {
 
 _FURTHER = {"steps": ("window_start_ns",)}
 
+DEVICE_QUEUE = f"{DATA_QUEUE} in input_pipeline"
+"""The samples of the queue on the device, which go by its clock; the rest of the table goes by that of the host."""
+_PARTS = {"input_pipeline": pl.when(pl.col("operator") == DATA_QUEUE).then(pl.lit(DEVICE_QUEUE))}
+"""Which rows of a table may have another clock than the rest of it, and how they are named; null for the rest."""
+
 
 @dataclass
 class Clocks:
@@ -37,7 +43,7 @@ class Clocks:
 
     Args:
         by_rank: Of all times of a rank; ranks that are not in it keep theirs.
-        by_table: Of the times of a table of a rank, in addition.
+        by_table: Of the times of a table of a rank, in addition; or of `DEVICE_QUEUE`.
         notes: What was corrected, and what could not be.
     """
 
@@ -108,9 +114,9 @@ def _spans(run: Run, tables: Collection[str]) -> pl.DataFrame:
     """When each table of each rank begins and ends: `table`, `rank`, `first_ns`, `last_ns`."""
     frames = [
         run.table(name)
-        .group_by("rank")
+        .group_by("rank", table=pl.coalesce(_PARTS.get(name, pl.lit(None)), pl.lit(name)))
         .agg(first_ns=pl.min_horizontal(column, *_FURTHER.get(name, ())).min(), last_ns=pl.col(column).max())
-        .select(pl.lit(name).alias("table"), "rank", "first_ns", "last_ns")
+        .select("table", "rank", "first_ns", "last_ns")
         for name, column in _TIMED.items()
         if run.has(name) and (not tables or name in tables)
     ]
@@ -137,10 +143,13 @@ def _move_tables(spans: pl.DataFrame, found: Clocks) -> None:
     )
     for rank, table, shift in far.select("rank", "table", "shift").iter_rows():
         found.by_table[rank, table] = shift
+    by_ranks: dict[tuple[int, ...], list[str]] = {}
     for name, rows in far.sort("table", "rank").group_by("table", maintain_order=True):
+        by_ranks.setdefault(tuple(rows["rank"]), []).append(str(name[0]))
+    for ranks, names in by_ranks.items():
         found.notes.append(
-            f"The times of {name[0]} ({named_numbers('rank', rows['rank'])}) are of another clock than the rest: they "
-            "are drawn from the start of the recording on, and nothing says when they really ran."
+            f"The times of {present.listed(names)} ({named_numbers('rank', ranks)}) are of another clock than the "
+            "rest: they are drawn from the start of the recording on, and nothing says when they really ran."
         )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analysis.input.input_queues import DATA_QUEUE
 from stepscope.text_columns import filled_in
-from stepscope.timeline.tracks.base import Family, Part
+from stepscope.timeline.clocks import DEVICE_QUEUE
+from stepscope.timeline.tracks.base import TABLE, Family, Part
 
 _AMOUNTS = {
     "allocated_bytes": "allocated",
@@ -67,14 +69,17 @@ def _queues(part: Part) -> pl.LazyFrame | None:
     samples = part.table("input_pipeline").filter(pl.col("time_ns").is_not_null())
     samples = samples.with_columns(where="operator", duration_ms=pl.col("duration_ns") / 1e6)
     samples = samples.sort("rank", "time_ns", maintain_order=True)
-    return _stacked(samples, {"queue_size": "queue", "duration_ms": "time of a batch (ms)"}, "{}: {}")
+    clock = pl.when(pl.col("operator") == DATA_QUEUE).then(pl.lit(DEVICE_QUEUE)).otherwise(pl.lit("input_pipeline"))
+    samples = samples.with_columns(clock.alias(TABLE))
+    return _stacked(samples, {"queue_size": "queue", "duration_ms": "time of a batch (ms)"}, "{}: {}", TABLE)
 
 
-def _stacked(rows: pl.LazyFrame, columns: dict[str, str], title: str) -> pl.LazyFrame:
-    """A track a column and `where`, of its values that are not null."""
+def _stacked(rows: pl.LazyFrame, columns: dict[str, str], title: str, *further: str) -> pl.LazyFrame:
+    """A track a column and `where`, of its values that are not null; with `further` columns as they are."""
     return pl.concat(
         rows.filter(pl.col(column).is_not_null()).select(
             "rank",
+            *further,
             track=filled_in(title, "where", pl.lit(name)),
             order=pl.lit(order, pl.Int64),
             start_ns="time_ns",
@@ -121,6 +126,6 @@ QUEUES = Family(
     "detail",
     _queues,
     shape="samples",
-    tables=("input_pipeline",),
+    tables=("input_pipeline", DEVICE_QUEUE),
     priority=5,
 )
