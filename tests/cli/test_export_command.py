@@ -42,6 +42,7 @@ def test_ranks_and_steps_are_chosen_and_programs_get_the_files(
     }
     assert "trace_view.json" in {each["subject"] for each in told["left_out"]}
     assert len({each["file"].split("/")[0] for each in told["files"]}) == 1
+    words[3] = "parquet"
     rows = printed(capsys, *words[:5], tmp_path / "again", "--csv").splitlines()
     assert rows[0] == "file,size_bytes"
     assert printed(capsys, *words[:5], tmp_path / "quiet", "--quiet") == ""
@@ -75,7 +76,7 @@ def test_nothing_is_written_into_the_recording_or_over_an_export(
         capsys, "export", EXAMPLE, "--format", "classic", "-o", inside, code=2
     )
     assert not Path(inside).exists()
-    words = ["export", EXAMPLE, "--format", "classic", "-o", str(tmp_path)]
+    words = ["export", EXAMPLE, "--format", "parquet", "-o", str(tmp_path)]
     assert main(words) == 0
     capsys.readouterr()
     assert "is there already" in printed(capsys, *words, code=2)
@@ -88,6 +89,6 @@ def test_a_damaged_input_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[s
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content[: len(content) // 2] if number == 0 else content)
 
-    text = printed(capsys, "export", tmp_path / "in", "--format", "classic", "-o", tmp_path / "out")
+    text = printed(capsys, "export", tmp_path / "in", "--format", "parquet", "-o", tmp_path / "out")
 
     assert "error: " in text
