@@ -9,6 +9,9 @@ from stepscope.text_columns import filled_in
 from stepscope.timeline.tracks.base import Family, Part
 
 STEPS, MERGED = "Steps", "Iterations"
+ON_DEVICE = "Steps on the device"
+_OF_DEVICE = ("device", "stated")
+"""Windows that the device sets: it may run a step's work long after the host has launched it."""
 _PHASES = {"forward_backward": "Forward and backward", "tail": "After backward"}
 
 
@@ -23,13 +26,14 @@ def _steps(part: Part) -> pl.LazyFrame | None:
         duration_ns=pl.col("end_ns") - pl.col("start_ns"),
         category=pl.lit("step"),
     )  # fmt: skip
-    frames = [whole, _marked(named), _phases(part, named)]
+    frames = [whole, _marked(named), _windows(named), _phases(part, named)]
     return pl.concat([each for each in frames if each is not None], how="diagonal").lazy()
 
 
 def _numbered(part: Part) -> pl.DataFrame:
     """The steps: marked ones, else iterations, else none."""
-    columns = ("rank", "step", "graph", "start_ns", "end_ns", "window", "forward_start_ns", "backward_end_ns")
+    window = ("window", "window_start_ns", "window_end_ns")
+    columns = ("rank", "step", "graph", "start_ns", "end_ns", *window, "forward_start_ns", "backward_end_ns")
     steps = part.table("steps").select(columns).filter(pl.col("window") != WHOLE_RECORDING).collect()
     if steps.is_empty() and (found := part.answer("iterations")) is not None:
         steps = pl.concat(
@@ -91,6 +95,20 @@ def _marked(steps: pl.DataFrame) -> pl.DataFrame | None:
     )
 
 
+def _windows(steps: pl.DataFrame) -> pl.DataFrame:
+    """When the device ran each step, if it is another time than that of the host; phases and findings lie there."""
+    start, end = pl.col("window_start_ns"), pl.col("window_end_ns")
+    moved = (start != pl.col("start_ns")) | (end != pl.col("end_ns"))
+    return steps.filter(pl.col("window").is_in(_OF_DEVICE) & moved & (end > start)).select(
+        "rank", "step", "graph", "name",
+        track=pl.lit(ON_DEVICE),
+        order=pl.lit(999_999, pl.Int64),
+        start_ns=start,
+        duration_ns=end - start,
+        category=pl.lit("step_window"),
+    )  # fmt: skip
+
+
 def _phases(part: Part, steps: pl.DataFrame) -> pl.DataFrame | None:
     """Forward, backward and optimizer, found in the work of the rank, on tracks of their own."""
     found = part.answer("phase_ranges")
@@ -122,8 +140,8 @@ def _within(phases: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 FAMILY = Family(
     "steps",
     "Steps",
-    "Each step, and its forward and backward pass and optimizer as far as they are known; by graph (model) and "
-    "iteration where the source counts steps by graph.",
+    "Each step on the host, and when the device ran it if that is another time; its forward and backward pass and "
+    "optimizer as far as they are known; by graph (model) and iteration where the source counts steps by graph.",
     "summary",
     _steps,
     tables=("steps",),
