@@ -86,7 +86,9 @@ def timeline(
     limits: shared.LimitsFile = None,
     no_store: shared.NoStore = False,
     engine: shared.EngineOption = None,
-    quiet: shared.Quiet = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show only what was left out, notes and errors.")
+    ] = False,
     debug: shared.Debug = False,  # noqa: ARG001 - read by main()
 ) -> None:
     """Write what ran when on all ranks, as one timeline that `stepscope view`, ui.perfetto.dev and others open.

@@ -62,7 +62,7 @@ def timeline(
     align: Align = True,
     form: FormatName = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that stepscope did not write.")] = False,
-    quiet: shared.Quiet = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")] = False,
     debug: shared.Debug = False,  # noqa: ARG001 - read by main()
 ) -> None:
     """Write stored light records as a timeline that `stepscope view`, ui.perfetto.dev and others open.
