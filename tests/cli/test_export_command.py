@@ -24,7 +24,7 @@ def test_what_was_made_and_left_out_is_said_in_few_lines(
     assert lines[1].startswith("  profiler/: ")
     assert "Left out" in lines
     assert sum("of ranks 0-3: " in line for line in lines) >= 1
-    assert any("flows" in line and line.endswith(": has no place in the format") for line in lines)
+    assert any("flows" in line and line.endswith(": the format has no place for them") for line in lines)
     assert len(lines) < 25
 
 
@@ -80,6 +80,18 @@ def test_nothing_is_written_into_the_recording_or_over_an_export(
     assert main(words) == 0
     capsys.readouterr()
     assert "is there already" in printed(capsys, *words, code=2)
+
+
+def test_nothing_is_written_to_standard_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = Path(EXAMPLE).resolve()
+    monkeypatch.chdir(tmp_path)
+
+    text = printed(capsys, "export", example, "--format", "parquet", "-o", "-", code=2)
+
+    assert "an export is written to a directory" in text
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_damaged_input_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

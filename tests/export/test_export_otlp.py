@@ -21,7 +21,7 @@ from stepscope.errors import StepscopeError
 from stepscope.export.otlp import line_files, linked_calls, ranges, sending, write_otlp
 from stepscope.export.otlp.writing import CATEGORIES, DEFAULT_CATEGORIES
 from stepscope.run import Run, open_runs
-from stepscope.tables import COUNTERS, KERNELS, MEMORY_CURVE, OPERATORS, RANKS, SLICES, STEPS, THREADS
+from stepscope.tables import COUNTERS, INPUT_PIPELINE, KERNELS, MEMORY_CURVE, OPERATORS, RANKS, SLICES, STEPS, THREADS
 
 REAL = (
     "pytorch/dlrm_8rank_v100",
@@ -387,6 +387,16 @@ def test_real_recordings_have_a_span_for_each_range(shared: Path, tmp_path: Path
         left[category] += number if category not in DEFAULT_CATEGORIES else 0
     told = {key: why for key, why in made.left_out.items() if key.endswith(" ranges")}
     assert told == {f"{key} ranges": f"{n} ranges: this category was not chosen" for key, n in left.items() if n}
+
+
+def test_tables_without_a_place_are_named(tmp_path: Path) -> None:
+    queue = INPUT_PIPELINE.frame(time_ns=[5], operator=["BatchOp_1"], queue_size=[1])
+    run = trained()
+    frames = {name: run.table(name).collect() for name in run.ranks[0].rows}
+
+    made = write_otlp(Run.from_frames({0: {**frames, "input_pipeline": queue}}), tmp_path / "out")
+
+    assert made.left_out["input_pipeline"] == "the format has no place for them"
 
 
 @pytest.mark.parametrize("name", [REAL[0], REAL[2]])

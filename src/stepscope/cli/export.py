@@ -11,6 +11,7 @@ import typer
 
 from stepscope.cli import options as shared
 from stepscope.cli.formatted import chosen_form
+from stepscope.errors import StepscopeError
 from stepscope.export.format_names import FormatName
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def export(
 
     shown_as = chosen_form(None, json=json, csv=csv)
     check_wishes(form, limit_mb)
+    if str(output) == "-":
+        raise StepscopeError("-o -: an export is written to a directory. Give its name")
     check_place(output, (), paths)
     chosen = opened(
         paths, run=run, ranks=ranks, steps=steps, use_store=not no_store, engine=engine, quiet=quiet or json or csv
@@ -101,6 +104,7 @@ def _files(sizes: dict[Path, int], output: Path) -> pl.DataFrame:
 def _say(sizes: dict[Path, int], output: Path, form: str, left_out: dict[str, str], notes: Sequence[str]) -> None:
     from stepscope import present
     from stepscope.cli.output import Output
+    from stepscope.paths import natural
 
     out = Output()
     parts = [(file.relative_to(output).parts, size) for file, size in sizes.items()]
@@ -109,7 +113,7 @@ def _say(sizes: dict[Path, int], output: Path, form: str, left_out: dict[str, st
         total[place[0]] += size
     whole = present.size(sum(sizes.values()))
     out.say(f"{output}: {present.plural(len(sizes), 'file')}, {whole}, as {form}", "bold")
-    for name in list(count)[:NAMED]:
+    for name in sorted(count, key=natural)[:NAMED]:
         is_file = any(place == (name,) for place, _ in parts)
         held = (
             present.size(total[name])

@@ -131,7 +131,7 @@ def options_of(
         StepscopeError: If one of them is not possible.
     """
     if limit_mb is not None and not 0 < limit_mb < 1e9:
-        raise StepscopeError(f"--limit-mb {limit_mb:g}: give a size above 0")
+        raise StepscopeError(f"--limit-mb {limit_mb:g}: give a size above 0 and below 1e9")
     return TimelineOptions(
         kind,
         graphs,

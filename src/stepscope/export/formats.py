@@ -185,7 +185,7 @@ def check_wishes(format_name: str, limit_mb: float | None) -> Format:
     """
     found = format_named(format_name)
     if limit_mb is not None and not 0 < limit_mb < _LARGEST_MB:
-        raise StepscopeError(f"the limit is {limit_mb:g} MB: give a size above 0")
+        raise StepscopeError(f"the limit is {limit_mb:g} MB: give a size above 0 and below 1e9")
     if limit_mb is not None and not found.limited:
         limited = ", ".join(each.name for each in FORMATS if each.limited)
         raise StepscopeError(f"{format_name} has no timeline whose size could be limited. These have one: {limited}")

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+NO_PLACE = "the format has no place for them"
+"""Why rows of a table are left out."""
+
 
 @dataclass
 class Made:

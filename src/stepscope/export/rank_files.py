@@ -16,7 +16,7 @@ from stepscope.errors import StepscopeError
 from stepscope.export.ascend_ms.directory import directory_names, write_ascend_ms, write_rank
 from stepscope.export.classic.originals import write_originals
 from stepscope.export.exporting import EXPORTERS, name_of
-from stepscope.export.made import Made
+from stepscope.export.made import NO_PLACE, Made
 from stepscope.export.rank_export import RankExport, export_of
 from stepscope.recording_format.export_list import NOWHERE, ExportList, list_name
 from stepscope.run import Run
@@ -143,9 +143,6 @@ def write_ascend_text(
     made = _of_ranks(run, directory, make, limit_bytes, on_fault)
     _tell_lost(run, made, NO_PLACE_IN_TEXT)
     return made
-
-
-NO_PLACE = "has no place in the format"
 
 
 def _tell_lost(run: Run, made: Made, tables: Collection[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.errors import StepscopeError, close_matches
-from stepscope.export.made import Made
+from stepscope.export.made import NO_PLACE, Made
 from stepscope.export.otlp.ids import Ids
 from stepscope.export.otlp.line_files import LineFiles
 from stepscope.export.otlp.linked_calls import SCHEMA, linked_calls
@@ -46,6 +46,13 @@ FILE_MB = 256.0
 _MOST_MB = 1e9
 _SAMPLES = ("counters", "memory_curve")
 _TABLES = ("steps", *TABLE_OF.values(), *_SAMPLES)
+_NOWHERE = (
+    *("kernel_counters", "kernel_resources", "collective_splits", "links", "transports", "allocations", "flows"),
+    *("synchronizations", "stacks", "step_totals", "operator_totals", "operator_steps", "communication_totals"),
+    *("graphs", "graph_nodes", "graph_tensors", "parallel_graphs", "parallel_nodes", "flop_scopes", "rank_figures"),
+    *("host_events", "host_usage", "input_pipeline", "pipeline_operators", "recorded_calls"),
+)
+"""Tables whose rows are neither spans, attributes, links nor metrics."""
 """Tables whose times the files have."""
 
 _SECOND_NS = 1_000_000_000
@@ -124,7 +131,9 @@ def write_otlp(
                 samples += files.names
                 faults["samples that are no finite numbers"] += sum(lost)
         if not traces and not samples:
-            raise StepscopeError(f"{run.name}: has neither ranges, steps nor samples. There is nothing to write")
+            raise StepscopeError(
+                f"{run.name}: has neither ranges, steps nor samples of counters or memory. There is nothing to write"
+            )
     made.files = [directory / name for name in (*traces, *samples)]
     _tell(made, run, ranges, chosen, written, faults, clock)
     if to is not None:
@@ -261,6 +270,7 @@ def _tell(
     for fault, number in sorted(faults.items()):
         if number:
             made.left_out[fault] = f"{number} {reasons[fault]}"
+    made.left_out |= dict.fromkeys((name for name in _NOWHERE if run.has(name)), NO_PLACE)
     spans = sum(number for name, number in written.items() if name != STEP_CATEGORY)
     made.notes.append(
         f"{spans} ranges are spans, in {written.get(STEP_CATEGORY, 0)} traces: one for each step of a rank, and for "
