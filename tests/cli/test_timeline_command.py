@@ -195,3 +195,12 @@ def test_what_is_said_fits_80_columns_of_a_terminal(capfd, folder: Path, monkeyp
     text = told(capfd, EXAMPLE, "-o", "a.pftrace", "--limit-mb", "0.02")
 
     assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", ["a.pftrace", "a.json", "a.json.gz"])
+def test_a_timeline_is_no_recording_and_named_as_one(name: str, capfd, job: Path, folder: Path) -> None:
+    told(capfd, job, "-o", folder / name, "--kind", "summary")
+
+    text = told(capfd, folder / name, "-o", folder / "again.pftrace", code=2)
+
+    assert "is a timeline that stepscope wrote. Show it with `stepscope view`" in " ".join(text.split())

@@ -7,6 +7,7 @@ import stat
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,6 +26,11 @@ _NOTHING = Found(())
 _READ = (
     "It reads traces of the PyTorch profiler, profiles of Ascend and MindSpore, and dumps of PyTorch's flight recorder"
 )
+_TIMELINE = b"stepscope timeline"
+"""Near the start of each timeline that stepscope wrote, in both formats..."""
+_LOOKED_AT = 400
+"""... within this many bytes."""
+_SHOW = "Show it with `stepscope view`, or pass the recording that it was made from"
 _TRACE_ENDINGS = (".json", ".json.gz", ".db")
 _UNPACKERS = {
     ".json.zst": "unzstd",
@@ -187,7 +193,7 @@ class _Walk:
         if problem is not None:
             self._report(replace(problem, severity="error") if asked_for else problem)
         elif asked_for:
-            self._report(_error(file, "is in no format that stepscope reads", _READ))
+            self._report(_unknown(file))
         else:
             self.found.skipped += 1
 
@@ -257,6 +263,8 @@ def _why_unclaimed(file: Path, head: bytes | None) -> Issue | None:
         if name.endswith(ending):
             return _error(file, "is compressed in an unsupported format", f"Unpack it with {unpacker}, or use gzip")
     if head is not None and is_json(head):
+        if _TIMELINE in head[:_LOOKED_AT]:
+            return Issue("note", shown(file), "is a timeline that stepscope wrote", _SHOW)
         if b'"traceEvents"' in head:
             return _error(
                 file, "has trace events, but not from a known profiler", "Pass the file that the profiler wrote"
@@ -268,6 +276,18 @@ def _why_unclaimed(file: Path, head: bytes | None) -> Issue | None:
         problem = f"has a JSON file name, but {_what_instead(file, head)}"
         return _error(file, problem, "Copy it or record again if it should be a recording")
     return None
+
+
+def _unknown(file: Path) -> Issue:
+    """Why a file that nobody reads is none, for a user who asked for it."""
+    is_timeline = False
+    with suppress(OSError):
+        if file.is_file():  # opening a pipe would wait for its writer
+            with file.open("rb") as opened:
+                is_timeline = _TIMELINE in opened.read(_LOOKED_AT)
+    if is_timeline:
+        return _error(file, "is a timeline that stepscope wrote", _SHOW)
+    return _error(file, "is in no format that stepscope reads", _READ)
 
 
 def _what_instead(file: Path, head: bytes | None) -> str:
