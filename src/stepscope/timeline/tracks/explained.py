@@ -7,17 +7,34 @@ import polars as pl
 from stepscope.analysis.replay.critical_path import recorded_path
 from stepscope.timeline.tracks.base import JOB, Family, Part
 
-_IDLE = ("before_name", "next_name", "next_stream", "launched", "ahead_ns", "step")
+_GAP = ("before_name", "next_name", "next_stream", "launched", "ahead_ns")
 
 
 def _idle(part: Part) -> pl.LazyFrame | None:
-    """The gaps in the work of each rank, named by their cause."""
+    """The long gaps in the work of each rank, cut where their cause changes: sums by cause are those of `idle`."""
     gaps = part.answer("gap_ends")
     if gaps is None or gaps.is_empty():
         return None
-    return gaps.lazy().select(
-        "rank", "start_ns", "duration_ns", *_IDLE,
-        track=pl.lit("Idle, by cause"), order=pl.lit(0, pl.Int64), name="cause", category=pl.lit("idle"),
+    pieces = part.answer("idle_pieces")
+    if pieces is None:  # it was what `gap_ends` is made of
+        return None
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    known = gaps.select("rank", *_GAP, gap_start_ns="start_ns", gap_end_ns=end, gap_ns="duration_ns")
+    placed = pieces.sort("start_ns", "rank").join_asof(
+        known.sort("gap_start_ns"), left_on="start_ns", right_on="gap_start_ns", by="rank", check_sortedness=False
+    )
+    placed = placed.filter(pl.col("start_ns") < pl.col("gap_end_ns")).sort("rank", "start_ns")
+    # A piece also ends where something else happens on the host that is not its cause.
+    another = pl.struct("rank", "step", "cause", "gap_start_ns")
+    placed = placed.with_columns(piece=(another != another.shift(1)).fill_null(True).cum_sum())
+    return (
+        placed.lazy()
+        .group_by("piece", maintain_order=True)
+        .agg(pl.col("rank", "cause", "start_ns", *_GAP, "gap_ns", "step").first(), pl.col("duration_ns").sum())
+        .select(
+            "rank", "start_ns", "duration_ns", *_GAP, "gap_ns", "step",
+            track=pl.lit("Idle, by cause"), order=pl.lit(0, pl.Int64), name="cause", category=pl.lit("idle"),
+        )
     )  # fmt: skip
 
 
@@ -104,7 +121,7 @@ CRITICAL_PATH = Family(
 IDLE = Family(
     "idle",
     "Idle, by cause",
-    "When the rank did no work, and why.",
+    "When the rank did no work, and why: the 20 longest gaps of a rank, and all that take at least 1% of a step.",
     "detail",
     _idle,
     tables=("steps", "kernels"),
