@@ -204,3 +204,15 @@ def test_a_timeline_is_no_recording_and_named_as_one(name: str, capfd, job: Path
     text = told(capfd, folder / name, "-o", folder / "again.pftrace", code=2)
 
     assert "is a timeline that stepscope wrote. Show it with `stepscope view`" in " ".join(text.split())
+
+
+def test_a_damaged_input_is_told(capfd, folder: Path) -> None:
+    for number, file in enumerate(sorted(Path(EXAMPLE).rglob("*.json*"))):
+        content = file.read_bytes()
+        target = folder / "in" / file.name
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(content[: len(content) // 2] if number == 0 else content)
+
+    text = told(capfd, folder / "in", "-o", folder / "a.pftrace", "--kind", "summary")
+
+    assert "error: " in text

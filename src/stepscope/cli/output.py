@@ -53,11 +53,12 @@ _FORMULA = r"^[=+\-@\t\r]"
 class Output(Console):
     """Standard output. Names in what is printed are never taken for markup, and a closed pipe is an error.
 
-    If `wide`, tables have all their columns and whole names, however wide they become.
+    If `wide`, tables have all their columns and whole names, however wide they become. If `aside`, this is
+    standard error.
     """
 
-    def __init__(self, *, wide: bool = False) -> None:
-        super().__init__(markup=False, emoji=False, highlight=False)
+    def __init__(self, *, wide: bool = False, aside: bool = False) -> None:
+        super().__init__(stderr=aside, markup=False, emoji=False, highlight=False)
         self._wide = wide
 
     def on_broken_pipe(self) -> NoReturn:

@@ -96,6 +96,8 @@ def timeline(
     Ranks are processes, in order and on one clock. Perfetto's format is about a tenth of the size of JSON.
     """
     from stepscope.cli.opening import opened
+    from stepscope.cli.output import Output
+    from stepscope.cli.warning_lines import show_warnings
     from stepscope.report.targets import check_target
     from stepscope.timeline import write_timeline
 
@@ -114,6 +116,7 @@ def timeline(
         quiet=quiet,
     )
     tell(write_timeline(found, output, chosen, format=form), quiet=quiet)
+    show_warnings(Output(aside=True), found, quiet=True)
 
 
 def options_of(

@@ -198,9 +198,10 @@ def _make(
     engine: str | None,
 ) -> None:
     """Make a timeline of a recording."""
-    from stepscope.cli.notes import note_warnings
     from stepscope.cli.opening import opened
+    from stepscope.cli.output import Output
     from stepscope.cli.timeline import tell
+    from stepscope.cli.warning_lines import show_warnings
     from stepscope.timeline import write_timeline
 
     one = opened(
@@ -214,7 +215,7 @@ def _make(
         table="slices",
     )
     tell(write_timeline(one, file, TimelineOptions(kind or "detail")), quiet=not is_kept)
-    note_warnings(one.warnings)
+    show_warnings(Output(aside=True), one, quiet=True)
 
 
 def _explain_online(file: Path) -> None:
