@@ -22,6 +22,9 @@ from stepscope.timeline.drafts import draft_of, opened
 from stepscope.timeline.tracks import FAMILIES, host, steps
 from stepscope.timeline.tracks.base import Part
 
+PLAIN = TimelineOptions(explain=False)
+"""Analyses take most of the time of a small run."""
+
 
 @pytest.fixture
 def lenient(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,10 +59,10 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException, *, in_window:
 def test_a_family_that_fails_is_said_and_costs_none_of_the_others(
     error: BaseException, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = written(make_run(), tmp_path).events
+    expected = written(make_run(), tmp_path, PLAIN).events
     failing(monkeypatch, error)
 
-    made = written(make_run(), tmp_path)
+    made = written(make_run(), tmp_path, PLAIN)
 
     assert made.left_out == {"Host": why}
     assert made.events == expected
@@ -87,7 +90,7 @@ def test_errors_are_seen_with_debug(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     failing(monkeypatch, KeyError("x"))
 
     with pytest.raises(KeyError):
-        written(make_run(), tmp_path)
+        written(make_run(), tmp_path, PLAIN)
     assert list(tmp_path.glob("*timeline*")) == []
 
 
@@ -96,7 +99,7 @@ def test_cancelling_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     failing(monkeypatch, Cancelled("cancelled"))
 
     with pytest.raises(Cancelled):
-        written(make_run(), tmp_path)
+        written(make_run(), tmp_path, PLAIN)
 
 
 @pytest.mark.usefixtures("lenient")
@@ -114,7 +117,7 @@ def test_if_all_fails_the_reasons_are_said(tmp_path: Path, monkeypatch: pytest.M
     "name", ["a.json", "a.json.gz", "a.JSON", "a.pftrace", "a.perfetto-trace", "a", "a.pftrace.gz"]
 )
 def test_the_name_of_a_file_says_its_form(name: str, tmp_path: Path) -> None:
-    made = write_timeline(make_run(1), tmp_path / name)
+    made = write_timeline(make_run(1), tmp_path / name, PLAIN)
 
     start = made.file.read_bytes()[:2]
     assert made.format == ("json" if "json" in name.lower() else "perfetto")
@@ -124,7 +127,7 @@ def test_the_name_of_a_file_says_its_form(name: str, tmp_path: Path) -> None:
 
 
 def test_a_form_overrides_the_name(tmp_path: Path) -> None:
-    made = write_timeline(make_run(1), tmp_path / "a.json", format="perfetto")
+    made = write_timeline(make_run(1), tmp_path / "a.json", PLAIN, format="perfetto")
 
     assert not made.file.read_bytes().startswith(b"{")
     assert len(read(made.file)) == made.total_events
@@ -181,7 +184,7 @@ def test_a_full_disk_is_said_and_leaves_the_old_file(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr("stepscope.timeline.writing.perfetto.PerfettoWriter.close", full)
     with pytest.raises(StepscopeError, match=r"timeline.pftrace: cannot write the timeline: No space .*\. Free some"):
-        written(make_run(), tmp_path)
+        written(make_run(), tmp_path, PLAIN)
     assert file.read_bytes() == b"old"
     assert [each.name for each in tmp_path.glob("*timeline*")] == ["timeline.pftrace"]
 
@@ -190,7 +193,7 @@ def test_a_full_disk_is_said_and_leaves_the_old_file(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("form", FORMS)
 def test_a_device_that_is_full_stays_what_it_is(form: Format) -> None:
     with pytest.raises(StepscopeError, match=r"No space left on device. Free some space there, or choose another disk"):
-        write_timeline(make_run(), "/dev/full", format=form)
+        write_timeline(make_run(), "/dev/full", PLAIN, format=form)
     assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
 
 
@@ -200,17 +203,17 @@ def test_a_pipe_gets_the_timeline_and_stays(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
     reader.start()
 
-    made = write_timeline(make_run(), pipe)
+    made = write_timeline(make_run(), pipe, PLAIN)
 
     reader.join(10)
-    assert got == [written(make_run(), tmp_path).file.read_bytes()]
+    assert got == [written(make_run(), tmp_path, PLAIN).file.read_bytes()]
     assert pipe.is_fifo()
-    assert made.total_events == 116
+    assert made.total_events == 96
 
 
 def test_a_directory_that_is_missing_is_said(tmp_path: Path) -> None:
     with pytest.raises(StepscopeError, match=r"none/timeline: cannot write the timeline: No such file or directory"):
-        write_timeline(make_run(), tmp_path / "none" / "timeline")
+        write_timeline(make_run(), tmp_path / "none" / "timeline", PLAIN)
 
 
 def test_a_failure_leaves_no_draft(tmp_path: Path) -> None:
