@@ -221,7 +221,8 @@ def _make(
 def _explain_online(file: Path) -> None:
     typer.echo(
         f"1. Open {ONLINE} in a browser.\n"
-        f'2. Drag this file into the page, or choose it with "Open trace file": {file.resolve()}\n'
+        '2. Drag this file into the page, or choose it with "Open trace file":\n'
+        f"   {file.resolve()}\n"
         "The file is read in the browser and is not uploaded."
     )
 

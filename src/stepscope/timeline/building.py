@@ -137,8 +137,8 @@ class _Building:
             why = "; ".join(f"{title}: {reason}" for title, reason in written.left_out.items())
             return StepscopeError(f"{shown(self._run.path)}: there is no timeline, since all was left out. {why}")
         return StepscopeError(
-            f"{shown(self._run.path)}: nothing with a time was recorded of these ranks, steps and moments, so "
-            "there is no timeline. `stepscope info` lists what was recorded"
+            f"{shown(self._run.path)}: nothing with a time was recorded in the chosen ranks, steps and time range, "
+            "so there is no timeline. `stepscope info` lists what was recorded"
         )
 
     def _is_wanted(self, family: Family) -> bool:

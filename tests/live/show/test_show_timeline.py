@@ -354,6 +354,8 @@ def test_the_command_exports_the_last_seconds_of_some_ranks(
     names = {event["name"] for event in load(out)["traceEvents"] if event["ph"] == "X"}
     assert {"step 30", "step 21", "step 20"} <= names and "step 19" not in names
     assert "ranges of 2 ranks" in capsys.readouterr().out
+    assert main(["live", "timeline", "job-7", "-o", str(out), "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(

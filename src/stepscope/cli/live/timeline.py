@@ -72,6 +72,7 @@ def timeline(
     """
     from stepscope.cli.live.stored import chosen, opened, ranks_below
     from stepscope.cli.live.verdict_marks import verdict_marks
+    from stepscope.cli.timeline import note_rest
     from stepscope.live.show.events import read
     from stepscope.report.targets import check_target
     from stepscope.selection import parse_selection
@@ -88,7 +89,9 @@ def timeline(
     shown = run if wanted is None else run.select(steps=wanted)
     options = TimelineOptions(explain=explain, align=align, window_ns=None if window == (None, None) else window)
     written = write_timeline(shown, output, options, format=form, extra=marks)
-    _tell(written, with_verdicts=events is not None)
+    note_rest(written)
+    if not quiet:
+        _tell(written, with_verdicts=events is not None)
 
 
 def _tell_problems(run: Run) -> None:
@@ -106,9 +109,8 @@ def _tell_problems(run: Run) -> None:
 
 
 def _tell(written: Written, *, with_verdicts: bool) -> None:
-    """Say what was written, and what was not."""
+    """Say what was written."""
     from stepscope.cli.live.verdict_marks import NAME
-    from stepscope.cli.timeline import note_rest
     from stepscope.present import plural
     from stepscope.timeline.tracks.light import FAMILY, ON_DEVICE
 
@@ -123,7 +125,6 @@ def _tell(written: Written, *, with_verdicts: bool) -> None:
     if with_verdicts:
         marks = sum(count for (_, family, _), count in written.events.items() if family == NAME)
         told += f", {plural(marks, 'mark')} of verdicts"
-    note_rest(written)
     print(f"{written.file}: {told}. Open it with `stepscope view {written.file}`, or in https://ui.perfetto.dev")
 
 
