@@ -192,7 +192,7 @@ def test_an_empty_window_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert main(["live", "timeline", str(tmp_path / "job-7"), "-o", str(tmp_path / "t.json"), *words]) == 2
 
     told = capsys.readouterr().err
-    assert "moments" in told and "77" in told
+    assert "time range" in told and "77" in told
     assert list(tmp_path.glob("*t.json*")) == []
 
 
