@@ -66,6 +66,8 @@ Align = Annotated[
     bool, typer.Option("--align/--no-align", help="Correct the clocks of ranks by the ends of their calls.")
 ]
 
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only what was left out, notes and errors.")]
+
 
 def timeline(
     paths: shared.Paths,
@@ -86,9 +88,7 @@ def timeline(
     limits: shared.LimitsFile = None,
     no_store: shared.NoStore = False,
     engine: shared.EngineOption = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show only what was left out, notes and errors.")
-    ] = False,
+    quiet: Quiet = False,
     debug: shared.Debug = False,  # noqa: ARG001 - read by main()
 ) -> None:
     """Write what ran when on all ranks, as one timeline that `stepscope view`, ui.perfetto.dev and others open.

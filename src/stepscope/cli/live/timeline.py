@@ -12,7 +12,7 @@ import typer
 
 from stepscope.cli import options as shared
 from stepscope.cli.options import argument
-from stepscope.cli.timeline import Align, FormatName
+from stepscope.cli.timeline import Align, FormatName, Quiet
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def timeline(
     align: Align = True,
     form: FormatName = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that stepscope did not write.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")] = False,
+    quiet: Quiet = False,
     debug: shared.Debug = False,  # noqa: ARG001 - read by main()
 ) -> None:
     """Write stored light records as a timeline that `stepscope view`, ui.perfetto.dev and others open.
