@@ -12,7 +12,7 @@ from runs import BASE_NS, both, host_run, sliced, written
 
 from builders import EPOCH_NS, MS, make_run
 from stepscope.run import Run
-from stepscope.tables import COUNTERS, KERNELS, STEPS
+from stepscope.tables import COLLECTIVES, COUNTERS, KERNELS, RANKS, STEPS
 from stepscope.timeline import TimelineOptions
 from stepscope.timeline.clocks import FAR_NS, clocks_of
 
@@ -73,6 +73,32 @@ def test_the_correction_is_said(tmp_path: Path) -> None:
 
     assert made.offsets_ns == {1: 1000 * MS}
     assert made.notes == ["The clocks of rank 1 are corrected by the ends of their calls, by up to 1.00 s (rank 1)."]
+
+
+def test_clocks_that_drift_are_said_to_stay_apart(tmp_path: Path) -> None:
+    calls = [100 * MS * number for number in range(1, 11)]
+    rate = {0: 1.0, 1: 1.002}
+    ranks = {
+        rank: {
+            "ranks": RANKS.frame(host=[f"host{rank}"], start_ns=[BASE_NS]),
+            "collectives": COLLECTIVES.frame(
+                collective=range(len(calls)),
+                sequence=range(len(calls)),
+                on_device=[True] * len(calls),
+                start_ns=[BASE_NS + round(end * rate[rank]) - MS for end in calls],
+                duration_ns=[MS] * len(calls),
+                name=["nccl:all_reduce"] * len(calls),
+                operation=["all_reduce"] * len(calls),
+                group=["0"] * len(calls),
+            ),
+        }
+        for rank in rate
+    }
+
+    made = written(Run.from_frames(ranks), tmp_path)
+
+    assert [note for note in made.notes if note.startswith("Ends of the same call still lie apart, typically by")]
+    assert not written(shifted(make_run(2), {1: 1000 * MS}), tmp_path).notes[1:]
 
 
 def test_without_alignment_times_stay(tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ FAR = 10
 FAR_NS = 3_600_000_000_000
 """... if they are also further than this. Both chosen by us: no part of a recording begins an hour before the rest."""
 
+UNSURE_NS = 100_000
+"""From this on, what remains between the ends of calls is said: smaller offsets count as synchronised (`clocks`)."""
+
 MAIN = ("steps", "slices", "kernels", "collectives", "operators")
 """Tables in whose times a recording lies: the first that a rank has."""
 _TIMES = ("start_ns", "time_ns", "created_ns")
@@ -102,6 +105,13 @@ def _align(run: Run, found: Clocks) -> None:
         found.notes.append(
             f"The clocks of {named_numbers('rank', off['rank'])} are corrected by the ends of their calls, by up to "
             f"{present.duration(abs(most['offset_ns']))} (rank {most['rank']})."
+        )
+    unsure = clocks.filter(pl.col("spread_ns") > UNSURE_NS).sort(-pl.col("spread_ns"), "rank")
+    if unsure.height:
+        rank, spread = unsure.select("rank", "spread_ns").row(0)
+        found.notes.append(
+            f"Ends of the same call still lie apart, typically by {present.duration(spread)} (rank {rank}): "
+            "clocks drift, calls do not end together, or some were not recorded."
         )
     without = clocks.filter((pl.col("calls") == 0) & (pl.col("offset_ns") == 0))["rank"].to_list()
     if without and len(without) < len(shown):
