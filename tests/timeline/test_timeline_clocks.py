@@ -180,7 +180,7 @@ def test_ranks_without_calls_are_named(tmp_path: Path) -> None:
     del frames[1]["collectives"]
 
     assert written(Run.from_frames(frames), tmp_path).notes == [
-        "The clocks of rank 1 are not corrected: they share no calls that say when."
+        "The clocks of rank 1 are not corrected: they share no calls with other ranks."
     ]
 
 

@@ -175,6 +175,10 @@ class RankExport:
             return rows
         return rows.filter(pl.col(column).is_between(*self.window_ns))
 
+    def because(self, reason: str, of_ours: str) -> str:
+        """Why something is missing, with what may have caused it in a recording of ours."""
+        return f"{reason} ({of_ours})" if self.is_own else reason
+
     def leave_out(self, name: str, reason: str) -> None:
         """Note that a file could not be made, or not completely."""
         self.left_out[name] = reason

@@ -116,7 +116,7 @@ def _align(run: Run, found: Clocks) -> None:
     without = clocks.filter((pl.col("calls") == 0) & (pl.col("offset_ns") == 0))["rank"].to_list()
     if without and len(without) < len(shown):
         found.notes.append(
-            f"The clocks of {named_numbers('rank', without)} are not corrected: they share no calls that say when."
+            f"The clocks of {named_numbers('rank', without)} are not corrected: they share no calls with other ranks."
         )
 
 

@@ -97,7 +97,10 @@ def _write_samples(
         long = long.with_columns(rank.out.numbers(long["kind"]))
         named.append(pl.col("kind").alias(sampled.kind))
     columns = list(sampled.counters)
-    index = ["time_ns", "device", "unit", "kind"]
+    # Several samples of one moment are rows of their own.
+    again = pl.int_range(pl.len()).over("time_ns", "device", "unit", "kind", "column")
+    long = long.with_columns(again=again)
+    index = ["time_ns", "device", "unit", "kind", "again"]
     wide = long.pivot(on="column", index=index, values="value", aggregate_function="first", maintain_order=True)
     wide = wide.select(
         pl.col("time_ns").alias("timestampNs"),

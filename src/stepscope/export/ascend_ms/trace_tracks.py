@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import polars as pl
@@ -40,6 +41,8 @@ class Tracks:
         kind = str(facts.get("device_kind") or "cpu").upper()
         self._label = "CPU" if kind == "CPU" else f"{'NPU' if kind == 'NPU' else 'GPU'} {self.device}"
         self._threads: dict[tuple[str, str], int] = {}
+        self._taken: dict[str, set[int]] = {}
+        """Numbers of threads by process."""
         self._names: list[str] = []
         self._seen: set[str] = set()
 
@@ -56,8 +59,11 @@ class Tracks:
         """Process and thread number of a track, by its name."""
         pid, key = self.process(process), (process, thread)
         if key not in self._threads:
-            others = sum(of == process for of, _ in self._threads)
-            tid = int(thread) if thread.isdecimal() and len(thread) < 16 else _FIRST_NAMED_THREAD + others
+            taken = self._taken.setdefault(process, set())
+            others = len(taken)
+            given = int(thread) if thread.isdecimal() and len(thread) < 16 else _FIRST_NAMED_THREAD + others
+            tid = next(number for number in count(given) if number not in taken)
+            taken.add(tid)
             self._threads[key] = tid
             self._names += names("thread", (pid, tid), name=title or f"Thread {thread}", sort_index=others)
         return pid, self._threads[key]

@@ -24,7 +24,8 @@ DETAIL_HEADER = (
     "op_side,op_type,op_name,full_op_name,op_occurrences,op_total_time(ms),op_avg_time(ms),"
     "total_proportion,subgraph,pid"
 )
-NO_OPERATORS = "no operators were recorded (op_time is off, or no window of operators was finished)"
+_NO_OPERATORS = "no operators were recorded", "op_time is off, or no window of operators was finished"
+"""Why there are none, and what may have caused it in a recording of ours."""
 _NAMES = ("full_name", "op_type", "op_name", "subgraph")
 _PART = 100_000
 NO_SHAPE = "NoShape"
@@ -37,7 +38,7 @@ def write_cpu_operators(export: RankExport) -> None:
     if export.on_gpu or not export.run.has("operators"):
         not_of_gpus = "readers take a GPU job with this file for one that computes on the CPU as well"
         for name in (types, details):
-            export.leave_out(name, not_of_gpus if export.run.has("operators") else NO_OPERATORS)
+            export.leave_out(name, not_of_gpus if export.run.has("operators") else export.because(*_NO_OPERATORS))
         return
     spent = pl.coalesce("self_ns", "duration_ns")
     by_name = largest_first(named_operators(export), *_NAMES, total=spent.sum(), count=pl.len())
@@ -62,8 +63,8 @@ def write_launches(export: RankExport) -> None:
     """Write both files, a line an operator and a line a launch."""
     times, launches = f"cpu_op_execute_timestamp_{export.rank}.txt", f"cpu_framework_{export.rank}.txt"
     if not export.run.has("operators"):
-        export.leave_out(times, NO_OPERATORS)
-        export.leave_out(launches, NO_OPERATORS)
+        export.leave_out(times, export.because(*_NO_OPERATORS))
+        export.leave_out(launches, export.because(*_NO_OPERATORS))
         return
     rows = named_operators(export).select(
         "full_name", "op_type", "op_name", "start_ns", "duration_ns", "thread", "input_shapes", "input_types"

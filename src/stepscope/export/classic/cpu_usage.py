@@ -15,6 +15,7 @@ import polars as pl
 from stepscope.export.classic.framework_files import CPU, PIPELINE
 from stepscope.export.classic.pipeline_raw import LOADER
 from stepscope.export.rank_export import RankExport
+from stepscope.present import plural
 
 _MB = 1 << 20
 
@@ -29,7 +30,8 @@ def write_cpu_usage(export: RankExport) -> None:
         samples.filter(pl.col("scope") == "host").unique("time_ns", keep="first", maintain_order=True).sort("time_ns")
     )
     if host.height < 2:
-        export.leave_out(name, f"{host.height} host samples; a share of CPU time needs two")
+        found = plural(host.height, "sample") if host.height else "no samples"
+        export.leave_out(name, f"{found} of the host's processors; a share of CPU time needs two")
         return
     total, available = host["total_bytes"].fill_null(0) / _MB, host["available_bytes"].fill_null(0) / _MB
     process = (

@@ -31,7 +31,8 @@ def write_memory_usage(export: RankExport) -> None:
         .sort("time_ns", maintain_order=True)
     )
     if every.is_empty():
-        reason = "the allocator was not recorded (profile_memory is off, or the framework does not report it)"
+        ours = "profile_memory is off, or the framework does not report it"
+        reason = export.because("the allocator was not recorded", ours)
         for name in (summary, details, record):
             export.leave_out(name, reason)
         return

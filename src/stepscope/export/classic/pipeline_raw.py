@@ -104,7 +104,8 @@ def write_pipeline_raw(export: RankExport) -> None:
     if operators := read_pipeline(export):
         export.write(name, csv_text(HEADER, map(_row, operators)))
     else:
-        nothing = "no batches and no pipeline were recorded (data_process is off, or no loader is known)"
+        ours = "data_process is off, or no loader is known"
+        nothing = export.because("no batches and no pipeline were recorded", ours)
         export.leave_out(name, export.left_out.get(f"{PIPELINE}_{export.rank}.json (operators)", nothing))
 
 

@@ -72,7 +72,7 @@ def write_step_trace(export: RankExport) -> None:
     if known := {name: operator for name, operator in named.items() if operator}:
         export.write_json(points_file, known)
     else:
-        export.leave_out(points_file, "no operators were recorded (op_time is off)")
+        export.leave_out(points_file, export.because("no operators were recorded", "op_time is off"))
 
 
 def _rows(steps: pl.DataFrame, points: pl.DataFrame) -> tuple[list[Row], bool]:

@@ -15,6 +15,7 @@ from stepscope.text_columns import filled_in
 from stepscope.timeline.tracks.base import FLOW_IN, FLOW_OUT
 from stepscope.timeline.writing.base import Process, Track, argument_columns, flow_columns, readable
 from stepscope.timeline.writing.events import (
+    LONGEST_KEPT,
     MOST_KEPT,
     SEPARATOR,
     arguments,
@@ -29,7 +30,11 @@ BUFFER_BYTES = 1 << 20
 _EXACT = 1 << 53
 """From here on, viewers would round whole numbers."""
 
-_readable = lru_cache(MOST_KEPT)(readable)
+_kept_readable = lru_cache(MOST_KEPT)(readable)
+
+
+def _readable(text: str) -> str:
+    return _kept_readable(text) if len(text) <= LONGEST_KEPT else readable(text)
 
 
 class ChromeWriter:

@@ -11,8 +11,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-MOST_KEPT = 200_000
-"""Texts whose JSON is remembered."""
+MOST_KEPT, LONGEST_KEPT = 100_000, 300
+"""Texts whose JSON is remembered, and their most characters: some 60 MB at most."""
 SEPARATOR = ",\n"
 
 Place = tuple[int, int | str]
@@ -29,9 +29,13 @@ def us_text(ns: int) -> str:
     return f"{'-' if ns < 0 else ''}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
 
 
-@lru_cache(MOST_KEPT)
 def json_text(text: str) -> str:
-    """A text as JSON."""
+    """A text as JSON; that of short ones is remembered."""
+    return _kept_json(text) if len(text) <= LONGEST_KEPT else json.dumps(text, ensure_ascii=False)
+
+
+@lru_cache(MOST_KEPT)
+def _kept_json(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
