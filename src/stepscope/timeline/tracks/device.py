@@ -32,12 +32,15 @@ def _device(part: Part) -> pl.LazyFrame | None:
     columns = ("rank", "start_ns", "duration_ns", "name", "category", "device", "stream")
     rows = pl.concat(
         [
-            kernels.select(*columns, *ARGUMENTS, table=pl.lit("kernels")),
+            kernels.select(*columns, *ARGUMENTS, "launch_start_ns", table=pl.lit("kernels")),
             slices.select(*columns, "step", "correlation", table=pl.lit("slices")),
         ],
         how="diagonal",
     )
-    rows = rows.sort("start_ns", maintain_order=True).with_columns(flow_in_launch=launch_flow())
+    # Viewers draw arrows from the earlier to the later range, or not at all: none would be right where the clocks of
+    # host and device differ so much that work begins before its launch.
+    follows = (pl.col("start_ns") >= pl.col("launch_start_ns")).fill_null(True)
+    rows = rows.sort("start_ns", maintain_order=True).with_columns(flow_in_launch=launch_flow(follows))
     several = streams.group_by("rank").agg(several=pl.col("device").n_unique() > 1)
     stream = pl.coalesce(filled_in("Stream {}", pl.col("stream")), pl.lit("No stream recorded"))
     device = pl.coalesce(filled_in("Device {} ", pl.col("device")), pl.lit(""))
@@ -49,7 +52,7 @@ def _device(part: Part) -> pl.LazyFrame | None:
         .with_columns(
             track=pl.when(pl.col("several")).then(pl.concat_str(device, stream)).otherwise(stream), order=order
         )
-        .drop("several", "device", "stream")
+        .drop("several", "device", "stream", "launch_start_ns")
     )
 
 
