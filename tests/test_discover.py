@@ -14,6 +14,7 @@ from builders import ToySource, write_toy
 from stepscope.errors import StepscopeError
 from stepscope.sources.base import Input
 from stepscope.sources.discover import Discovered, discover
+from stepscope.sources.kineto import KinetoSource
 
 
 def find(*paths: Path) -> Discovered:
@@ -111,6 +112,17 @@ def test_what_looks_like_a_trace_and_is_none_is_told(tmp_path: Path, name: str, 
 
     assert names(found) == ["good.json"]
     assert [(Path(p.file).name, problem in p.problem, p.remedy != "") for p in found.problems] == [(name, True, True)]
+
+
+def test_a_timeline_is_no_recording_though_a_reader_would_take_it(tmp_path: Path) -> None:
+    made = {"made_by": "stepscope timeline"}
+    events = [{"ph": "M", "name": "trace", "args": made}, {"ph": "X", "name": "gemm", "cat": "kernel", "ts": 0}]
+    (tmp_path / "timeline.json").write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+
+    found = discover([tmp_path], [KinetoSource()])
+
+    assert found.inputs == []
+    assert [each.problem for each in found.problems] == ["is a timeline that stepscope wrote"]
 
 
 @pytest.mark.parametrize(
