@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import zip_longest
 
 import polars as pl
@@ -11,11 +12,13 @@ import polars as pl
 from stepscope.errors import Cancelled, StepscopeError
 from stepscope.plugins import FAILURES
 from stepscope.run import Run
+from stepscope.tables import TABLES
 from stepscope.timeline.clocks import Clocks
 from stepscope.timeline.left_out import LeftOut
 from stepscope.timeline.limits import Budget
 from stepscope.timeline.options import TimelineOptions
 from stepscope.timeline.tracks.base import JOB, RANGE_COLUMNS, SAMPLE_COLUMNS, TABLE, Family, Part
+from stepscope.timeline.writing.base import flow_columns
 
 WINDOW_ROWS = 500_000
 """Rows of a rank that are written at once, in some 200 MB."""
@@ -73,11 +76,12 @@ class Asking:
         """
         try:
             cuts = self._cuts(family, part)
+            before: dict[str, pl.Series] = {}
             for window in zip_longest([None, *cuts], cuts):
                 found = family.rows(part.within(window, family.paged) if cuts else part)
                 if found is None:
                     return
-                rows = self._checked(family, found.collect())
+                rows = _with_new_arrows(self._checked(family, found.collect()), before)
                 until = window[1]
                 if until is not None:
                     until -= self._clocks.of(part.ranks[0], family.tables)
@@ -119,11 +123,48 @@ class Asking:
         rows = rows.cast({name: kind for name, kind in declared.items() if name in rows.columns})
         rows = self._shifted(family, rows)
         if family.shape == "samples":
+            rows = self._in_steps(family, rows)
             return self._in_window(rows.filter(pl.col("value").is_not_null()), pl.col("start_ns"))
         return self._in_window(rows, pl.col("start_ns") + pl.col("duration_ns").fill_null(0).clip(lower_bound=0))
+
+    def _in_steps(self, family: Family, rows: pl.DataFrame) -> pl.DataFrame:
+        """Samples in the time of the chosen steps, where their tables do not say in which step they are."""
+        has_steps = any("step" in TABLES[name].schema for name in family.tables)
+        if self._chosen_steps is None or has_steps:
+            return rows
+        placed = rows.join(self._chosen_steps, on="rank", how="left", maintain_order="left")
+        is_moved = pl.col("rank").is_in([rank for rank, name in self._clocks.by_table if name in family.tables])
+        inside = pl.col("start_ns").is_between("from_ns", "to_ns") | is_moved
+        return placed.filter(inside).drop("from_ns", "to_ns")
+
+    @cached_property
+    def _chosen_steps(self) -> pl.DataFrame | None:
+        """When the chosen steps of each rank begin and end, by the common clock: `rank`, `from_ns`, `to_ns`; None if
+        all are chosen."""
+        if all(each.steps is None for each in self._run.ranks) or not self._run.has("steps"):
+            return None
+        steps = self._run.table("steps").group_by("rank")
+        spans = steps.agg(
+            from_ns=pl.min_horizontal("start_ns", "window_start_ns").min(),
+            to_ns=pl.max_horizontal("end_ns", "window_end_ns").max(),
+        ).collect()
+        shifts = self._clocks.frame(self._ranks, ("steps",))
+        return spans.join(shifts, on="rank").select("rank", pl.col("from_ns", "to_ns") - pl.col("shift_ns"))
 
     def _in_window(self, rows: pl.DataFrame, end: pl.Expr) -> pl.DataFrame:
         """The rows that overlap the window of time that is wanted."""
         first, last = self._options.window_ns or (None, None)
         rows = rows if first is None else rows.filter(end >= first)
         return rows if last is None else rows.filter(pl.col("start_ns") <= last)
+
+
+def _with_new_arrows(rows: pl.DataFrame, before: dict[str, pl.Series]) -> pl.DataFrame:
+    """Rows without the arrows whose end is in the window before, which is noted for the next one: each has one tail and
+    one head, and the work of one launch lies close together."""
+    for column in flow_columns(rows):
+        arrows = rows[column]
+        if column in before:
+            known = pl.col(column).is_in(before[column].implode())
+            rows = rows.with_columns(pl.when(~known).then(column).alias(column))
+        before[column] = arrows.drop_nulls()
+    return rows

@@ -40,6 +40,7 @@ def _device(part: Part) -> pl.LazyFrame | None:
     # Viewers draw arrows from the earlier to the later range, or not at all: none would be right where the clocks of
     # host and device differ so much that work begins before its launch.
     follows = (pl.col("start_ns") >= pl.col("launch_start_ns")).fill_null(True)
+    follows = follows & (pl.col("category") != "communication_task")  # their call has the arrow
     rows = rows.sort("start_ns", maintain_order=True).with_columns(flow_in_launch=launch_flow(follows))
     several = streams.group_by("rank").agg(several=pl.col("device").n_unique() > 1)
     stream = pl.coalesce(filled_in("Stream {}", pl.col("stream")), pl.lit("No stream recorded"))
