@@ -29,7 +29,11 @@ LIGHT_RANGES = Table(
         Column("thread", "string", "Host thread.", nullable=False),
         Column("device", "int32", "Device on which it was timed."),
         Column("stream", "int64", "Its stream."),
-        Column("delay_ns", "int64", "From its start on the host to that on the device, in both rows; null if it was not timed there."),
+        Column(
+            "delay_ns",
+            "int64",
+            "From its start on the host to that on the device, in both rows; null if it was not timed there.",
+        ),
         Column("group", "string", "Process group of a call, as in `groups`."),
         Column("group_size", "int32", "Ranks of the group, as stored with the call."),
         Column("size_bytes", "int64", "Payload of the call."),
