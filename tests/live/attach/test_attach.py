@@ -86,8 +86,12 @@ def test_a_live_worker_that_the_proxy_refuses_is_told(tmp_path: Path) -> None:
         with suppress(OSError):
             while True:
                 link, _ = proxy.accept()
+                link.settimeout(10)
                 link.recv(4096)
                 link.sendall(line_of(Refused("rank 0 belongs to another job")))
+                link.shutdown(socket.SHUT_WR)
+                while link.recv(4096):  # what is unread when a link is closed takes the answer with it
+                    pass
                 link.close()
 
     threading.Thread(target=refuse, daemon=True).start()
