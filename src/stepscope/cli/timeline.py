@@ -66,6 +66,7 @@ Align = Annotated[
     bool, typer.Option("--align/--no-align", help="Correct the clocks of ranks by the ends of their calls.")
 ]
 
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that stepscope did not write.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only what was left out, notes and errors.")]
 
 
@@ -83,7 +84,7 @@ def timeline(
     align: Align = True,
     limit_mb: LimitMb = None,
     form: FormatName = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that stepscope did not write.")] = False,
+    force: Force = False,
     run: shared.OneRun = None,
     limits: shared.LimitsFile = None,
     no_store: shared.NoStore = False,

@@ -41,7 +41,6 @@ class Asking:
     def __init__(self, run: Run, options: TimelineOptions, clocks: Clocks, budget: Budget, left: LeftOut) -> None:
         self._run, self._options, self._clocks, self._budget, self._left = run, options, clocks, budget, left
         self._ranks = [each.rank for each in run.ranks]
-        self._reasons: dict[str, str] = {}
 
     def parts(self, family: Family) -> Iterator[Part]:
         """Some ranks after the other: many small ones at once, large ones alone."""
@@ -66,7 +65,6 @@ class Asking:
                 self._options,
                 job=None if alone else run,
                 shifts_ns=self._clocks.by_rank,
-                reasons=self._reasons,
             )
 
     def windows(self, family: Family, part: Part) -> Iterator[tuple[pl.DataFrame, int | None]]:

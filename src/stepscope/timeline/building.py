@@ -106,8 +106,6 @@ class _Building:
         self._left = LeftOut()
         self._asking = Asking(run, options, clocks, budget, self._left)
         self._sound = Sound(clocks.first_ns, self._left)
-        self._following = 0
-        """About how many rows there are of the families that follow."""
 
     def write(self, stream: BinaryIO, written: Written, progress: Callable[[str], None]) -> None:
         """Write the file, and what there is to say of it."""
@@ -119,8 +117,7 @@ class _Building:
         families = sorted(filter(self._is_wanted, self._families), key=_before)
         for place, family in enumerate(families):
             progress(family.title)
-            self._following = sum(self._about(each) for each in families[place + 1 :])
-            self._family(family, drawing)
+            self._family(family, families[place + 1 :], drawing)
         writer.close()
         written.left_out = self._left.said()
         if not drawing.events:
@@ -144,9 +141,9 @@ class _Building:
     def _is_wanted(self, family: Family) -> bool:
         return (family.kind == "summary" or self._options.kind == "detail") and family.wanted(self._options)
 
-    def _family(self, family: Family, drawing: Drawing) -> None:
-        """Write all rows of a family."""
-        chosen, writer = self._chosen(family, drawing.writer), drawing.writer
+    def _family(self, family: Family, following: Sequence[Family], drawing: Drawing) -> None:
+        """Write all rows of a family, as far as they leave room for those that follow."""
+        chosen, writer = self._chosen(family, following, drawing.writer), drawing.writer
         for part in self._asking.parts(family):
             lanes = Lanes()
             until: int | None = None
@@ -175,13 +172,15 @@ class _Building:
         """The rows of the tables that a family shows."""
         return sum(rank.rows.get(name, 0) for rank in self._run.ranks for name in family.tables)
 
-    def _chosen(self, family: Family, writer: Writer) -> Callable[[pl.DataFrame], pl.DataFrame] | None:
+    def _chosen(
+        self, family: Family, following: Sequence[Family], writer: Writer
+    ) -> Callable[[pl.DataFrame], pl.DataFrame] | None:
         """What is kept of the rows if not all fit: the longest ranges, or every n-th sample; None for all."""
         left = self._budget.rows_left(family.name, writer.size_bytes)
         if left is None:
             return None
         if family.priority:  # up to half of it is for what follows
-            left -= min(left // 2, self._following)
+            left -= min(left // 2, sum(map(self._about, following)))
         sizes = [
             rows["duration_ns"] if family.shape == "ranges" else rows["start_ns"]
             for part in self._asking.parts(family)

@@ -12,7 +12,7 @@ import typer
 
 from stepscope.cli import options as shared
 from stepscope.cli.options import argument
-from stepscope.cli.timeline import Align, FormatName, Quiet
+from stepscope.cli.timeline import Align, Force, FormatName, Quiet
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def timeline(
     ] = False,
     align: Align = True,
     form: FormatName = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that stepscope did not write.")] = False,
+    force: Force = False,
     quiet: Quiet = False,
     debug: shared.Debug = False,  # noqa: ARG001 - read by main()
 ) -> None:

@@ -101,7 +101,6 @@ class Part:
         window: Tables that a family pages have only rows that start in it: `[from, to)`; None for all.
         paged: These tables.
         shifts_ns: What is subtracted from the times of a rank, so that all are on one clock; 0 for others.
-        reasons: Why questions had no answer, noted as they are asked.
     """
 
     run: Run
@@ -110,7 +109,6 @@ class Part:
     window: tuple[int | None, int | None] | None = None
     paged: tuple[str, ...] = ()
     shifts_ns: Mapping[int, int] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
     _found: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
@@ -169,12 +167,10 @@ class Part:
         )
 
     def answer(self, question: str | Callable[..., pl.DataFrame], **options: Any) -> pl.DataFrame | None:
-        """The answer to a question, or of a function that asks like one, about these ranks; None, with the reason
-        noted, if there is none."""
+        """The answer to a question, or of a function that asks like one, about these ranks; None if there is none."""
         try:
             found: pl.DataFrame = self.run.analyse(question, **options)
-        except Unavailable as reason:
-            self.reasons[question if isinstance(question, str) else question.__name__] = str(reason)
+        except Unavailable:
             return None
         found = self._of_graphs(found.lazy()).collect() if self.options.graphs is not None else found
         if self.run.whole is self.run or "rank" not in found.columns:

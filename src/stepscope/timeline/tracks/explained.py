@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.replay.critical_path import recorded_path
+from stepscope.timeline.options import TimelineOptions
 from stepscope.timeline.tracks.base import JOB, Family, Part
 
 _GAP = ("before_name", "next_name", "next_stream", "launched", "ahead_ns")
@@ -96,6 +97,10 @@ def _findings(part: Part) -> pl.LazyFrame | None:
     )
 
 
+def _is_asked_for(options: TimelineOptions) -> bool:
+    return bool(options.explain)
+
+
 FINDINGS = Family(
     "findings",
     "Findings",
@@ -105,7 +110,7 @@ FINDINGS = Family(
     tables=("steps",),
     priority=1,
     single=True,
-    wanted=lambda options: bool(options.explain),
+    wanted=_is_asked_for,
 )
 CRITICAL_PATH = Family(
     "critical_path",
@@ -116,7 +121,7 @@ CRITICAL_PATH = Family(
     tables=("steps",),
     priority=1,
     single=True,
-    wanted=lambda options: bool(options.explain),
+    wanted=_is_asked_for,
 )
 IDLE = Family(
     "idle",
@@ -127,5 +132,5 @@ IDLE = Family(
     tables=("steps", "kernels"),
     priority=1,
     single=True,
-    wanted=lambda options: bool(options.explain),
+    wanted=_is_asked_for,
 )
