@@ -104,6 +104,7 @@ def contents(
     bench: Run | None = None,
     figures: bool = False,
     prices: Prices | None = None,
+    modules: bool = True,
 ) -> Contents:
     """Collect all that a report shows.
 
@@ -111,10 +112,11 @@ def contents(
         bench: Another run, to compare with; by default, the slowest rank is compared with a typical one.
         figures: Draw the figures as well.
         prices: What an hour of the job is, to state savings in a day.
+        modules: Collect the tables of its modules as well, beside facts, verdict, findings and what was not read.
     """
     items = Items(run, answers, language)
     outlines = [WITH_BENCH if bench and outline.key == WITH_BENCH.key else outline for outline in MODULES]
-    modules = [_module(outline, items, bench, figures=figures) for outline in outlines]
+    told = [_module(outline, items, bench, figures=figures) for outline in outlines] if modules else []
     problems = related([problem_of(number, each, items, prices) for number, each in enumerate(answers.findings, 1)])
     return Contents(
         language,
@@ -122,7 +124,7 @@ def contents(
         about_run(run, answers, language, bench),
         [spoken(line, language) for line in sentences(answers)],
         problems,
-        [told for module in modules if (told := _with_problems(module, problems)).parts],
+        [module for each in told if (module := _with_problems(each, problems)).parts],
         items.all,
         unread_of(run, language),
         missing_words(run, language),

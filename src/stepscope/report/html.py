@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from stepscope.pages.shown_table import ShownTable
+    from stepscope.present import Language
     from stepscope.report.contents import Contents
 
 LONGEST_CELL = 160
@@ -46,9 +47,31 @@ BLOCKED = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-ur
 def to_html(found: Contents) -> bytes:
     """The report as a file."""
     language = found.language
-    script = _file("report.js")
+    environment = environment_in(language, {"report.html.j2": template_file("report.html.j2")})
+    environment.globals.update(figure=lambda drawn: Markup(fragment(drawn)))
+    drawn = any(part.figures for module in found.modules for part in module.parts)
+    figures = bundle() if drawn else ""
+    template = environment.get_template("report.html.j2")
+    text = template.render(
+        report=found,
+        mark=MARK,
+        made=fill(WORDS["made"], {"version": __version__}, language),
+        style=Markup(template_file("parts.css") + template_file("report.css")),
+        script=Markup(template_file("report.js") + template_file("parts.js")),
+        figures=Markup(figures.replace("<script>", '<script nonce="NONCE">')),
+        policy=f"{BLOCKED}; script-src 'nonce-NONCE'",
+    )
+    return _with_nonce(text).encode("utf-8", "backslashreplace")
+
+
+def environment_in(language: Language, templates: Mapping[str, str]) -> Environment:
+    """Templates of pages that have parts of a report: findings and tables (`parts.html.j2`), with its words.
+
+    Args:
+        templates: The texts of the pages' own templates by name.
+    """
     environment = Environment(
-        loader=DictLoader({name: _file(name) for name in ("report.html.j2", "parts.html.j2")}),
+        loader=DictLoader({"parts.html.j2": template_file("parts.html.j2"), **templates}),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -58,28 +81,15 @@ def to_html(found: Contents) -> bytes:
     environment.globals.update(
         words={name: text.of(language) for name, text in WORDS.items()},
         confidence={name: text.of(language) for name, text in CONFIDENCE.items()},
-        body=_body,
-        head=_head,
-        figure=lambda drawn: Markup(fragment(drawn)),
-        counted=lambda table: _counted(table, found),
+        body=table_body,
+        head=table_head,
+        counted=lambda table: _counted(table, language),
         saving_cell=lambda one: saving_cell(one, language),
         cost_cell=cost_cell,
         percent=lambda ratio: f"{ratio:.1%}",
     )
-    environment.filters["coded"] = _coded
-    drawn = any(part.figures for module in found.modules for part in module.parts)
-    figures = bundle() if drawn else ""
-    template = environment.get_template("report.html.j2")
-    text = template.render(
-        report=found,
-        mark=MARK,
-        made=fill(WORDS["made"], {"version": __version__}, language),
-        style=Markup(_file("report.css")),
-        script=Markup(script),
-        figures=Markup(figures.replace("<script>", '<script nonce="NONCE">')),
-        policy=f"{BLOCKED}; script-src 'nonce-NONCE'",
-    )
-    return _with_nonce(text).encode("utf-8", "backslashreplace")
+    environment.filters["coded"] = coded
+    return environment
 
 
 def _with_nonce(text: str) -> str:
@@ -93,7 +103,8 @@ def _with_nonce(text: str) -> str:
     return text
 
 
-def _file(name: str) -> str:
+def template_file(name: str) -> str:
+    """A file of the templates, e.g. `parts.css`."""
     return (resources.files("stepscope.report") / "templates" / name).read_text(encoding="utf-8")
 
 
@@ -102,7 +113,7 @@ def _finalized(value: Any) -> Any:
     return cleaned(value, LONGEST_TEXT) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _coded(text: str) -> Markup:
+def coded(text: str) -> Markup:
     """A text with what stands between backticks as code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(cleaned(text, LONGEST_TEXT)))))
 
@@ -117,14 +128,14 @@ def cleaned(text: str, longest: int) -> str:
     return present.printable(text, keep="\n")
 
 
-def _counted(table: ShownTable, found: Contents) -> str:
+def _counted(table: ShownTable, language: Language) -> str:
     """How many rows a table has, and whether all of them are here."""
     rows, every = table.rows.height, table.rows.height if table.found is None else table.found
     known = {"shown": rows, "found": every}
-    return fill(WORDS["first_rows" if rows < every else "all_rows"], known, found.language)
+    return fill(WORDS["first_rows" if rows < every else "all_rows"], known, language)
 
 
-def _head(table: ShownTable) -> list[Mapping[str, Any]]:
+def table_head(table: ShownTable) -> list[Mapping[str, Any]]:
     """The columns of a table: title, meaning, whether they hold numbers."""
     return [
         {"title": column.title, "doc": column.doc, "number": table.rows.schema[column.name].is_numeric()}
@@ -132,7 +143,7 @@ def _head(table: ShownTable) -> list[Mapping[str, Any]]:
     ]
 
 
-def _body(table: ShownTable) -> Markup:
+def table_body(table: ShownTable) -> Markup:
     """The rows of a table; numbers with what they are sorted by, shares with a bar."""
     units = table.rows[table.named_by].to_list() if table.named_by else []
     columns = [list(_cells(table, column.name, units)) for column in table.columns]

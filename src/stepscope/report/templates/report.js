@@ -1,7 +1,6 @@
 "use strict";
 (() => {
   const words = document.getElementById("words").dataset;
-  const tip = document.getElementById("tip");
   const root = document.documentElement;
 
   // Light and dark.
@@ -79,40 +78,6 @@
       count.textContent = wanted.length ? `${left} ${words.of} ${all}` : all;
     });
     caption.append(input);
-  }
-
-  // What a column means, on hover and focus.
-  const open = (target) => {
-    tip.textContent = target.dataset.tip;
-    tip.hidden = false;
-    const box = target.getBoundingClientRect();
-    const left = Math.min(Math.max(8, box.left), innerWidth - tip.offsetWidth - 8);
-    const above = box.top - tip.offsetHeight - 6;
-    tip.style.left = `${left}px`;
-    tip.style.top = `${above > 4 ? above : box.bottom + 6}px`;
-  };
-  for (const name of ["mouseover", "focusin"]) {
-    document.addEventListener(name, (event) => {
-      const target = event.target instanceof Element ? event.target.closest("[data-tip]") : null;
-      if (target) open(target); else tip.hidden = true;
-    });
-  }
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
-  document.addEventListener("focusout", () => { tip.hidden = true; });
-
-  // What is to be copied.
-  for (const code of document.querySelectorAll("code.copied")) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "copy";
-    button.textContent = words.copy;
-    button.addEventListener("click", async () => {
-      getSelection().selectAllChildren(code);
-      try { await navigator.clipboard.writeText(code.textContent); } catch { document.execCommand("copy"); }
-      button.textContent = words.copied;
-      setTimeout(() => { button.textContent = words.copy; }, 1500);
-    });
-    code.after(button);
   }
 
   // Print how findings are computed; their evidence and the tables of figures if they were opened.
