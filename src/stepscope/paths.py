@@ -31,6 +31,12 @@ def stays_below(name: str) -> bool:
     return not path.is_absolute() and ".." not in path.parts
 
 
+def lies_within(place: Path | str, directories: Iterable[Path]) -> bool:
+    """Whether a place is one of some directories or lies in one, whatever links lead there."""
+    resolved = Path(os.path.realpath(place))
+    return any(resolved.is_relative_to(os.path.realpath(each)) for each in directories)
+
+
 def input_around(place: Path, inputs: Iterable[Path]) -> Path | None:
     """The input that a place is, or lies in, whatever links lead there; None if it is apart from all inputs."""
     found = first_in_input((place,), inputs)

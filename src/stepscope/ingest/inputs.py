@@ -41,12 +41,14 @@ class Ingested:
     Args:
         recordings: In the order of their inputs.
         unread: What was not read.
+        refused: Why an input was not read, of those whose reader refused it.
         warnings: What a user should know.
         store: Directory of the store, if what was read is kept.
     """
 
     recordings: list[Recording] = field(default_factory=list)
     unread: list[Issue] = field(default_factory=list)
+    refused: dict[Input, Issue] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     store: Path | None = None
 
@@ -69,6 +71,39 @@ def ingest(
         cluster: Whose workers read, if they have enough to do; by default processes of this machine do.
     """
     return _Ingestion(use_store, all_sources() if sources is None else sources, progress, cluster).run(inputs)
+
+
+@dataclass
+class Stored:
+    """What the store has of some inputs.
+
+    Args:
+        keys: What identifies the content of each input that can be looked at.
+        recordings: Those that are in the store.
+        refused: Why an input cannot be looked at.
+        store: Directory of the store; None if none can be used.
+        warnings: What a user should know of the store.
+    """
+
+    keys: dict[Input, str] = field(default_factory=dict)
+    recordings: dict[Input, Recording] = field(default_factory=dict)
+    refused: dict[Input, Issue] = field(default_factory=dict)
+    store: Path | None = None
+    warnings: list[str] = field(default_factory=list)
+
+
+def find_stored(inputs: Sequence[Input], *, use_store: bool = True) -> Stored:
+    """What the store has of some inputs; nothing is read."""
+    ingestion = _Ingestion(use_store, all_sources(), None, None)
+    tasks, done = ingestion.taken(inputs)
+    result = ingestion.result
+    return Stored(
+        {task.item: task.key for task in tasks},
+        {task.item: done[task.key] for task in tasks if task.key in done},
+        result.refused,
+        ingestion.store.directory if ingestion.store is not None and ingestion.kept else None,
+        result.warnings,
+    )
 
 
 def worker_count() -> int:
@@ -98,34 +133,44 @@ class _Ingestion:
 
     def run(self, inputs: Sequence[Input]) -> Ingested:
         """Take what is stored and read the rest."""
+        tasks, done = self.taken(inputs)
+        pending: dict[str, ReadTask] = {}
+        for task in tasks:
+            if task.key not in done:
+                pending.setdefault(task.key, task)
+        if pending:
+            done.update(self._read(sorted(pending.values(), key=_weight, reverse=True)))
+        self.result.recordings = [done[task.key] for task in tasks if task.key in done]
+        self.result.store = self.store.directory if self.store is not None and self.kept else None
+        return self.result
+
+    def taken(self, inputs: Sequence[Input]) -> tuple[list[ReadTask], dict[str, Recording]]:
+        """The inputs that can be looked at, and what the store has of them, by key."""
         tasks = [task for item in inputs if (task := self._task(item)) is not None]
         done: dict[str, Recording] = {}
-        pending: list[ReadTask] = []
         for task in tasks:
             found = self.store.find(task.key) if self.store is not None else None
             if found is not None:
                 done[task.key] = found
-            elif all(task.key != other.key for other in pending):
-                pending.append(task)
-        if pending:
-            done.update(self._read(sorted(pending, key=_weight, reverse=True)))
-        self.result.recordings = [done[task.key] for task in tasks if task.key in done]
-        self.result.store = self.store.directory if self.store is not None and self.kept else None
-        return self.result
+        return tasks, done
 
     def _task(self, item: Input) -> ReadTask | None:
         source = self.sources[item.source]
         for path in (item.path, *item.files):
             if printable(str(path)) != str(path):
                 problem, remedy = "has a name that is not UTF-8", "Rename the file or its directory"
-                self.result.unread.append(Issue("error", printable(str(path)), problem, remedy))
+                self._refuse(item, Issue("error", printable(str(path)), problem, remedy))
                 return None
         try:
             key = identify(source.name, source.version, item.path, item.files, item.label)
             return ReadTask(item, source, key, sum(map(size_of, item.files)))
         except OSError as error:
-            self.result.unread.append(unreadable(Path(error.filename or item.path), error))
+            self._refuse(item, unreadable(Path(error.filename or item.path), error))
             return None
+
+    def _refuse(self, item: Input, why: Issue) -> None:
+        self.result.unread.append(why)
+        self.result.refused[item] = why
 
     def _read(self, pending: list[ReadTask]) -> dict[str, Recording]:
         """Read all of `pending`, going on without the store where it fails."""
@@ -142,7 +187,7 @@ class _Ingestion:
                             break
                         pending = [other for other in pending if other is not task]
                         if isinstance(outcome, Issue):
-                            self.result.unread.append(outcome)
+                            self._refuse(task.item, outcome)
                         else:
                             done[task.key] = outcome
                         watch.finish(task)

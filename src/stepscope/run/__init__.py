@@ -1,7 +1,7 @@
 """A run: one recorded training job with its ranks, tables and answers."""
 
 from stepscope.run.engine import Engine, Processes, Ray, Threads, engine_of
-from stepscope.run.opening import named, open_run, open_runs
+from stepscope.run.opening import named, open_run, open_runs, run_of
 from stepscope.run.rank import Rank
 from stepscope.run.run import Run
 from stepscope.run.watching import Cancellation, watched
@@ -18,5 +18,6 @@ __all__ = [
     "named",
     "open_run",
     "open_runs",
+    "run_of",
     "watched",
 ]

@@ -9,6 +9,7 @@ from stepscope import plugins
 from stepscope.errors import NothingReadable, StepscopeError
 from stepscope.run.answer_cache import DEFAULT_MB
 from stepscope.run.engine import Engine, Ray, engine_of
+from stepscope.run.job import Job
 from stepscope.run.jobs import group
 from stepscope.run.rank import Rank
 from stepscope.run.run import Run
@@ -59,12 +60,9 @@ def open_runs(
         raise NothingReadable(_explain_nothing(paths, unread, found.skipped))
     warnings = [*done.warnings, *plugins.problems.values()]
     runs = [
-        Run(
-            job.name,
-            job.path,
-            [Rank(one.rank, one.origin, one.recording, supplement=one.supplement) for one in job.members],
+        run_of(
+            job,
             unread=unread,
-            own_issues=job.issues,
             warnings=warnings,
             skipped=found.skipped,
             engine=engine,
@@ -74,6 +72,31 @@ def open_runs(
         for job in group(done.recordings)
     ]
     return _narrow(runs, ranks, steps)
+
+
+def run_of(
+    job: Job,
+    *,
+    unread: Sequence[Issue] = (),
+    warnings: Sequence[str] = (),
+    skipped: int = 0,
+    engine: Engine | None = None,
+    answers_mb: float = DEFAULT_MB,
+    store: Path | None = None,
+) -> Run:
+    """The run of a job; for the arguments see `Run`."""
+    return Run(
+        job.name,
+        job.path,
+        [Rank(one.rank, one.origin, one.recording, supplement=one.supplement) for one in job.members],
+        unread=unread,
+        own_issues=job.issues,
+        warnings=warnings,
+        skipped=skipped,
+        engine=engine,
+        answers_mb=answers_mb,
+        store=store,
+    )
 
 
 def open_run(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stepscope.errors import StepscopeError, UnreadableInput
-from stepscope.paths import shown
+from stepscope.paths import lies_within, shown
 from stepscope.plugins import FAILURES
 from stepscope.sources.base import Found, Input, Source
 from stepscope.sources.exported import exported_in, made_elsewhere
@@ -50,7 +50,12 @@ class Discovered:
     skipped: int = 0
 
 
-def discover(paths: Iterable[Path | str], sources: Sequence[Source] | None = None) -> Discovered:
+def discover(
+    paths: Iterable[Path | str],
+    sources: Sequence[Source] | None = None,
+    *,
+    within: Sequence[Path] | None = None,
+) -> Discovered:
     """Find the inputs under `paths`, at any depth.
 
     Directories with a leading dot are skipped unless they are named themselves.
@@ -58,6 +63,7 @@ def discover(paths: Iterable[Path | str], sources: Sequence[Source] | None = Non
     Args:
         paths: Files and directories in any mix.
         sources: The readers to try; all known ones by default.
+        within: Links that lead out of these directories are not followed; by default, all are.
 
     Raises:
         StepscopeError: If a path does not exist or none is given.
@@ -68,7 +74,7 @@ def discover(paths: Iterable[Path | str], sources: Sequence[Source] | None = Non
     for start in starts:
         if not start.exists():
             raise StepscopeError(f"{shown(start)}: no such file or directory. Check the path")
-    walk = _Walk(all_sources() if sources is None else sources)
+    walk = _Walk(all_sources() if sources is None else sources, within)
     for start in starts:
         walk.start(start)
     walk.drop_repeated()
@@ -104,8 +110,9 @@ def _error(path: Path, problem: str, remedy: str) -> Issue:
 class _Walk:
     """A walk over the given paths, asking the readers on its way."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], within: Sequence[Path] | None = None) -> None:
         self.sources = sources
+        self._within = within
         self._ours = [source for source in sources if source not in offered_sources()]
         self.found = Discovered()
         self._seen: set[tuple[int, int]] = set()
@@ -147,6 +154,7 @@ class _Walk:
         except OSError as error:
             self._report(unreadable(directory, error))
             return []
+        entries = [entry for entry in entries if self._stays(entry)]
         exported = exported_in(directory, [entry.name for entry in entries])
         self._made |= exported.made
         for issue in exported.issues:
@@ -223,9 +231,17 @@ class _Walk:
                 return found
         return None
 
+    def _stays(self, entry: os.DirEntry[str]) -> bool:
+        """Whether an entry of a directory is no link that leads out of where the walk may go."""
+        if self._within is None or not entry.is_symlink() or lies_within(entry.path, self._within):
+            return True
+        remedy = "Serve the directory that it leads to as well, or put a copy in its place"
+        self._report(Issue("note", shown(entry.path), "is a link that leads elsewhere, so it is not followed", remedy))
+        return False
+
     def _is_ours(self, directory: Path, names: Iterable[str]) -> bool:
         """Whether our readers find a recording in these entries of a directory."""
-        walk = _Walk(self._ours)
+        walk = _Walk(self._ours, self._within)
         for name in names:
             if not name.startswith("."):
                 walk.start(directory / name)
