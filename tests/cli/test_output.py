@@ -13,7 +13,8 @@ from rich.cells import cell_len
 
 from stepscope.cli import main, output
 from stepscope.cli.notes import wrapped
-from stepscope.cli.output import Output, csv_text, print_document, print_frame
+from stepscope.cli.output import Output, print_document, print_frame
+from stepscope.pages.csv_text import csv_text
 from stepscope.pages.shown_table import undeclared
 from tests.cli.calling import EXAMPLE, printed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from stepscope import present
 from stepscope.cli.layout import TextColumn, lay_out, lay_out_whole
 from stepscope.cli.notes import WIDTH, wrapped
 from stepscope.cli.options import Format
+from stepscope.pages.csv_text import csv_text
 from stepscope.tables.base import Column
 
 if TYPE_CHECKING:
@@ -45,9 +45,6 @@ PATHS = ("input", "file", "path")
 
 PRINTED_ROWS = 50_000
 """Rows of which the text is in memory at a time."""
-
-_FORMULA = r"^[=+\-@\t\r]"
-"""How a text begins that a spreadsheet would run."""
 
 
 class Output(Console):
@@ -239,20 +236,6 @@ def _json(value: Any) -> str:
 def _separated(texts: Iterable[str], separator: str) -> Iterator[str]:
     for number, text in enumerate(texts):
         yield separator + text if number else text
-
-
-def csv_text(frame: pl.DataFrame, *, header: bool = True) -> str:
-    """A frame as CSV that is safe to open in a spreadsheet, with or without a line of names.
-
-    Lists are joined with spaces. A text that a spreadsheet would run as a formula gets an apostrophe in front, as OWASP
-    recommends against CSV injection: names in a trace come from anywhere.
-    """
-    lists = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.List)]
-    flat = frame.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join(" ") for name in lists)
-    runs = pl.col(pl.String).str.contains(_FORMULA)
-    guarded = flat.with_columns(pl.when(runs).then("'" + pl.col(pl.String)).otherwise(pl.col(pl.String)).name.keep())
-    titles = {name: f"'{name}" for name in flat.columns if re.match(_FORMULA, name)}
-    return guarded.rename(titles).write_csv(include_header=header)
 
 
 def bars(values: Sequence[float | None], width: int, *, blocks: bool = True) -> list[str]:
