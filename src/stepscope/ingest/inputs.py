@@ -56,7 +56,7 @@ class Ingested:
 def ingest(
     inputs: Sequence[Input],
     *,
-    use_store: bool = True,
+    use_store: bool | Store = True,
     sources: Sequence[Source] | None = None,
     progress: Progress | None = None,
     cluster: RayCluster | None = None,
@@ -65,7 +65,7 @@ def ingest(
 
     Args:
         inputs: What `discover` found.
-        use_store: Keep what is read for the next time; otherwise it is gone when this process ends.
+        use_store: Keep what is read for the next time, or where; otherwise it is gone when this process ends.
         sources: The readers; all known ones by default.
         progress: Called a few times a second, and after each input.
         cluster: Whose workers read, if they have enough to do; by default processes of this machine do.
@@ -81,29 +81,20 @@ class Stored:
         keys: What identifies the content of each input that can be looked at.
         recordings: Those that are in the store.
         refused: Why an input cannot be looked at.
-        store: Directory of the store; None if none can be used.
-        warnings: What a user should know of the store.
     """
 
     keys: dict[Input, str] = field(default_factory=dict)
     recordings: dict[Input, Recording] = field(default_factory=dict)
     refused: dict[Input, Issue] = field(default_factory=dict)
-    store: Path | None = None
-    warnings: list[str] = field(default_factory=list)
 
 
-def find_stored(inputs: Sequence[Input], *, use_store: bool = True) -> Stored:
-    """What the store has of some inputs; nothing is read."""
-    ingestion = _Ingestion(use_store, all_sources(), None, None)
+def find_stored(inputs: Sequence[Input], store: Store) -> Stored:
+    """What a store has of some inputs; nothing is read."""
+    ingestion = _Ingestion(store, all_sources(), None, None)
     tasks, done = ingestion.taken(inputs)
-    result = ingestion.result
-    return Stored(
-        {task.item: task.key for task in tasks},
-        {task.item: done[task.key] for task in tasks if task.key in done},
-        result.refused,
-        ingestion.store.directory if ingestion.store is not None and ingestion.kept else None,
-        result.warnings,
-    )
+    keys = {task.item: task.key for task in tasks}
+    found = {item: done[key] for item, key in keys.items() if key in done}
+    return Stored(keys, found, ingestion.result.refused)
 
 
 def worker_count() -> int:
@@ -120,7 +111,11 @@ class _Ingestion:
     """One call of `ingest`."""
 
     def __init__(
-        self, use_store: bool, sources: Sequence[Source], progress: Progress | None, cluster: RayCluster | None
+        self,
+        use_store: bool | Store,
+        sources: Sequence[Source],
+        progress: Progress | None,
+        cluster: RayCluster | None,
     ) -> None:
         self.sources = {source.name: source for source in sources}
         self.progress = progress
@@ -128,8 +123,10 @@ class _Ingestion:
         self.workers = worker_count()
         self.limit_bytes = max_bytes()
         self.result = Ingested()
-        self.kept = use_store
-        self.store = self._open_store() if use_store else self._temporary_store()
+        self.kept = bool(use_store)
+        self.store = use_store if isinstance(use_store, Store) else None
+        if self.store is None:
+            self.store = self._open_store() if use_store else self._temporary_store()
 
     def run(self, inputs: Sequence[Input]) -> Ingested:
         """Take what is stored and read the rest."""

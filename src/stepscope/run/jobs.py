@@ -320,7 +320,7 @@ def _job(pieces: Sequence[Piece], issues: list[Issue]) -> Job:
             issues.append(Issue("note", str(piece.recording.path), problem, remedy, rank=number))
     if len(members) == 1:
         path = pieces[0].recording.path
-        name = _directory_name(path) if path.is_dir() else path.name.partition(".")[0] or path.name
+        name = name_of(path)
     else:
         path = Path(os.path.commonpath([str(piece.directory) for piece in pieces]))
         name = _directory_name(path)
@@ -329,6 +329,11 @@ def _job(pieces: Sequence[Piece], issues: list[Issue]) -> Job:
     issues.extend(doubts({member.rank: member.recording for member in members}, world_size, path))
     newest = max(piece.written if piece.window is None else piece.end for piece in pieces)
     return Job(members, name, path, newest, issues, world_size)
+
+
+def name_of(path: Path) -> str:
+    """What a job is called whose only recording is a file or directory."""
+    return _directory_name(path) if path.is_dir() else path.name.partition(".")[0] or path.name
 
 
 def _directory_name(path: Path) -> str:

@@ -1,0 +1,299 @@
+"""Questions of clients about runs: computed once for all who ask at the same time, and kept while there is room.
+
+Answers are those of `pages/`, `report/`, `figures/` and `run/`; nothing is computed here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar, cast
+
+import polars as pl
+
+from stepscope.compare import Pair
+from stepscope.errors import StepscopeError
+from stepscope.figures import Drawn, figure_named
+from stepscope.pages.answering import Answered, Request, answer, one_table
+from stepscope.pages.base import Page
+from stepscope.plugins import FAILURES
+from stepscope.present import Language
+from stepscope.report.answers import answers
+from stepscope.report.contents import Contents, contents
+from stepscope.run import Cancellation, watched
+from stepscope.run.answer_cache import size_of
+from stepscope.selection import Choice
+from stepscope.web.catalogue import Catalogue
+from stepscope.web.errors import AnswerFailed
+
+T = TypeVar("T")
+
+SLOW_THREADS = 1
+"""Threads for reports and queries, so that they hold up no page."""
+
+_ENTRY_BYTES = 1000
+"""What a kept answer takes beside its content."""
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What has been asked since the start.
+
+    Args:
+        asked: Questions.
+        computed: Those that were computed; the others were kept, or already being computed for another client.
+        failed: Those that had no answer.
+        evicted: Answers that were dropped to make room, or since their run was closed.
+        kept: Answers that are kept.
+        kept_bytes: Their size, as estimated.
+        waiting: Questions that are being computed, or wait for it.
+    """
+
+    asked: int = 0
+    computed: int = 0
+    failed: int = 0
+    evicted: int = 0
+    kept: int = 0
+    kept_bytes: int = 0
+    waiting: int = 0
+
+
+@dataclass(frozen=True)
+class _Kept:
+    value: Any
+    size: int
+    runs: tuple[tuple[str, str], ...]
+    """The runs that the value holds open: id and stamp."""
+
+
+class Asking:
+    """Asks the runs of a catalogue, in threads of its own.
+
+    Args:
+        catalogue: The runs.
+        threads: How many questions are computed at a time.
+        cache_mb: MB of answers to keep; the least recently used are dropped first.
+    """
+
+    def __init__(self, catalogue: Catalogue, *, threads: int = 4, cache_mb: float = 64) -> None:
+        self.catalogue = catalogue
+        self._most_bytes = round(cache_mb * 1e6)
+        self._threads = ThreadPoolExecutor(threads, "asking")
+        self._slow = ThreadPoolExecutor(SLOW_THREADS, "asking-slow")
+        self._cancellation = Cancellation()
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._bytes = 0
+        self._waiting: dict[Hashable, Future[Any]] = {}
+        self._stats = Stats()
+
+    async def ask(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """The value of `compute`, which is kept under a key; whoever asks meanwhile gets the same.
+
+        A client that goes away takes nothing from others. Failures are not kept.
+
+        Args:
+            key: Everything on which the value depends.
+            compute: Called in a thread.
+        """
+        return await self._ask(key, compute, ())
+
+    async def answered(self, run: str, page: Page, request: Request) -> Answered:
+        """The answers of a page about a run.
+
+        Raises:
+            UnknownRun, NotReady, RunBroken: See `Catalogue.open`.
+            StepscopeError: If the request asks for what there is not.
+        """
+        key = ("page", page.name, hashable(request))
+        return await self._of(run, key, lambda: answer(self.catalogue.open(run), page, request), holds=True)
+
+    async def figure(
+        self,
+        run: str,
+        name: str,
+        language: Language = "en",
+        options: Mapping[str, Any] | None = None,
+        ranks: Choice = None,
+        steps: Choice = None,
+    ) -> Drawn:
+        """A figure of a run, of some of its ranks and steps.
+
+        Raises:
+            Unavailable: If the run has no answers for it.
+            StepscopeError: If there is no such figure, rank or step; see also `answered`.
+        """
+        figure, given = figure_named(name), dict(options or {})
+
+        def draw() -> Drawn:
+            opened = self.catalogue.open(run)
+            chosen = opened if ranks is None and steps is None else opened.select(ranks, steps)
+            return figure.drawn(chosen, language=language, **given)
+
+        return await self._of(run, ("figure", name, language, hashable((given, ranks, steps))), draw)
+
+    async def overview(self, run: str, language: Language = "en") -> Contents:
+        """Facts of a run, its verdict, its findings with their evidence, and what could not be read; no modules."""
+
+        def collect() -> Contents:
+            opened = self.catalogue.open(run)
+            return contents(opened, answers(opened), language, modules=False)
+
+        return await self._of(run, ("overview", language), collect)
+
+    async def pair(self, base: str, new: str, page: Page, request: Request) -> Answered:
+        """The answers of a page about two runs, which may be the same.
+
+        Raises:
+            StepscopeError: See `answered`.
+        """
+        key = ("pair", page.name, hashable(request))
+
+        def compare() -> Answered:
+            return answer(Pair(self.catalogue.open(base), self.catalogue.open(new)), page, request)
+
+        return await self._of(new, key, compare, holds=True, also=(base,))
+
+    async def query(self, run: str, sql: str) -> pl.DataFrame:
+        """The answer to a SQL query over the tables of a run.
+
+        Raises:
+            StepscopeError: If it asks for anything but tables of the run; see also `answered`.
+        """
+        return await self._of(run, ("query", sql), lambda: self.catalogue.open(run).query(sql), is_slow=True)
+
+    async def report(self, run: str, language: Language = "en") -> bytes:
+        """The whole report of a run, as an HTML file."""
+
+        def write() -> bytes:
+            from stepscope.report.html import to_html  # noqa: PLC0415 - it needs Jinja2
+
+            opened = self.catalogue.open(run)
+            return to_html(contents(opened, answers(opened), language, figures=True))
+
+        return await self._of(run, ("report", language), write, is_slow=True)
+
+    async def table(self, run: str, page: Page, request: Request) -> pl.DataFrame:
+        """The rows of one section of a page, as `one_table` gives them: that of `request.table`, else the first."""
+        key = ("table", page.name, hashable(request))
+        return await self._of(run, key, lambda: one_table(answer(self.catalogue.open(run), page, request)))
+
+    def stats(self) -> Stats:
+        """What has been asked so far."""
+        with self._lock:
+            return replace(self._stats, kept=len(self._kept), kept_bytes=self._bytes, waiting=len(self._waiting))
+
+    def close(self) -> None:
+        """Stop all questions, between ranks and analyses."""
+        self._cancellation.cancel()
+        for threads in (self._threads, self._slow):
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _of(
+        self,
+        run: str,
+        key: tuple[Hashable, ...],
+        compute: Callable[[], T],
+        *,
+        holds: bool = False,
+        also: Sequence[str] = (),
+        is_slow: bool = False,
+    ) -> T:
+        """Ask about a run.
+
+        Args:
+            holds: Whether the answer keeps the run, and those in `also`, open.
+            is_slow: Whether it may take long.
+        """
+        stamps = [(each, self.catalogue.entry(each).stamp) for each in (run, *also)]
+
+        def checked() -> T:
+            try:
+                return compute()
+            except StepscopeError:
+                raise
+            except (*FAILURES, pl.exceptions.PanicException) as error:
+                for each, _ in stamps:
+                    self.catalogue.check(each)
+                _LOG.exception("a question about %s failed", run)
+                raise AnswerFailed(
+                    f"this could not be computed, by a fault of stepscope ({type(error).__name__}). Its log has more"
+                ) from error
+
+        runs = tuple(stamps) if holds else ()
+        return await self._ask((*stamps, *key), checked, runs, is_slow=is_slow)
+
+    async def _ask(
+        self, key: Hashable, compute: Callable[[], T], runs: tuple[tuple[str, str], ...], *, is_slow: bool = False
+    ) -> T:
+        with self._lock:
+            self._stats = replace(self._stats, asked=self._stats.asked + 1)
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return cast(T, self._kept[key].value)
+            future = self._waiting.get(key)
+            if future is None:
+                threads = self._slow if is_slow else self._threads
+                try:
+                    future = threads.submit(self._compute, key, compute, runs)
+                except RuntimeError:
+                    raise StepscopeError("the server is being stopped. Start it again") from None
+                self._waiting[key] = future
+        # Shielded, as a client that goes away must not take the answer from others who wait for it.
+        return cast(T, await asyncio.shield(asyncio.wrap_future(future)))
+
+    def _compute(self, key: Hashable, compute: Callable[[], Any], runs: tuple[tuple[str, str], ...]) -> Any:
+        try:
+            with watched(cancellation=self._cancellation):
+                value = compute()
+        except BaseException:
+            with self._lock:
+                self._waiting.pop(key, None)
+                self._stats = replace(self._stats, computed=self._stats.computed + 1, failed=self._stats.failed + 1)
+            raise
+        size = size_of(value) + _ENTRY_BYTES
+        with self._lock:
+            self._waiting.pop(key, None)
+            self._stats = replace(self._stats, computed=self._stats.computed + 1)
+            if size <= self._most_bytes:
+                self._kept[key] = _Kept(value, size, runs)
+                self._bytes += size
+            self._make_room()
+        return value
+
+    def _make_room(self) -> None:
+        """Drop what holds runs that are closed, and what was used the longest ago."""
+        closed = [key for key, one in self._kept.items() if not all(self.catalogue.is_open(*run) for run in one.runs)]
+        for key in closed:
+            self._drop(key)
+        while self._bytes > self._most_bytes:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: Hashable) -> None:
+        self._bytes -= self._kept.pop(key).size
+        self._stats = replace(self._stats, evicted=self._stats.evicted + 1)
+
+
+def hashable(value: Any) -> Hashable:
+    """A key that is equal for equal values: of requests, listings, options, selections.
+
+    Examples:
+        >>> hashable({"b": [1, 2], "a": None}) == hashable({"a": None, "b": [1, 2]})
+        True
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return (type(value).__qualname__, *(hashable(getattr(value, one.name)) for one in fields(value)))
+    if isinstance(value, Mapping):
+        return ("mapping", *sorted(((str(name), hashable(part)) for name, part in value.items()), key=repr))
+    if isinstance(value, (list, tuple, set, frozenset, range)):
+        parts = [hashable(part) for part in value]
+        return (type(value).__name__, *(sorted(parts, key=repr) if isinstance(value, (set, frozenset)) else parts))
+    # 1, 1.0 and True are equal, but no two of them mean the same to an analysis
+    return (type(value).__name__, value)
