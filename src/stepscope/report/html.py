@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -143,26 +143,38 @@ def table_head(table: ShownTable) -> list[Mapping[str, Any]]:
     ]
 
 
-def table_body(table: ShownTable) -> Markup:
-    """The rows of a table; numbers with what they are sorted by, shares with a bar."""
+def table_body(table: ShownTable, link: Callable[[str, Any], str | None] | None = None) -> Markup:
+    """The rows of a table; numbers with what they are sorted by, shares with a bar.
+
+    Args:
+        link: Gives the URL that a cell leads to, if any, by the name of its column and its value.
+    """
     units = table.rows[table.named_by].to_list() if table.named_by else []
-    columns = [list(_cells(table, column.name, units)) for column in table.columns]
+    columns = [list(_cells(table, column.name, units, link or _nowhere)) for column in table.columns]
     rows = ("".join(cells) for cells in zip(*columns, strict=True))
     return Markup("".join(f"<tr>{row}</tr>\n" for row in rows))
 
 
-def _cells(table: ShownTable, name: str, units: list[str]) -> Iterator[str]:
+def _nowhere(_column: str, _value: Any) -> None:
+    return None
+
+
+def _linked(text: str, url: str | None) -> str:
+    return text if url is None else f'<a href="{escape(url)}">{text}</a>'
+
+
+def _cells(table: ShownTable, name: str, units: list[str], link: Callable[[str, Any], str | None]) -> Iterator[str]:
     values = table.rows[name]
     if not values.dtype.is_numeric():
         for value in values.to_list():
             text = "-" if value is None else present.cell(name, value)
             start = "<td class=t>" if len(text) > LONGEST_LINE else "<td>"
-            yield f"{start}{escape(cleaned(text, LONGEST_CELL))}</td>"
+            yield f"{start}{_linked(escape(cleaned(text, LONGEST_CELL)), link(name, value))}</td>"
         return
     names = units if units and values.dtype.is_float() else [name] * values.len()
     whole = _bar_of(table, name, values)
     for unit, value in zip(names, values.to_list(), strict=True):
-        text = escape(present.cell(unit, value))
+        text = _linked(escape(present.cell(unit, value)), link(name, value))
         if value is None:
             yield "<td class=n>-</td>"
         elif whole and value > 0:

@@ -1,0 +1,96 @@
+"""What a page is built with: the runs, the questions, the state that its URL says, the language of the reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stepscope.present import LANGUAGES, Language
+from stepscope.web.ui.state import State, run_path
+from stepscope.web.ui.words import WORDS
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from stepscope.web.asking import Asking
+    from stepscope.web.catalogue import Catalogue, Entry
+    from stepscope.web.settings import Settings
+    from stepscope.web.ui.panels import Panels
+
+LANGUAGE_COOKIE, SCHEME_COOKIE = "stepscope_lang", "stepscope_scheme"
+"""The cookies that the page's script sets: the language that was chosen last, and whether the page is light or dark."""
+
+
+@dataclass(frozen=True)
+class Web:
+    """What all pages share."""
+
+    catalogue: Catalogue
+    asking: Asking
+    settings: Settings
+
+
+@dataclass
+class Context:
+    """One page that one client looks at.
+
+    Args:
+        web: What all pages share.
+        state: What its URL says; it changes while the page is open.
+        language: Language of its words.
+        dark: Whether figures are drawn for a dark page.
+        entry: The run that the page is about, as the list of runs has it.
+    """
+
+    web: Web
+    state: State
+    language: Language = "en"
+    dark: bool = False
+    entry: Entry | None = None
+    panels: Panels = field(init=False)
+
+    def __post_init__(self) -> None:
+        from stepscope.web.ui.panels import Panels
+
+        self.panels = Panels(self)
+
+    @classmethod
+    def of(cls, web: Web, request: Request) -> Context:
+        """The context of a request for a page."""
+        state = State.of(str(request.url))
+        wanted = state.get("lang") or request.cookies.get(LANGUAGE_COOKIE, "") or _preferred(request)
+        language: Language = next((known for known in LANGUAGES if known == wanted), "en")
+        theme = state.get("theme") or request.cookies.get(SCHEME_COOKIE, "")
+        return cls(web, state, language, theme == "dark")
+
+    @property
+    def asking(self) -> Asking:
+        """Answers questions about runs."""
+        return self.web.asking
+
+    @property
+    def run(self) -> str:
+        """The id of the run that the page is about."""
+        assert self.entry is not None
+        return self.entry.id
+
+    @property
+    def theme(self) -> str:
+        """Name of the figures' theme."""
+        return "dark" if self.dark else "light"
+
+    def word(self, key: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> str:
+        """A word or sentence of the application in the reader's language, with its values filled in."""
+        text = WORDS[key].of(self.language)
+        known = {**(values or {}), **more}
+        return text.format(**known) if known else text
+
+    def link(self, page: str = "", **values: object) -> str:
+        """The URL of another page of the same run."""
+        return self.state.at(run_path(self.run, page), **values).url
+
+
+def _preferred(request: Request) -> str:
+    """The first language that a browser asks for."""
+    return request.headers.get("accept-language", "").strip()[:2].lower()

@@ -1,0 +1,173 @@
+"""Figures on a page: drawn by Plotly in the browser, with their fields, table, and downloads as pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from nicegui import ui
+
+from stepscope.web.ui.context import Context
+from stepscope.web.ui.controls import Control, form
+from stepscope.web.ui.html import heading, paragraph, raw, rendered
+from stepscope.web.ui.panels import Panel
+from stepscope.web.ui.state import State
+from stepscope.web.ui.tables import plain_table
+
+if TYPE_CHECKING:
+    from nicegui.events import GenericEventArguments
+
+    from stepscope.figures import Drawn
+
+Point = Mapping[str, Any]
+"""What was clicked: `x`, `y`, `label`, `trace` (its name), `customdata`, `index` and `curve`."""
+
+CONFIG = {
+    "displaylogo": False,
+    "responsive": True,
+    "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d", "toImage"],
+}
+
+_CLICKED = """(event) => {
+  const point = event.points && event.points[0];
+  if (!point) return;
+  emit({x: point.x, y: point.y, label: point.label, trace: point.data && point.data.name, index: point.pointNumber,
+        curve: point.curveNumber, customdata: point.customdata});
+}"""
+"""Only what was clicked goes to the server, not the whole trace."""
+
+PICTURES = ("png", "svg")
+
+TABLE_ROWS = 60
+"""Rows of a figure's table on a page; all of them can be downloaded."""
+
+
+@dataclass(frozen=True)
+class FigurePlace:
+    """A figure on a page, and what may be chosen of it.
+
+    Args:
+        name: The figure's name.
+        controls: Its fields. A field named `{figure}.{option}` sets an option of this figure, any other a parameter of
+            the whole page.
+        options: Options of the figure that a state gives, besides those of its own fields.
+        click: The URL that a click on a point leads to; None if to none.
+        reads: Parameters of the page on which it depends.
+        by_rank: Whether it is drawn of the one rank that the page is about.
+        by_step: Whether it is drawn of the steps that the page is about.
+    """
+
+    name: str
+    controls: Callable[[Context], Sequence[Control]] | None = None
+    options: Callable[[State], Mapping[str, Any]] | None = None
+    click: Callable[[Context, Point], str | None] | None = None
+    reads: Sequence[str] = field(default_factory=tuple)
+    by_rank: bool = False
+    by_step: bool = False
+
+
+def options_of(place: FigurePlace, state: State) -> dict[str, Any]:
+    """The options of a figure that a state gives: whole numbers as numbers, all else as texts."""
+    start = f"{place.name}."
+    own = {name.removeprefix(start): value for name, value in state.params.items() if name.startswith(start)}
+    given: dict[str, Any] = {name: int(value) if _is_whole(value) else value for name, value in own.items()}
+    return {**(place.options(state) if place.options else {}), **given}
+
+
+def _is_whole(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 19
+
+
+def figure_panel(context: Context, place: FigurePlace) -> Panel[Drawn]:
+    """A panel with a figure of the run that the page is about."""
+
+    async def load(state: State) -> Drawn:
+        ranks: Any = rank_of(context, state) if place.by_rank else state.get("ranks") or None
+        steps = (state.get("step") or state.get("steps") or None) if place.by_step else None
+        return await context.asking.figure(
+            context.run, place.name, context.language, options_of(place, state), ranks=ranks, steps=steps
+        )
+
+    def show(drawn: Drawn, state: State) -> None:
+        controls = place.controls(context) if place.controls else ()
+        clicked = (lambda point: place.click(context, point)) if place.click else None  # type: ignore[misc]
+        show_figure(context, drawn, state, controls, clicked)
+
+    chosen = ("rank", *(("step", "steps") if place.by_step else ())) if place.by_rank else ("ranks", "steps")
+    return context.panels.add(f"figure-{place.name}", load, show, reads=[*chosen, f"{place.name}.", *place.reads])
+
+
+def rank_of(context: Context, state: State) -> int | None:
+    """The rank that a page about one rank is about; None for the lowest."""
+    return state.number("rank")
+
+
+def show_figure(
+    context: Context,
+    drawn: Drawn,
+    state: State,
+    controls: Sequence[Control] = (),
+    clicked: Callable[[Point], str | None] | None = None,
+) -> None:
+    """A figure with its heading, fields, notes, table and downloads."""
+    from stepscope.figures.style import template
+
+    with ui.element("figure").classes("drawn").props(f'id="drawn-{drawn.name}"'):
+        with ui.element("div").classes("figure-head"):
+            heading(drawn.title, 3)
+            _pictures(context, drawn)
+        paragraph(drawn.shows, "intro")
+        if controls:
+            raw(form(context, state, controls))
+        theme = template("dark" if context.dark else "light", clear=True)
+        layout = {**drawn.spec["layout"], "template": theme, "autosize": True}
+        plot = ui.plotly({"data": drawn.spec["data"], "layout": layout, "config": _config(context)})
+        label = drawn.title.replace('"', "'")
+        plot.classes("plot").props(f'role="img" aria-label="{label}"')
+        plot.style(f"height: {int(layout.get('height', 400))}px")
+        if clicked is not None:
+            plot.classes("clickable")
+            plot.on("plotly_click", lambda event: _go(context, event, clicked), js_handler=_CLICKED)
+        for note in drawn.notes:
+            paragraph(note, "note")
+        with ui.element("details").classes("behind"):
+            raw(rendered(context, "table.html.j2", "behind", title=drawn.title))
+            for place, table in enumerate(drawn.tables):
+                shown = table.__class__(**{**vars(table), "rows": table.rows.head(TABLE_ROWS)})
+                plain_table(context, shown, f"{drawn.name}-{place}")
+                if table.rows.height > TABLE_ROWS:
+                    paragraph(context.word("more_rows", count=table.rows.height - TABLE_ROWS), "note")
+
+
+def _config(context: Context) -> dict[str, Any]:
+    return {**CONFIG, **({"locale": "zh-CN"} if context.language == "zh" else {})}
+
+
+def _pictures(context: Context, drawn: Drawn) -> None:
+    """Buttons that save the figure as a picture, made in the browser."""
+    with ui.element("span").classes("pictures"):
+        for kind in PICTURES:
+            button = ui.element("button").props('type="button"').classes("quiet")
+            with button:
+                ui.html(kind.upper(), sanitize=False, tag="span")
+            name = f"{context.entry.name if context.entry else 'stepscope'}-{drawn.name}"
+            button.on("click", js_handler=_saving(drawn.name, kind, name))
+
+
+def _saving(figure: str, kind: str, name: str) -> str:
+    plain = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)[:120]
+    return f"() => stepscope.picture('{figure}', '{kind}', '{plain}')"
+
+
+def _go(context: Context, event: GenericEventArguments, clicked: Callable[[Point], str | None]) -> None:
+    point = event.args if isinstance(event.args, dict) else {}
+    url = clicked(point)
+    if url is not None:
+        ui.run_javascript(f"stepscope.go({_quoted(url)})")
+
+
+def _quoted(text: str) -> str:
+    import json
+
+    return json.dumps(text).replace("<", "\\u003c")

@@ -1,0 +1,58 @@
+"""Findings beside what a page shows: those that are about it, the greatest saving first, each with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from stepscope.web.ui.context import Context
+from stepscope.web.ui.html import raw, rendered
+from stepscope.web.ui.state import State
+
+if TYPE_CHECKING:
+    from stepscope.report.contents import Contents
+    from stepscope.report.problems import Problem
+
+SHOWN = 6
+"""Findings beside a page; the overview has all."""
+
+
+def advice_panel(context: Context, parts: Sequence[str], *, of_rank: bool = False) -> None:
+    """A panel with the findings about some parts of a report.
+
+    Args:
+        parts: The parts, see `stepscope.report.outline`; all if there is none.
+        of_rank: Leave out findings about other ranks than that of the page.
+    """
+
+    async def load(_: State) -> Contents:
+        return await context.asking.overview(context.run, context.language)
+
+    def show(found: Contents, state: State) -> None:
+        rank = state.number("rank") if of_rank else None
+        problems = about(found.problems, parts, rank)
+        raw(
+            rendered(
+                context,
+                "findings.html.j2",
+                "beside",
+                problems=problems[:SHOWN],
+                left=max(len(problems) - SHOWN, 0),
+                every=len(found.problems),
+                overview=context.link(),
+            )
+        )
+
+    context.panels.add("advice", load, show, reads=("rank",))
+
+
+def about(problems: Sequence[Problem], parts: Sequence[str], rank: int | None) -> list[Problem]:
+    """The problems that belong to some parts, and to a rank if one is given."""
+    from stepscope.report.contents import part_of
+
+    return [
+        problem
+        for problem in problems
+        if (not parts or part_of(problem.finding) in parts)
+        and (rank is None or not problem.finding.ranks or rank in problem.finding.ranks)
+    ]

@@ -1,0 +1,106 @@
+"""What stands around every page: the header, the list of pages of the run, and the column with findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+from nicegui import ui
+
+from stepscope._version import __version__
+from stepscope.web.ui.context import LANGUAGE_COOKIE, SCHEME_COOKIE, Context
+from stepscope.web.ui.html import raw, rendered
+from stepscope.web.ui.state import run_path
+
+if TYPE_CHECKING:
+    from nicegui.element import Element
+
+    from stepscope.web.ui.site_map import WebPage
+
+ASSETS = "/assets/"
+"""Where the application's own style and script are served."""
+
+
+@contextmanager
+def frame(context: Context, title: str, pages: Sequence[WebPage] = (), current: str = "") -> Iterator[Element]:
+    """The page around what is built inside; gives the column for findings, which stays hidden while it is empty.
+
+    Args:
+        title: Title of the page, in its heading and in the browser's tab.
+        pages: The pages of the run that the list shows.
+        current: Name of the one that this is.
+    """
+    name = context.entry.name if context.entry else ""
+    ui.page_title(" – ".join(part for part in (title, name, "stepscope") if part))
+    ui.add_head_html(str(_head(context)))
+    raw(rendered(context, "frame.html.j2", "header", title=title, context_name=name))
+    with ui.element("div").classes("shell" if pages else "shell bare"):
+        if pages:
+            raw(
+                rendered(
+                    context,
+                    "frame.html.j2",
+                    "pages",
+                    groups=_grouped(context, pages),
+                    current=current,
+                    entry=context.entry,
+                    is_of_rank=any(page.name == current and page.scope == "rank" for page in pages),
+                    hidden=[(name, value) for name, value in context.state.params.items() if name != "rank"],
+                ),
+                tag="nav",
+            ).props(f'aria-label="{context.word("pages")}"')
+        with ui.element("main").props('id="main" tabindex="-1"'):
+            raw(Markup("<h1>{}</h1>").format(title))
+            content = ui.element("div").classes("content")
+        beside = ui.element("aside").classes("helper")
+    ui.add_body_html(str(rendered(context, "frame.html.j2", "end")))
+    with content:
+        yield beside
+
+
+def _head(context: Context) -> Markup:
+    """Style and script; the theme is set before anything is drawn."""
+    theme = context.state.get("theme")
+    return Markup(
+        '<link rel="stylesheet" href="{assets}style.css?v={version}">'
+        '<script src="{assets}theme.js?v={version}" data-theme="{theme}" data-lang="{language}" '
+        'data-cookies="{scheme} {kept}"></script>'
+        '<script src="{assets}script.js?v={version}" defer></script>'
+    ).format(
+        assets=ASSETS,
+        version=__version__,
+        theme=theme if theme in ("light", "dark", "auto") else "",
+        language=context.state.get("lang") and context.language,
+        scheme=SCHEME_COOKIE,
+        kept=LANGUAGE_COOKIE,
+    )
+
+
+def _grouped(context: Context, pages: Sequence[WebPage]) -> list[tuple[str, list[tuple[str, str, str]]]]:
+    """Headings of the list, each with names, titles and URLs of its pages."""
+    groups: dict[str, list[tuple[str, str, str]]] = {}
+    for page in pages:
+        title = page.title.of(context.language)
+        groups.setdefault(context.word(f"group_{page.group}"), []).append((page.name, title, context.link(page.name)))
+    return list(groups.items())
+
+
+def assets() -> dict[str, tuple[str, str]]:
+    """The application's own files by name, each with its MIME type."""
+    from stepscope.report.html import template_file
+
+    folder = resources.files(__package__) / "static"
+    own = {name: (folder / name).read_text(encoding="utf-8") for name in ("style.css", "script.js", "theme.js")}
+    return {
+        "style.css": (template_file("parts.css") + own["style.css"], "text/css"),
+        "script.js": (template_file("parts.js") + own["script.js"], "text/javascript"),
+        "theme.js": (own["theme.js"], "text/javascript"),
+    }
+
+
+def overview_link(context: Context, run: str) -> str:
+    """The URL of another run's overview."""
+    return context.state.elsewhere(run_path(run)).url

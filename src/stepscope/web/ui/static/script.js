@@ -1,0 +1,97 @@
+"use strict";
+// Links and forms that change what is shown without leaving the page, saving figures as pictures, and what holds the
+// reader's place meanwhile. Without it, or without the websocket, links and forms are those of any page.
+window.stepscope = (() => {
+  const isHere = (url) => url.origin === location.origin && url.pathname === location.pathname;
+
+  const go = (address) => {
+    const url = new URL(address, location.href);
+    if (!isHere(url) || !window.socket || !window.socket.connected || typeof emitEvent !== "function") {
+      location.assign(url);
+      return;
+    }
+    const target = url.pathname + url.search;
+    if (target !== location.pathname + location.search) history.pushState({}, "", target + url.hash);
+    follow();
+    emitEvent("stepscope_go", target);
+  };
+
+  // Links to the language and theme of this very page say what the page shows now.
+  const follow = () => {
+    for (const link of document.querySelectorAll(".choices a")) {
+      const url = new URL(link.href), now = new URLSearchParams(location.search);
+      for (const name of ["lang", "theme"]) if (url.searchParams.has(name)) now.set(name, url.searchParams.get(name));
+      url.search = now.toString();
+      link.href = url.href;
+    }
+  };
+
+  const asked = (form) => {
+    const url = new URL(form.getAttribute("action") || location.pathname, location.href);
+    const values = new URLSearchParams();
+    for (const [name, value] of new FormData(form)) if (typeof value === "string" && value.trim()) values.append(name, value.trim());
+    url.search = values.toString();
+    return url.href;
+  };
+
+  document.addEventListener("click", (event) => {
+    if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const link = event.target instanceof Element ? event.target.closest("a[data-go]") : null;
+    if (!link) return;
+    event.preventDefault();
+    go(link.href);
+  });
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!(form instanceof HTMLFormElement) || !form.matches("form[data-go]")) return;
+    event.preventDefault();
+    go(asked(form));
+  });
+  document.addEventListener("change", (event) => {
+    const field = event.target;
+    if (!(field instanceof Element) || !field.matches("form[data-go] select, form[data-go] input[type=checkbox]")) return;
+    go(asked(field.form));
+  });
+  addEventListener("popstate", (event) => { if (event.state !== null || !location.hash) location.reload(); });
+
+  // A panel that is filled again loses the focus of what is inside: the element of the same id gets it back.
+  let focused = null, opened = new Set();
+  document.addEventListener("focusin", (event) => { focused = event.target.id || null; });
+  document.addEventListener("toggle", (event) => {
+    const identity = event.target.id;
+    if (identity) (event.target.open ? opened.add(identity) : opened.delete(identity));
+  }, true);
+  let showing = false;
+  const settle = () => {
+    if (window.stepscopeParts) window.stepscopeParts.copyButtons(document);
+    if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus({ preventScroll: true });
+    // What follows # may come later than the page itself.
+    if (!showing && location.hash.length > 1) {
+      const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+      if (target) { showing = true; open(target); }
+    }
+  };
+  const open = (target) => {
+    for (let each = target; each; each = each.parentElement) if (each instanceof HTMLDetailsElement) each.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (target) open(target);
+  });
+  let waiting = 0;
+  new MutationObserver(() => {
+    if (waiting) return;
+    waiting = requestAnimationFrame(() => { waiting = 0; settle(); });
+  }).observe(document.body, { childList: true, subtree: true });
+
+  const picture = (figure, format, filename) => {
+    const plot = document.querySelector(`#drawn-${CSS.escape(figure)} .js-plotly-plot`);
+    if (!plot) return;
+    import("nicegui-plotly").then(({ Plotly }) => {
+      Plotly.downloadImage(plot, { format, filename, width: plot.clientWidth, height: plot.clientHeight, scale: format === "png" ? 2 : 1 });
+    });
+  };
+  settle();
+  return { go, picture };
+})();

@@ -1,0 +1,262 @@
+"""Answers as tables: searched, filtered, sorted and paged by links and fields whose state is in the URL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from stepscope.errors import StepscopeError
+from stepscope.pages.base import CHOOSING, Page, Section
+from stepscope.web.ui.context import Context
+from stepscope.web.ui.html import paragraph, raw, rendered
+from stepscope.web.ui.panels import Panel
+from stepscope.web.ui.state import State, run_path
+
+if TYPE_CHECKING:
+    from stepscope.pages.answering import Answered, Request
+    from stepscope.pages.shown_table import ShownTable
+
+Link = Callable[[str, Any], str | None]
+"""The URL that a cell leads to, by the name of its column and its value; None if to none."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a section shows: its answer and, unless there is none, its tables and sentences."""
+
+    answered: Answered
+    tables: Sequence[ShownTable]
+    sentences: Sequence[str]
+    notes: Sequence[str]
+
+
+def options_of(page: Page, state: State) -> dict[str, Any]:
+    """The options of a declared page that the state gives.
+
+    Raises:
+        StepscopeError: If a value is not of its kind, or below the minimum.
+    """
+    given = {option.name: state.get(option.name) for option in page.options if state.get(option.name)}
+    kinds = {option.name: option for option in page.options}
+    return {name: True if kinds[name].kind == "flag" else kinds[name].parsed(value) for name, value in given.items()}
+
+
+def request_of(page: Page, state: State, section: Section | None = None, *, rows: int | None = None) -> Request:
+    """What the state asks of a declared page, or of one of its sections.
+
+    Raises:
+        StepscopeError: If a value is not what it should be.
+    """
+    from stepscope.pages.answering import Request
+    from stepscope.pages.listing import Listing
+
+    ranks, steps = (_chosen(state, option.name) for option in CHOOSING[page.scope])
+    listing = Listing(top=rows) if section is None else state.listing(section.key, rows or section.rows)
+    key = None if section is None else section.key
+    return Request(ranks, steps, key, listing, options_of(page, state))
+
+
+def _chosen(state: State, name: str) -> Any:
+    text = state.get(name)
+    if not text:
+        return None
+    if name in ("rank", "step"):
+        number = state.number(name)
+        if number is None:
+            raise StepscopeError(f"{name} {text}: give a whole number")
+        return number
+    return text
+
+
+def section_panel(
+    context: Context,
+    page: Page,
+    section: Section,
+    *,
+    reads: Sequence[str] = (),
+    links: Link | None = None,
+    rows: int | None = None,
+) -> Panel[Loaded]:
+    """A panel with one section of a declared page.
+
+    Args:
+        reads: Parameters, besides the page's own, on which it depends.
+        links: Where its cells lead, besides ranks and steps.
+        rows: Rows that it shows unless more are asked for. Default: those of its declaration.
+    """
+
+    async def load(state: State) -> Loaded:
+        request = request_of(page, state, section, rows=rows)
+        answered = await context.asking.answered(context.run, page, request)
+        wide = bool(state.get(f"{section.key}.wide"))
+        stamp = context.web.catalogue.entry(context.run).stamp
+        # a request is told apart by its text: its options are a dictionary
+        key = ("shown", context.run, stamp, page.name, repr(request), wide, context.language)
+        return await context.asking.ask(key, lambda: _loaded(answered, section, context, wide=wide))
+
+    def show(loaded: Loaded, state: State) -> None:
+        show_section(context, page, section, loaded, state, links)
+
+    own = [option.name for option in (*page.options, *CHOOSING[page.scope])]
+    return context.panels.add(section.key, load, show, reads=[*own, *reads])
+
+
+def _loaded(answered: Answered, section: Section, context: Context, *, wide: bool) -> Loaded:
+    from stepscope.pages.answering import notes_of
+    from stepscope.pages.showing import shown_sections
+    from stepscope.pages.words import sentence
+
+    language = context.language
+    shown = list(shown_sections(answered, every_column=wide, language=language))
+    found = next(iter(answered.found))[1]
+    notes = [*notes_of(answered.run, section, found), *answered.notes]
+    return Loaded(
+        answered,
+        [table for one in shown for table in one.tables],
+        [sentence(text, language) for one in shown for text in one.sentences],
+        [sentence(text, language) for text in notes],
+    )
+
+
+def show_section(
+    context: Context, page: Page, section: Section, loaded: Loaded, state: State, links: Link | None = None
+) -> None:
+    """The tables and sentences of a section, or why there are none."""
+    from stepscope.pages.words import sentence
+
+    reasons = loaded.answered.unavailable
+    if reasons:
+        reason = sentence(next(iter(reasons.values())), context.language)
+        raw(rendered(context, "table.html.j2", "missing", title=heading_of(context, section, loaded), reason=reason))
+        return
+    for place, table in enumerate(loaded.tables):
+        show_table(context, page, section, table, state, links, is_first=place == 0)
+    for text in dict.fromkeys((*loaded.sentences, *loaded.notes)):
+        paragraph(text, "said" if text in loaded.sentences else "note")
+
+
+def heading_of(context: Context, section: Section, loaded: Loaded) -> str:
+    """The heading of a section without an answer."""
+    from stepscope.pages.answering import per_of
+    from stepscope.pages.shown_table import filled
+    from stepscope.pages.words import said
+
+    text = section.heading or section.key.replace("_", " ").capitalize()
+    return filled(said(text, context.language), per_of(loaded.answered.run), context.language)
+
+
+def show_table(
+    context: Context,
+    page: Page,
+    section: Section,
+    table: ShownTable,
+    state: State,
+    links: Link | None = None,
+    *,
+    is_first: bool = True,
+) -> None:
+    """One table, with what sorts, searches and pages it."""
+    from stepscope.report.html import table_body
+
+    def link(column: str, value: Any) -> str | None:
+        return (links(column, value) if links else None) or usual_link(context, column, value)
+
+    key = section.key
+    listing = state.listing(key, section.rows)
+    found = table.rows.height if table.found is None else table.found
+    pages = max(1, -(-found // listing.top)) if listing.top else 1
+    raw(
+        rendered(
+            context,
+            "table.html.j2",
+            "table",
+            shown=table,
+            key=key,
+            heads=_heads(state, key, table),
+            rows=table_body(table, link),
+            search=state.get(f"{key}.search"),
+            condition=state.get(f"{key}.filter"),
+            is_first=is_first,
+            found=found,
+            page_number=listing.page,
+            pages=pages,
+            previous=state.changed({f"{key}.page": listing.page - 1 if listing.page > 2 else None}).url,
+            following=state.changed({f"{key}.page": listing.page + 1}).url,
+            wider=state.changed({f"{key}.wide": not state.get(f"{key}.wide")}).url,
+            is_wide=bool(state.get(f"{key}.wide")),
+            more=[
+                (size, state.changed({f"{key}.rows": size, f"{key}.page": None}).url)
+                for size in (20, 100, 500)
+                if found > section.rows
+            ],
+            top=listing.top,
+            hidden=[
+                (name, value)
+                for name, value in state.params.items()
+                if name not in (f"{key}.search", f"{key}.filter", f"{key}.page")
+            ],
+            downloads=downloads(context, page, section, state),
+        )
+    )
+
+
+def _heads(state: State, key: str, table: ShownTable) -> list[Mapping[str, Any]]:
+    """The columns of a table, each with the URL that sorts by it: numbers from the largest, then the other way."""
+    given = state.get(f"{key}.sort")
+    heads: list[Mapping[str, Any]] = []
+    for column in table.columns:
+        number = table.rows.schema[column.name].is_numeric()
+        first, second = (f"-{column.name}", column.name) if number else (column.name, f"-{column.name}")
+        order = "" if given.removeprefix("-") != column.name else "descending" if given[0] == "-" else "ascending"
+        following = {"": first, first: second}.get(given if order else "")
+        heads.append(
+            {
+                "title": column.title,
+                "doc": column.doc,
+                "number": number,
+                "order": order,
+                "url": state.changed({f"{key}.sort": following, f"{key}.page": None}).url,
+            }
+        )
+    return heads
+
+
+def usual_link(context: Context, column: str, value: Any) -> str | None:
+    """Where ranks and steps in any table lead: to the steps of the rank, and to the step."""
+    if value is None or context.entry is None or isinstance(value, list):
+        return None
+    if column in ("rank", "max_rank", "min_rank", "slowest_rank"):
+        return context.link("steps", rank=value, ranks=None)
+    return None
+
+
+def downloads(context: Context, page: Page, section: Section, state: State) -> list[tuple[str, str]]:
+    """Names of formats, and where to get all rows of a section in them."""
+    if context.entry is None:
+        return []
+    key = section.key
+    chosen = [option.name for option in (*page.options, *CHOOSING[page.scope])]
+    values = {name: state.get(name) for name in chosen if state.get(name)}
+    values |= {name: state.get(f"{key}.{name}") for name in ("search", "filter", "sort") if state.get(f"{key}.{name}")}
+    base = f"/api/v1{run_path(context.run)}/pages/{page.name}/{key}"
+    return [(name, f"{base}?{urlencode({**values, 'format': name.lower()})}") for name in ("CSV", "Parquet", "JSON")]
+
+
+def plain_table(context: Context, table: ShownTable, key: str, links: Link | None = None) -> None:
+    """A short table without anything that changes it."""
+    from stepscope.report.html import table_body, table_head
+
+    raw(
+        rendered(
+            context,
+            "table.html.j2",
+            "plain",
+            shown=table,
+            key=key,
+            heads=table_head(table),
+            rows=table_body(table, links),
+        )
+    )
+
