@@ -56,13 +56,18 @@ def document(run: Run, answers: Answers, language: Language = "en", prices: Pric
         "ranks": facts.to_dicts(),
         **{section.key: _rows(section.question, answers.tables.get(section.question)) for section in PAGE.sections},
         "verdict": verdict(answers, language),
-        "findings": [_finding(finding, answers, language, prices) for finding in answers.findings],
+        "findings": plain_findings(answers, language, prices),
         "notes": _notes(answers),
         "issues": run.issues.to_dicts(),
         "unread": [{"file": shown(u.file), "problem": u.problem, "remedy": u.remedy} for u in run.unread],
         "warnings": run.warnings,
         "unavailable": answers.unavailable,
     }
+
+
+def plain_findings(answers: Answers, language: Language = "en", prices: Prices | None = None) -> list[dict[str, Any]]:
+    """All findings, each with its place in a trace file."""
+    return [_finding(finding, answers, language, prices) for finding in answers.findings]
 
 
 def _finding(finding: Finding, answers: Answers, language: Language, prices: Prices | None) -> dict[str, Any]:
