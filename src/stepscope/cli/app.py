@@ -26,6 +26,7 @@ from stepscope.cli.pair_commands import compare_command
 from stepscope.cli.record import record
 from stepscope.cli.report import report
 from stepscope.cli.rules import rules
+from stepscope.cli.serve import serve
 from stepscope.cli.sql import sql
 from stepscope.cli.timeline import timeline
 from stepscope.cli.view import view
@@ -97,6 +98,7 @@ _add(analyze, START, cls=TakesJsonFile)
 _add(report, START)
 _add(timeline, START)
 _add(view, START)
+_add(serve, START)
 _add(collect, START)
 _add(info, START)
 _add(attach, RUNNING)

@@ -1,0 +1,61 @@
+"""The WebSockets of pages: what NiceGUI leaves open is closed here.
+
+What NiceGUI already does: a page has an id that nobody can guess, and a socket may only join the page whose id it was
+opened with, once, and with the tab that joined first. What it does not do: an event is taken from any socket that names
+the id of a page. Here it must come from a socket that joined this page.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from stepscope.web.settings import Bounds
+
+log = logging.getLogger("stepscope.web")
+
+FROM_PAGES = ("event", "javascript_response", "ack", "log")
+"""Messages of pages that name a page."""
+
+_LONGEST_LOG = 500
+
+
+def confine(sio: Any, config: Any, bounds: Bounds) -> None:
+    """Restrict a Socket.IO server to what pages of this server need.
+
+    Args:
+        sio: NiceGUI's server.
+        config: NiceGUI's configuration.
+        bounds: Largest message.
+    """
+    sio.eio.transports = ["websocket"]  # long polling would be a second way in, without bounds on connections
+    config.socket_io_js_transports = ["websocket"]
+    sio.eio.max_http_buffer_size = bounds.message_bytes
+    sio.eio.cors_allowed_origins = []  # checked for every request, see security.py; no header lets others in
+    sio.eio.cookie = None
+    handlers = sio.handlers["/"]
+    for name in FROM_PAGES:
+        handlers[name] = _of_its_own_page(handlers[name], sio)
+    handlers["log"] = _of_its_own_page(_log, sio)
+
+
+def _of_its_own_page(handler: Callable[[str, Any], None], sio: Any) -> Callable[[str, Any], None]:
+    """A handler of messages that takes them from sockets of the page that they name."""
+
+    def handle(sid: str, message: Any = None) -> None:
+        if not isinstance(message, dict) or message.get("client_id") not in sio.rooms(sid):
+            log.debug("a message of a page that is not the sender's was dropped")
+            return
+        try:
+            handler(sid, message)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            log.debug("a message of a page was malformed", exc_info=error)
+
+    return handle
+
+
+def _log(_: str, message: dict[str, Any]) -> None:
+    """An error in a page, which its script reports."""
+    text = str(message.get("message", ""))[:_LONGEST_LOG].encode("ascii", "backslashreplace").decode()
+    log.debug("a page reports: %s", " ".join(text.split()))
