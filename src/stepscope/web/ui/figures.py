@@ -128,7 +128,7 @@ def show_figure(
         plot.style(f"height: {int(layout.get('height', 400))}px")
         if clicked is not None:
             plot.classes("clickable")
-            plot.on("plotly_click", lambda event: _go(context, event, clicked), js_handler=_CLICKED)
+            plot.on("plotly_click", lambda event: _go(event, clicked), js_handler=_CLICKED)
         for note in drawn.notes:
             paragraph(note, "note")
         with ui.element("details").classes("behind"):
@@ -160,7 +160,7 @@ def _saving(figure: str, kind: str, name: str) -> str:
     return f"() => stepscope.picture('{figure}', '{kind}', '{plain}')"
 
 
-def _go(context: Context, event: GenericEventArguments, clicked: Callable[[Point], str | None]) -> None:
+def _go(event: GenericEventArguments, clicked: Callable[[Point], str | None]) -> None:
     point = event.args if isinstance(event.args, dict) else {}
     url = clicked(point)
     if url is not None:

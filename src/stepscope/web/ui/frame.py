@@ -34,7 +34,7 @@ def frame(context: Context, title: str, pages: Sequence[WebPage] = (), current: 
         current: Name of the one that this is.
     """
     name = context.entry.name if context.entry else ""
-    ui.page_title(" – ".join(part for part in (title, name, "stepscope") if part))
+    ui.page_title(" · ".join(part for part in (title, name, "stepscope") if part))
     ui.add_head_html(str(_head(context)))
     raw(rendered(context, "frame.html.j2", "header", title=title, context_name=name))
     with ui.element("div").classes("shell" if pages else "shell bare"):

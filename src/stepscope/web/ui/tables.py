@@ -259,4 +259,3 @@ def plain_table(context: Context, table: ShownTable, key: str, links: Link | Non
             rows=table_body(table, links),
         )
     )
-
