@@ -120,6 +120,7 @@ from stepscope.analysis.job.rank_counters import rank_counters as rank_counters
 from stepscope.analysis.job.rank_host_calls import host_patterns as host_patterns
 from stepscope.analysis.job.rank_host_calls import rank_host_calls as rank_host_calls
 from stepscope.analysis.job.rank_kernels import rank_kernels as rank_kernels
+from stepscope.analysis.job.rank_steps import host_means as host_means
 from stepscope.analysis.job.rank_steps import left_out_steps as left_out_steps
 from stepscope.analysis.job.rank_steps import rank_means as rank_means
 from stepscope.analysis.job.rank_steps import rank_steps as rank_steps
@@ -148,6 +149,7 @@ from stepscope.analysis.layout.parallel_layout import parallel_layout as paralle
 from stepscope.analysis.memory.memory_breakdown import memory_breakdown as memory_breakdown
 from stepscope.analysis.memory.memory_calls import memory_calls as memory_calls
 from stepscope.analysis.memory.memory_hints import memory_hints as memory_hints
+from stepscope.analysis.memory.memory_lifetimes import memory_lifetimes as memory_lifetimes
 from stepscope.analysis.memory.memory_steps import allocation_steps as allocation_steps
 from stepscope.analysis.memory.memory_steps import memory_steps as memory_steps
 from stepscope.analysis.memory.memory_usage import memory_peak as memory_peak

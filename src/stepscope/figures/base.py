@@ -16,12 +16,13 @@ import polars as pl
 from stepscope.advice.finding import Per
 from stepscope.advice.messages import Text, fill
 from stepscope.analysis.columns import SHARED
+from stepscope.compare import Pair
 from stepscope.errors import StepscopeError, Unavailable, close_matches
 from stepscope.figures.style import Theme, template
 from stepscope.figures.words import title_of, word
-from stepscope.pages.answering import per_of
+from stepscope.pages.answering import Subject, per_of
 from stepscope.pages.coded_values import in_words
-from stepscope.pages.reasons import explain
+from stepscope.pages.reasons import explain, explain_pair
 from stepscope.pages.shown_table import ShownTable
 from stepscope.present import Language
 from stepscope.tables.base import Column
@@ -73,7 +74,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that can be drawn of a run.
+    """A figure that can be drawn of a run, or of a pair of runs that are compared.
 
     Args:
         name: Its name, e.g. `time-by-rank`.
@@ -82,6 +83,9 @@ class Figure:
         needs: The analyses whose answers it draws; of several names in one text, the first with an answer.
         data: Asks a run for its rows; options are its keyword arguments.
         draw: Draws the rows, in a language and with the word for a step.
+        of_rank: It is about one rank, chosen by its option `rank`: for pages about a rank, not for reports about a job.
+        of_pair: It is drawn of a pair of runs, and its answers are comparisons.
+        for_pages: It is for pages on which people choose ranks, steps or values; reports have others in its place.
     """
 
     name: str
@@ -90,19 +94,30 @@ class Figure:
     needs: tuple[str, ...]
     data: Callable[..., Data]
     draw: Callable[[Data, Language], Spec]
+    of_rank: bool = False
+    of_pair: bool = False
+    for_pages: bool = False
 
-    def drawn(self, run: Run, *, language: Language = "en", **options: Any) -> Drawn:
-        """The figure of a run, with its table.
+    def fits(self, run: Subject) -> bool:
+        """Whether it is drawn of what is given: of runs, or of pairs."""
+        return isinstance(run, Pair) == self.of_pair
+
+    def drawn(self, run: Subject, *, language: Language = "en", **options: Any) -> Drawn:
+        """The figure of a run or pair, with its table.
 
         Raises:
-            Unavailable: If the run has no answers for it, with the reason.
+            Unavailable: If there are no answers for it, with the reason.
+            StepscopeError: If an option chooses nothing, or a run is given where it is drawn of a pair, or the reverse.
         """
+        if not self.fits(run):
+            what = "two sides that are compared" if self.of_pair else "one run"
+            raise StepscopeError(f"figure {self.name} is drawn of {what}")
         try:
             data = self.data(run, **options)
         except Unavailable as reason:
-            raise Unavailable(
-                explain(run, reason.question or self.needs[0], reason), question=reason.question
-            ) from None
+            question = reason.question or self.needs[0]
+            why = explain_pair(run, reason) if isinstance(run, Pair) else explain(run, question, reason)
+            raise Unavailable(why, question=reason.question) from None
         if data.main.is_empty():
             raise Unavailable(f"there is nothing to draw: {self.needs[0]} has no rows")
         per = per_of(run)
@@ -110,7 +125,9 @@ class Figure:
         notes = [fill(note, {}, language, per) for note in data.notes]
         return Drawn(self, language, self.draw(data, language), tables, notes, per)
 
-    def figure(self, run: Run, *, language: Language = "en", theme: Theme = "light", **options: Any) -> PlotlyFigure:
+    def figure(
+        self, run: Subject, *, language: Language = "en", theme: Theme = "light", **options: Any
+    ) -> PlotlyFigure:
         """The Plotly figure of a run, e.g. for a notebook.
 
         Raises:
@@ -119,7 +136,7 @@ class Figure:
         """
         return self.drawn(run, language=language, **options).figure(theme)
 
-    def table(self, run: Run, *, language: Language = "en", **options: Any) -> ShownTable:
+    def table(self, run: Subject, *, language: Language = "en", **options: Any) -> ShownTable:
         """The rows behind the figure, with titles and units."""
         return self.drawn(run, language=language, **options).table
 
@@ -210,6 +227,25 @@ def first_answer(run: Run, *questions: str, **options: Any) -> tuple[str, pl.Dat
         return empty
     assert reason is not None
     raise reason
+
+
+def one_rank(run: Run, question: str, rank: int | None, **options: Any) -> tuple[Run, pl.DataFrame, list[Text]]:
+    """A run with one rank, its answer, and a note which rank that is.
+
+    Args:
+        rank: The rank. Default: the first one that has an answer.
+
+    Raises:
+        Unavailable: If it has no answer.
+        StepscopeError: If there is no such rank.
+    """
+    numbers = [one.rank for one in run.ranks]
+    if rank is None and len(numbers) > 1:
+        found = run.analyse(question, **options)
+        rank = int(found["rank"][0]) if found.height else numbers[0]
+    one = run if rank is None else run.select(ranks=[rank])
+    shown = rank if rank is not None else (numbers or [0])[0]
+    return one, one.analyse(question, **options), [Text(f"Rank {shown}.", f"rank {shown}。")]
 
 
 def _table(rows: Rows, title: Text, language: Language, per: Per) -> ShownTable:

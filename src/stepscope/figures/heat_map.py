@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -10,14 +10,12 @@ from stepscope.advice.messages import Text
 from stepscope.figures.axes import short, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.on_cpu import OUTSIDE, kinds_as_called
+from stepscope.figures.sharing import cells as shared_cells
+from stepscope.figures.sharing import sharing_note
 from stepscope.present import Language
-from stepscope.selection import describe_numbers
 
 if TYPE_CHECKING:
     from stepscope.run import Run
-
-MOST_RANKS, MOST_STEPS, MOST_CELLS = 160, 160, 9000
-"""Rows, columns and cells of the map; of more ranks or steps, several that follow one another share a cell."""
 
 COLOURED = 0.25
 """Excess over typical time from which on a cell has the strongest colour, at least."""
@@ -50,40 +48,19 @@ _COLUMNS = (
 
 def data(run: Run) -> Data:
     """The cells of `heat_map`, the slowest first; of those that share one, the slowest."""
-    cells = kinds_as_called(run, run.analyse("heat_map").filter(pl.col("clear_ratio").is_not_null()))
-    ranks, steps = (cells[name].unique().sort().to_list() for name in ("rank", "step"))
-    by_rank = -(-len(ranks) // MOST_RANKS) or 1
-    rows = max(-(-len(ranks) // by_rank), 1)
-    by_step = -(-len(steps) // max(min(MOST_STEPS, MOST_CELLS // rows), 1)) or 1
-    row_names, column_names = _shared(ranks, by_rank), _shared(steps, by_step)
-    placed = cells.with_columns(
-        row=pl.col("rank").replace_strict(ranks, [k // by_rank for k in range(len(ranks))], return_dtype=pl.Int32),
-        column=pl.col("step").replace_strict(steps, [k // by_step for k in range(len(steps))], return_dtype=pl.Int32),
-    )
+    found = kinds_as_called(run, run.analyse("heat_map").filter(pl.col("clear_ratio").is_not_null()))
+    rows, columns = shared_cells(found["rank"], found["step"])
+    placed = found.with_columns(row=rows.place("rank"), column=columns.place("step"))
     slowest = placed.sort(-pl.col("clear_ratio"), "rank", "step").unique(
         ["row", "column"], keep="first", maintain_order=True
     )
-    found = slowest.with_columns(
-        ranks=pl.col("row").replace_strict(range(len(row_names)), row_names, return_dtype=pl.String),
-        steps=pl.col("column").replace_strict(range(len(column_names)), column_names, return_dtype=pl.String),
+    shown = slowest.with_columns(
+        ranks=rows.name("row"),
+        steps=columns.name("column"),
         kind=pl.when(pl.col("clear_ns") > 0).then("kind"),
     )
-    notes = []
-    if by_rank > 1 or by_step > 1:
-        notes.append(
-            Text(
-                f"{len(ranks)} ranks and {len(steps)} steps share {rows} rows and {len(column_names)} columns: "
-                "a cell shows the slowest of those that share it.",
-                f"{len(ranks)} 个 rank 和 {len(steps)} 步合并为 {rows} 行、{len(column_names)} 列："
-                "每格显示其中最慢的。",
-            )
-        )
-    return Data([Rows(found, _COLUMNS)], notes, {"rows": row_names, "columns": column_names})
-
-
-def _shared(numbers: list[int], at_once: int) -> list[str]:
-    """Names of rows or columns, each of as many numbers."""
-    return [describe_numbers(numbers[start : start + at_once]) for start in range(0, len(numbers), at_once)]
+    notes = sharing_note(rows, columns, Text("the slowest", "最慢的"))
+    return Data([Rows(shown, _COLUMNS)], notes, {"rows": rows.names, "columns": columns.names})
 
 
 def draw(data: Data, language: Language) -> Spec:
@@ -91,9 +68,11 @@ def draw(data: Data, language: Language) -> Spec:
     rows, names, steps = data.main, data.facts["rows"], data.facts["columns"]
     unit = unit_of("clear_ns", rows["clear_ns"])
     ratios: list[list[float | None]] = [[None] * len(steps) for _ in names]
-    excess: list[list[float | None]] = [[None] * len(steps) for _ in names]
-    for row, place, ratio, clear in rows.select("row", "column", "clear_ratio", "clear_ns").iter_rows():
-        ratios[row][place], excess[row][place] = ratio * 100, clear / unit.factor
+    excess: list[list[Any]] = [[None] * len(steps) for _ in names]
+    cells = rows.select("row", "column", "rank", "step", "clear_ratio", "clear_ns")
+    for row, place, rank, of_step, ratio, clear in cells.iter_rows():
+        ratios[row][place] = ratio * 100
+        excess[row][place] = [rank, of_step, *short([clear / unit.factor], 3)]
     step = "step" if language == "en" else "步"
     above = "above typical" if language == "en" else "超出典型值"
     widest = max((value for value in rows["clear_ratio"]), default=0.0)
@@ -104,14 +83,14 @@ def draw(data: Data, language: Language) -> Spec:
                 "x": steps,
                 "y": names,
                 "z": [short(row, 3) for row in ratios],
-                "customdata": [short(row, 3) for row in excess],
+                "customdata": excess,
                 "zmin": 0,
                 "zmax": short([max(widest, COLOURED) * 100], 3)[0],
                 "hoverongaps": False,
                 "xgap": 1 if len(steps) <= 80 else 0,
                 "ygap": 1 if len(names) <= 80 else 0,
                 "colorbar": {"title": {"text": f"{above} (%)"}},
-                "hovertemplate": f"rank %{{y}}, {step} %{{x}}<br>{above}: %{{customdata:.3~g}}{unit.after}"
+                "hovertemplate": f"rank %{{y}}, {step} %{{x}}<br>{above}: %{{customdata[2]:.3~g}}{unit.after}"
                 " (%{z:.3~g} %)<extra></extra>",
             }
         ],

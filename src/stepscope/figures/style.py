@@ -43,6 +43,9 @@ COLOURS: dict[str, str] = {
     "tail": SKY,
     "forward": BLUE,
     "backward": SKY,
+    "receiving": "#E8936A",
+    "collective": "#F0C466",
+    "unsplit": YELLOW,
     "extra": DARK_GREY,
     "waiting": VERMILION,
 }
@@ -51,7 +54,14 @@ COLOURS: dict[str, str] = {
 SERIES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, "#7A4FA3", YELLOW)
 """Colours of things without a meaning of their own, e.g. transports."""
 
-PATTERNS: dict[str, str] = {"wait": "/", "communication": "x", "not_recorded": ".", "dispatch": "\\"}
+MANY = (
+    *SERIES,
+    *("#88B7DA", "#F5CE7F", "#7FCDB5", "#EFAB7A", "#5F3B4C", "#1B5E86", "#BBA3D6", "#8A7D0E"),
+    *("#004B75", "#8C6100", "#00694C", "#8F3F00"),
+)
+"""Colours for up to twenty things side by side: those of series, then lighter and darker shades of them."""
+
+PATTERNS: dict[str, str] = {"wait": "/", "receiving": "/", "communication": "x", "collective": "x", "not_recorded": ".", "dispatch": "\\"}
 """Hatching of what must also be told apart without colours."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Noto Sans CJK SC', 'PingFang SC', sans-serif"
@@ -65,6 +75,13 @@ _SCALES = {
     "dark": [[0, "#1f2530"], [0.25, "#5c3410"], [0.5, "#a65408"], [0.75, "#e8822a"], [1, "#ffd9a8"]],
 }
 """Colours of a heat map, from nothing to most: they begin near the page's own colour."""
+
+
+def ink_on(colour: str) -> str:
+    """The colour of a text on a colour `#rrggbb`: black or white, whichever stands out more (by WCAG's luminance)."""
+    linear = [(int(colour[place : place + 2], 16) / 255) ** 2.2 for place in (1, 3, 5)]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#000000" if luminance > 0.18 else "#ffffff"
 
 
 def template(theme: Theme = "light", *, clear: bool = False) -> dict[str, Any]:

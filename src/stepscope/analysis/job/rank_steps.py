@@ -150,6 +150,15 @@ STAGES = columns(
     keep="stage ranks step_ns computing_ns computing_and_free_ns communication_not_overlapped_ns receiving_ns stage_ns",
 )
 
+HOSTS = columns(
+    Column("host", "string", "Host, as recorded."),
+    Column("ranks", "string", "Its recorded ranks, e.g. `0, 1`."),
+    _SPLIT,
+    *_TIMES,
+    *_BY,
+    keep="host ranks step_ns computing_ns computing_and_free_ns communication_not_overlapped_ns receiving_ns",
+)
+
 
 @analysis("job", COLUMNS, whole_job=True)
 def rank_steps(
@@ -340,13 +349,37 @@ def stage_means(rank_means: pl.DataFrame, stage: Choice = None) -> pl.DataFrame:
     known = of_stages(rank_means.drop_nulls("stage"), stage)
     if known.is_empty():
         raise Unavailable("no pipeline stages are known")
+    return _means_by(known, "stage").select(names(STAGES))
+
+
+@analysis("job", HOSTS, whole_job=True, passes=("chosen",))
+def host_means(rank_means: pl.DataFrame, stage: Choice = None) -> pl.DataFrame:
+    """Average the ranks of each host: one row per host.
+
+    Args:
+        stage: Only ranks of these pipeline stages, e.g. `0` or `1-2`.
+
+    Raises:
+        Unavailable: If no hosts were recorded.
+    """
+    known = of_stages(rank_means.drop_nulls("host"), stage)
+    if known.is_empty():
+        raise Unavailable("no hosts were recorded")
     return (
-        known.group_by("split", "stage")
+        _means_by(known, "host")
+        .select(names(HOSTS))
+        .sort(pl.col("split") == STATED, pl.col("ranks").str.extract(r"^(\d+)").cast(pl.Int64))
+    )
+
+
+def _means_by(known: pl.DataFrame, place: str) -> pl.DataFrame:
+    """Means of ranks at the same place."""
+    return (
+        known.group_by("split", place)
         .agg(
             as_rank_list(pl.col("rank")).alias("ranks"),
             rounded(pl.col(TIMES).mean()),
             *(_same(column.name) for column in _BY),
         )
-        .select(names(STAGES))
-        .sort(pl.col("split") == STATED, "stage")
+        .sort(pl.col("split") == STATED, place)
     )
