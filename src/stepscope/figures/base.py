@@ -188,11 +188,15 @@ class Drawn:
             from plotly.graph_objects import Figure as PlotlyFigure  # noqa: PLC0415
         except ImportError:
             raise StepscopeError(INSTALL) from None
+        return PlotlyFigure(self.themed(theme))
+
+    def themed(self, theme: Theme = "light") -> Spec:
+        """The figure as plain data with its title and the colours of a theme."""
         layout = {**self.spec["layout"], "title": {"text": self.title}, "template": template(theme)}
         room = 70 if layout.get("showlegend", True) else 0  # the legend stands between title and figure
         layout["margin"] = {**layout.get("margin", {}), "t": 52 + room}
         layout["height"] = layout["height"] + room
-        return PlotlyFigure({"data": self.spec["data"], "layout": layout})
+        return {"data": self.spec["data"], "layout": layout}
 
 
 def named(figures: Iterable[Figure], name: str) -> Figure:
