@@ -1,0 +1,76 @@
+"""Two runs compared, or one run with a part of itself: the page that `stepscope compare` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from starlette.responses import Response
+
+from stepscope.pages.answering import Answered, Request
+from stepscope.pages.base import Section
+from stepscope.pages.compare import PAGE
+from stepscope.web.api.calls import JSON, LONGEST_NAME, Call, Operation, Place
+from stepscope.web.api.files import CSV, PARQUET
+from stepscope.web.api.pages import PAGE_ANSWER, ROW_PROBLEMS, TABLE_ANSWER, page_parameters, section_named, sent
+from stepscope.web.api.parameters import Parameter
+
+_SIDES = (
+    Parameter("base", "text", "Id of the run to compare with.", longest=LONGEST_NAME, required=True),
+    Parameter(
+        "new",
+        "text",
+        "Id of the run that is judged. Default: the base, of which other ranks or steps are compared.",
+        longest=LONGEST_NAME,
+    ),
+)
+
+
+async def _page(call: Call) -> Response:
+    return await _sent(call, None)
+
+
+async def _table(call: Call) -> Response:
+    return await _sent(call, section_named(PAGE, call.place["table"]))
+
+
+async def _sent(call: Call, section: Section | None) -> Response:
+    base, new = call.values["base"], call.values["new"] or call.values["base"]
+    stamps = [call.entry(each).stamp for each in (base, new)]
+
+    async def answers(request: Request) -> Answered:
+        return await call.service.asking.pair(base, new, PAGE, request)
+
+    return await sent(call, PAGE, stamps, answers, section)
+
+
+def _parameters(place: Place) -> Sequence[Parameter]:
+    return (*_SIDES, *page_parameters(PAGE, one_table="table" in place))
+
+
+def _tables(_: Place) -> Mapping[str, Sequence[str]]:
+    return {"table": PAGE.keys}
+
+
+OPERATIONS = (
+    Operation(
+        "compare_runs",
+        "/compare",
+        "Compare two runs: what differs, whether that is more than noise, and the first rows of each table.",
+        _page,
+        _parameters,
+        returns={JSON: PAGE_ANSWER},
+        problems=ROW_PROBLEMS,
+        subject="Comparisons",
+    ),
+    Operation(
+        "compare_table",
+        "/compare/{table}",
+        "Show one table of a comparison: rows that are searched, filtered, sorted and paged, or all of them as a file.",
+        _table,
+        _parameters,
+        returns={JSON: TABLE_ANSWER, CSV: {"type": "string"}, PARQUET: {"type": "string", "format": "binary"}},
+        problems=ROW_PROBLEMS,
+        names=_tables,
+        subject="Comparisons",
+    ),
+)
