@@ -375,6 +375,26 @@ def test_a_rule_that_fails_is_not_kept(job: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_large_answers_are_not_kept(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_answers, "MOST_BYTES", 10)
+    monkeypatch.setattr(kept_answers, "LEAST_RATIO", 1e9)  # none takes so long to compute
+    open_run(job).analyse("breakdown")
+    assert not files()
+
+
+def test_a_large_answer_is_kept_if_computing_it_takes_far_longer_than_reading_it(
+    job: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_answers, "MOST_BYTES", 10)
+    monkeypatch.setattr(kept_answers, "LEAST_RATIO", 0)
+    expected = open_run(job).analyse("breakdown")
+    calls.clear()
+    assert_frame_equal(open_run(job).analyse("breakdown"), expected)
+    assert not calls
+
+
+def test_no_large_answer_takes_much_of_what_may_be_kept_about_a_run(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_answers, "MOST_BYTES", 10)
+    monkeypatch.setattr(kept_answers, "LEAST_RATIO", 0)
+    monkeypatch.setattr(kept_answers, "SHARE", 1e-9)
     open_run(job).analyse("breakdown")
     assert not files()
 

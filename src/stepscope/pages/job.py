@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from stepscope.pages.base import Derived, Page, Section
@@ -10,6 +11,8 @@ from stepscope.present import plural
 from stepscope.tables.base import Column
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
     from stepscope.run import Run
@@ -63,25 +66,31 @@ def groups(run: Run, found: pl.DataFrame) -> Derived:
 
     named = found.select("group", name=pl.coalesce("group_name", "group")).unique(maintain_order=True)
     keys, plain = named["group"].to_list(), named["name"].to_list()
-    names, members = plain, _members(run)
+    names, alike = plain, Counter(plain)
+    members = _members(run, [key for key, name in zip(keys, plain, strict=True) if key and alike[name] > 1])
     for words in (members, dict(zip(keys, keys, strict=True))):
         names = [
-            f"{name} {words[key]}" if names.count(shown) > 1 and words.get(key, name) != name else shown
+            f"{name} {words[key]}" if alike[shown] > 1 and words.get(key, name) != name else shown
             for key, name, shown in zip(keys, plain, names, strict=True)
         ]
+        alike = Counter(names)
     named = named.select("group", shown_name=pl.Series(names, dtype=pl.String))  # answers may have a `name`
     shown = found.join(named, on="group", how="left", maintain_order="left", nulls_equal=True)
     return Derived(shown.with_columns(group_name="shown_name").drop("group", "shown_name"))
 
 
-def _members(run: Run) -> dict[str, str]:
-    """The ranks of each group, by its key."""
+def _members(run: Run, groups: Sequence[str]) -> dict[str, str]:
+    """The ranks of some groups, by their keys; each of a group's ranks may list all of them."""
+    import polars as pl
+
     from stepscope.selection import describe_numbers
 
-    if not run.has("groups"):
+    if not groups or not run.has("groups"):
         return {}
-    listed = run.table("groups").select("group", "members").drop_nulls().collect().sort("group")
-    return {key: describe_numbers(sorted(set(ranks))) for key, ranks in listed.iter_rows() if len(ranks)}
+    wanted = pl.col("group").is_in(list(groups)) & (pl.col("members").list.len() > 0)
+    listed = run.table("groups").select("group", "members").filter(wanted).collect()
+    each = listed.unique("group", keep="last", maintain_order=True)
+    return {key: describe_numbers(sorted(set(ranks))) for key, ranks in each.iter_rows()}
 
 
 def calls(run: Run, found: pl.DataFrame) -> Derived:

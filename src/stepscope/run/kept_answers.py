@@ -46,7 +46,19 @@ from stepscope.tables.issues import Issue
 _LOG = logging.getLogger(__name__)
 
 MOST_BYTES = 32 << 20
-"""Size of the largest answer that is kept, chosen by us: reading a larger one takes about as long as computing it."""
+"""Up to this size an answer is kept in any case, chosen by us: reading a larger one often takes as long as computing it."""
+
+MOST_SLOW_BYTES = 512 << 20
+"""Size of the largest answer that is kept since it took long to compute, chosen by us; e.g. a million links."""
+
+LEAST_RATIO = 5
+"""How much longer computing a large answer must take than reading it would, chosen by us."""
+
+READ_BYTES_PER_S = 500e6
+"""What is read of kept answers in a second, as measured on two slow processors."""
+
+SHARE = 0.1
+"""Share of what may be kept about a run that a large answer may take, chosen by us: a file that is full starts anew."""
 
 _HELD_BYTES = 64 << 20
 """Size of the answers that wait to be written."""
@@ -169,14 +181,23 @@ class KeptAnswers:
                     found.append((records, tuple(rank.rank for rank in about.ranks), shared))
         return sorted(found, key=lambda one: -len(one[2]))[:_MOST_USED]
 
-    def add(self, key: bytes, value: Any) -> None:
-        """Keep an answer, or a reason, from the next `write` on; nothing if it is too large or no plain data."""
-        if size_of(value) > MOST_BYTES:
+    def add(self, key: bytes, value: Any, seconds: float = 0.0) -> None:
+        """Keep an answer, or a reason, from the next `write` on; nothing if it is too large or no plain data.
+
+        Args:
+            key: See `key`.
+            value: The answer.
+            seconds: How long it took to compute.
+        """
+        size = size_of(value)
+        if size > MOST_BYTES and not _is_worth_reading(size, seconds):
             return
         try:
             content = encoded(value)
         except NotSendable as error:
             _LOG.info("an answer is not kept: %s", error)
+            return
+        if size > MOST_BYTES and len(content) > SHARE * self.limit_bytes:
             return
         with self._lock:
             self._waiting[key] = content
@@ -195,6 +216,11 @@ class KeptAnswers:
             except OSError as error:
                 _LOG.info("answers are not kept: %s", error)
                 self._records = None
+
+
+def _is_worth_reading(size: int, seconds: float) -> bool:
+    """Whether a large answer that took so long to compute is read in far less time."""
+    return size <= MOST_SLOW_BYTES and seconds > LEAST_RATIO * size / READ_BYTES_PER_S
 
 
 def _hashed(asked: Any) -> bytes:

@@ -7,6 +7,7 @@ that nothing is computed twice.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -137,11 +138,12 @@ class Supplier:
             return compute()
         found = self.kept.find(key)
         if found is None:
+            start = time.monotonic()
             try:
                 found = (compute(), None)
             except Unavailable as reason:
                 found = (None, reason)
-            self.kept.add(key, found[1] or found[0])
+            self.kept.add(key, found[1] or found[0], time.monotonic() - start)
         if found[1] is not None:
             raise found[1]
         return found[0]
