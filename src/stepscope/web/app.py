@@ -13,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stepscope._version import __version__
+from stepscope.web.api import make_router
+from stepscope.web.kept_files import KeptFiles
 from stepscope.web.policies import PagePolicies
 from stepscope.web.refusals import refusal
 from stepscope.web.security import FAILED, Security
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from stepscope.web.asking import Asking
     from stepscope.web.catalogue import Catalogue
 
-OPENAPI = "/api/v1/openapi.json"
 RECONNECT_S = 10.0
 """Seconds that the state of a page is kept for a browser whose connection was interrupted."""
 
@@ -42,10 +43,13 @@ def make_app(settings: Settings, catalogue: Catalogue, asking: Asking, door: Doo
         door: Tells who knows the token. Default: as the settings say.
     """
 
+    files = KeptFiles()
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         asking.close()
+        files.close()
         catalogue.close()
 
     app = FastAPI(
@@ -53,23 +57,15 @@ def make_app(settings: Settings, catalogue: Catalogue, asking: Asking, door: Doo
         version=__version__,
         docs_url=None,
         redoc_url=None,
-        openapi_url=OPENAPI,
+        openapi_url=None,
         lifespan=lifespan,
     )
     app.add_exception_handler(Exception, _failed)
-    _add_api(app, catalogue, asking)
+    app.state.files = files
+    app.include_router(make_router(catalogue, asking, files))
     _add_pages(app, catalogue, asking, settings)
     inner: Any = _compressed(PagePolicies(app))
     return Security(inner, settings, door or Door(settings.token, settings.port, settings.bounds))
-
-
-def _add_api(app: FastAPI, catalogue: Catalogue, asking: Asking) -> None:
-    try:
-        from stepscope.web.api import make_router  # noqa: PLC0415
-    except ImportError:  # until it is there
-        return
-
-    app.include_router(make_router(catalogue, asking))
 
 
 def _add_pages(app: FastAPI, catalogue: Catalogue, asking: Asking, settings: Settings) -> None:
