@@ -30,10 +30,11 @@ from stepscope.run.answer_cache import size_of
 from stepscope.selection import Choice
 from stepscope.web.catalogue import Catalogue
 from stepscope.web.errors import AnswerFailed
+from stepscope.web.queries import Queries
 
 T = TypeVar("T")
 
-SLOW_THREADS = 1
+SLOW_THREADS = 2
 """Threads for reports and queries, so that they hold up no page."""
 
 _ENTRY_BYTES = 1000
@@ -87,6 +88,7 @@ class Asking:
         self._most_bytes = round(cache_mb * 1e6)
         self._threads = ThreadPoolExecutor(threads, "asking")
         self._slow = ThreadPoolExecutor(SLOW_THREADS, "asking-slow")
+        self._queries = Queries()
         self._cancellation = Cancellation()
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
@@ -165,9 +167,11 @@ class Asking:
         """The answer to a SQL query over the tables of a run.
 
         Raises:
-            StepscopeError: If it asks for anything but tables of the run; see also `answered`.
+            StepscopeError: If it asks for anything but tables of the run, or takes too long; see also `answered`.
         """
-        return await self._of(run, ("query", sql), lambda: self.catalogue.open(run).query(sql), is_slow=True)
+        return await self._of(
+            run, ("query", sql), lambda: self._queries.query(self.catalogue.order(run), sql), is_slow=True
+        )
 
     async def report(self, run: str, language: Language = "en") -> bytes:
         """The whole report of a run, as an HTML file."""
@@ -193,6 +197,7 @@ class Asking:
     def close(self) -> None:
         """Stop all questions, between ranks and analyses."""
         self._cancellation.cancel()
+        self._queries.close()
         for threads in (self._threads, self._slow):
             threads.shutdown(wait=False, cancel_futures=True)
 

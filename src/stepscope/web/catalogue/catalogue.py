@@ -23,7 +23,7 @@ from stepscope.web.catalogue.entry import Entry, digest
 from stepscope.web.catalogue.finding import Below, Name
 from stepscope.web.catalogue.helpers import Helper, HelperDied
 from stepscope.web.catalogue.listing import Listed, grouped, listed
-from stepscope.web.catalogue.orders import order_of
+from stepscope.web.catalogue.orders import RunOrder, order_of
 from stepscope.web.catalogue.summary import Summary, kept_summary
 from stepscope.web.errors import NotReady, RunBroken, UnknownRun
 
@@ -148,11 +148,7 @@ class Catalogue:
             NotReady: If it is not read yet.
             RunBroken: If it cannot be read, or is gone.
         """
-        entry, one = self.entry(identity), self._listed.get(identity)
-        if one is None or one.job is None:
-            if entry.state in ("failed", "gone"):
-                raise RunBroken(f"{entry.name}: {entry.problem}")
-            raise NotReady(f"{entry.name} is not read yet. Wait a moment, and open it again")
+        one = self._read_one(identity)
         with self._open_lock:
             stamp, run = self._open.get(identity, ("", None))
             if run is None or stamp != one.entry.stamp:
@@ -162,6 +158,25 @@ class Catalogue:
             while len(self._open) > self._open_runs:
                 self._open.popitem(last=False)
         return run
+
+    def order(self, identity: str) -> RunOrder:
+        """What another process needs to open a run.
+
+        Raises:
+            UnknownRun, NotReady, RunBroken: See `open`.
+        """
+        one = self._read_one(identity)
+        assert one.job is not None
+        return order_of(one.job, one.unread, self._store.directory)
+
+    def _read_one(self, identity: str) -> Listed:
+        """What is listed of a run that is read."""
+        entry, one = self.entry(identity), self._listed.get(identity)
+        if one is None or one.job is None:
+            if entry.state in ("failed", "gone"):
+                raise RunBroken(f"{entry.name}: {entry.problem}")
+            raise NotReady(f"{entry.name} is not read yet. Wait a moment, and open it again")
+        return one
 
     def is_open(self, identity: str, stamp: str) -> bool:
         """Whether the run of an id is open, with the data of a stamp."""
@@ -349,6 +364,9 @@ class Catalogue:
                     entry = replace(entry, id=f"{entry.id}-{digest(entry.root)[:_MORE_DIGITS]}")
                 found[entry.id] = (entry, one)
         self._note_gone(found)
+        stamps = {entry.stamp for entry, _ in found.values()}
+        self._done &= stamps
+        self._summaries = {stamp: one for stamp, one in self._summaries.items() if stamp in stamps}
         entries = [entry for entry, _ in found.values()] + [entry for entry, _ in self._gone.values()]
         new = {entry.id: entry for entry in sorted(entries, key=lambda entry: entry.order)}
         has_changed = list(new.items()) != list(self._entries.items())

@@ -134,13 +134,17 @@ class Below:
             self.found = Discovered()
         old, self.slots = self.slots, {}
         for item in self.found.inputs:
-            outside = next((file for file in (item.path, *item.files) if not lies_within(file, self.within)), None)
+            outside = next((file for file in item.files if not self._lies_inside(file)), None)
             if outside is not None:
                 self.found.problems.append(Issue("error", shown(outside), OUTSIDE, REMEDY))
                 continue
             name = (item.source, item.path, item.label)
             slot = self.slots[name] = old.get(name, Slot(item))
             slot.item = item
+
+    def _lies_inside(self, file: Path) -> bool:
+        """Whether no link leads from a file to elsewhere; the survey has no such files."""
+        return str(file) in self.seen.files or lies_within(file, self.within)
 
     def _take(self, store: Store) -> bool:
         """Look up inputs that have come to rest since they were last looked up; returns whether any did."""
