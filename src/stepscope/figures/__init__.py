@@ -19,23 +19,38 @@ from stepscope.figures.html import bundle, fragment, to_json
 from stepscope.present import Language
 
 if TYPE_CHECKING:
-    from stepscope.run import Run
+    from stepscope.pages.answering import Subject
 
 __all__ = ["FIGURES", "Drawn", "Figure", "bundle", "drawn_all", "figure_named", "fragment", "to_json"]
 
 NAMES = (
     "job_time",
     "time_by_rank",
+    "rank_steps",
     "savings",
+    "what_if",
     "step_times",
+    "step_trace",
+    "step_parts",
+    "step_map",
     "heat_map",
     "operator_tree",
     "operator_bars",
+    "operator_types",
     "roofline",
+    "rank_communication",
+    "rank_flops",
     "link_matrix",
     "bandwidth",
+    "rank_memory",
     "memory",
+    "memory_lifetimes",
     "queues",
+    "input_pipeline",
+    "input_curves",
+    "cpu_usage",
+    "host_time",
+    "shape_curves",
     "pipeline",
 )
 """Modules here that declare a `FIGURE`, in the order in which surfaces show them."""
@@ -52,12 +67,14 @@ def figure_named(name: str) -> Figure:
     return named(FIGURES, name)
 
 
-def drawn_all(run: Run, *, language: Language = "en") -> Iterator[tuple[Figure, Drawn | str]]:
-    """Every figure of a run, or the reason why there is none.
+def drawn_all(run: Subject, *, language: Language = "en") -> Iterator[tuple[Figure, Drawn | str]]:
+    """Every figure of a run (or of a pair), or the reason why there is none.
 
     A figure that fails is reported as well and costs none of the others, unless errors are to be seen (`--debug`).
     """
     for figure in FIGURES:
+        if not figure.fits(run):
+            continue
         try:
             yield figure, figure.drawn(run, language=language)
         except Unavailable as reason:

@@ -1,4 +1,8 @@
-"""How much memory was in use, where it peaked, and the life of what was held at the peak."""
+"""How much memory was in use, where it peaked, and the life of what was held at the peak.
+
+Each point of the curve says where it is (`customdata`: graph, node, time in ns as a text, name), so that a page can ask
+`memory_breakdown` what was held there.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,9 @@ import polars as pl
 
 from stepscope.advice.messages import Text
 from stepscope.errors import Unavailable
-from stepscope.figures.axes import Unit, labels, named_ticks, short, unit_of
+from stepscope.figures.axes import Unit, label, labels, named_ticks, short, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
+from stepscope.figures.memory_marks import PLACE, marks_of, peak_of, with_marks
 from stepscope.figures.operator_groups import names_of
 from stepscope.figures.style import BLUE, GREEN, GREY, ORANGE, VERMILION
 from stepscope.present import Language
@@ -25,7 +30,9 @@ MOST = 400
 BLOCKS = 15
 """Blocks or tensors whose life is shown: the largest."""
 
-_ALLOCATOR = ["graph", "component", "device"]
+SMALL = 0.5
+"""Share of the capacity below which the capacity is only drawn at a click, since the curve would be flat beside it."""
+
 
 _CURVE = (
     column("since_ns", "time", "Since the first change.", "int64"),
@@ -45,16 +52,22 @@ _HELD = (
 )
 
 
-def data(run: Run, *, rank: int | None = None) -> Data:
-    """The curve with the highest peak of a rank (default: the rank with the highest), and what was held there."""
-    peaks = run.analyse("memory_peak").filter(pl.col("peak_bytes").is_not_null())
-    if rank is not None:
-        peaks = peaks.filter(pl.col("rank") == rank)
-    if peaks.is_empty():
-        raise Unavailable("no curve of memory in use was recorded")
-    peak = peaks.sort(-pl.col("peak_bytes"), "rank", *_ALLOCATOR, nulls_last=True).row(0, named=True)
+def data(
+    run: Run,
+    *,
+    rank: int | None = None,
+    graph: int | None = None,
+    component: str | None = None,
+    device: int | None = None,
+) -> Data:
+    """The curve with the highest peak of a rank (default: the rank with the highest), and what was held there.
+
+    Args:
+        graph, component, device: Only curves of this compiled graph, allocator or device.
+    """
+    peak, notes = peak_of(run, rank, {"graph": graph, "component": component, "device": device})
     one = run.select(ranks=[peak["rank"]])
-    same = pl.all_horizontal(pl.col(name).eq_missing(pl.lit(peak[name])) for name in _ALLOCATOR)
+    same = pl.all_horizontal(pl.col(name).eq_missing(pl.lit(peak[name])) for name in PLACE)
     found = one.analyse("memory_usage").filter(same & pl.col("total_bytes").is_not_null())
     by_time = found["time_ns"].count() == found.height
     first = found["time_ns"].min() if by_time else None
@@ -62,17 +75,15 @@ def data(run: Run, *, rank: int | None = None) -> Data:
     curve = _thinned(found.sort(place, maintain_order=True), place)
     curve = curve.with_columns(since_ns=(pl.col("time_ns") - first) if by_time else pl.lit(None, pl.Int64))
     held = _held(one, same, peak, first)
-    notes = [
-        Text(f"Rank {peak['rank']}; no rank has a higher peak.", f"rank {peak['rank']}，没有峰值更高的 rank。")
-        if peaks["rank"].n_unique() > 1
-        else Text(f"Rank {peak['rank']}.", f"rank {peak['rank']}。")
-    ]
-    rows = [Rows(_known(curve, _CURVE), _shown(curve, _CURVE))]
+    rows = [Rows(curve, _shown(curve, _CURVE))]
     if held.height:
         heading = Text("Largest of what was held at the peak", "峰值时占用最多的部分")
         rows.append(Rows(held, _shown(held, _HELD), heading))
     facts = {"by_time": by_time, "peak": peak["peak_bytes"], "capacity": peak["capacity_bytes"]}
     facts["peak_at"] = peak["time_ns"] - first if by_time else peak["node"]
+    facts["peak_point"] = peak
+    facts["static"] = peak["static_bytes"]
+    facts["marks"] = marks_of(found, peak, first)
     return Data(rows, notes, facts)
 
 
@@ -103,10 +114,6 @@ def _held(run: Run, same: pl.Expr, peak: Mapping[str, Any], first: Any) -> pl.Da
     return largest.with_columns(from_ns=pl.col("allocation_ns") - first, to_ns=pl.col("release_ns") - first)
 
 
-def _known(rows: pl.DataFrame, columns: Any) -> pl.DataFrame:
-    return rows.select(one.name for one in columns)
-
-
 def _shown(rows: pl.DataFrame, columns: Any) -> list[Any]:
     """The columns of which something is known."""
     return [one for one in columns if rows[one.name].count()]
@@ -119,19 +126,25 @@ def draw(data: Data, language: Language) -> Spec:
     by_time = facts["by_time"]
     place = "since_ns" if by_time else "node"
     unit = unit_of("since_ns", rows["since_ns"]) if by_time else Unit(1.0, "")
-    in_use, reserved, peak, capacity, held = (
-        ("in use", "reserved", "peak", "capacity", "held at the peak")
+    in_use, reserved, peak, capacity, static, held = (
+        ("in use", "reserved", "peak", "capacity", "static part", "held at the peak")
         if language == "en"
-        else ("使用中", "已保留", "峰值", "容量", "峰值时占用")
+        else ("使用中", "已保留", "峰值", "容量", "静态部分", "峰值时占用")
     )
     xs = unit.of(rows[place])
     traces: list[Spec] = [_line(in_use, xs, size.of(rows["total_bytes"]), BLUE, size)]
-    traces[0] |= {"fill": "tozeroy", "fillcolor": "rgba(0,114,178,0.2)"}
+    traces[0] |= {"fill": "tozeroy", "fillcolor": "rgba(0,114,178,0.2)", "customdata": _points(rows)}
+    traces[0]["hovertemplate"] = _hover(in_use, size, language, by_time=by_time)
     if (rows["reserved_bytes"].fill_null(0) > 0).any():
         traces.append(_line(reserved, xs, size.of(rows["reserved_bytes"]), ORANGE, size))
     if facts["capacity"]:
         line = _line(capacity, [xs[0], xs[-1]], size.of([facts["capacity"]] * 2), GREY, size)
-        traces.append({**line, "line": {"color": GREY, "dash": "dash"}})
+        small = facts["peak"] < SMALL * facts["capacity"]
+        hidden = {"visible": "legendonly"} if small else {}
+        traces.append({**line, "line": {"color": GREY, "dash": "dash"}, **hidden})
+    if facts["static"]:
+        line = _line(static, [xs[0], xs[-1]], size.of([facts["static"]] * 2), GREEN, size)
+        traces.append({**line, "line": {"color": GREEN, "dash": "dash"}})
     traces.append(
         {
             "type": "scatter",
@@ -143,6 +156,7 @@ def draw(data: Data, language: Language) -> Spec:
             "textposition": "top center",
             "cliponaxis": False,
             "marker": {"color": VERMILION, "size": 10, "symbol": "diamond"},
+            "customdata": [_point(facts["peak_point"])],
             "hovertemplate": "%{text}<extra></extra>",
         }
     )
@@ -163,7 +177,25 @@ def draw(data: Data, language: Language) -> Spec:
         }
     else:
         layout["xaxis"] = {"title": {"text": title}}
-    return {"data": traces, "layout": layout}
+    lowest = layout["yaxis"].get("domain", [0])[0]
+    return {"data": traces, "layout": with_marks(layout, facts["marks"], unit, language, lowest)}
+
+
+def _point(row: Mapping[str, Any]) -> list[Any]:
+    """What a click gets: graph, node, time in ns since the epoch (a text, as it has more digits than a browser's
+    numbers), step; then the name to show."""
+    at = None if row["time_ns"] is None else str(row["time_ns"])
+    return [row["graph"], row["node"], at, row["step"], label(row["name"] or "-")]
+
+
+def _points(rows: pl.DataFrame) -> list[list[Any]]:
+    return [_point(row) for row in rows.select("graph", "node", "time_ns", "step", "name").iter_rows(named=True)]
+
+
+def _hover(name: str, size: Unit, language: Language, *, by_time: bool) -> str:
+    step, node = ("step", "node") if language == "en" else ("步", "节点")
+    where = f"{step} %{{customdata[3]}}" if by_time else f"{node} %{{customdata[1]}}: %{{customdata[4]}}"
+    return f"{name}: %{{y:.4~g}}{size.after}<br>{where}<extra></extra>"
 
 
 def _line(name: str, xs: list[Any], ys: list[Any], colour: str, size: Unit) -> Spec:
@@ -183,7 +215,9 @@ def _lives(blocks: pl.DataFrame, xs: list[Any], unit: Unit, name: str, *, by_tim
     begin, end = ("from_ns", "to_ns") if by_time else ("life_start", "life_end")
     edges = blocks.with_columns(
         pl.col(begin).fill_null(xs[0] * unit.factor).clip(lower_bound=xs[0] * unit.factor),
-        pl.col(end).fill_null(xs[-1] * unit.factor).clip(upper_bound=xs[-1] * unit.factor),
+        (pl.col(end) + (0 if by_time else 1))  # to the end of its last node
+        .fill_null(xs[-1] * unit.factor)
+        .clip(upper_bound=xs[-1] * unit.factor),
     )
     starts, ends = edges[begin], edges[end]
     return {
