@@ -13,9 +13,10 @@ from stepscope.errors import NoRows, StepscopeError
 from stepscope.pages import PAGES, answering
 from stepscope.pages.answering import Request, answer
 from stepscope.pages.base import Option, Page
+from stepscope.pages.choosing import places_of
 from stepscope.pages.listing import Listing
 from stepscope.run import Run
-from stepscope.tables import LINKS, RANKS
+from stepscope.tables import GROUPS, LINKS, RANKS
 from tests.cli.calling import EXAMPLE, document, printed
 
 SINGLE = [page for page in PAGES if page.scope != "pair"]
@@ -194,6 +195,57 @@ def test_a_job_without_stages_has_stage_0_only() -> None:
     assert len(answered.run.ranks) == 3
     with pytest.raises(StepscopeError, match="No pipeline stages are known: give the parallel sizes"):
         answer(_linked(), _page("ranks"), Request(options={"stage": "1"}))
+
+
+def _on_hosts() -> Run:
+    facts = {rank: RANKS.frame(start_ns=[0], world_size=[4], host=[f"node-{rank // 2}"]) for rank in range(4)}
+    groups = {
+        rank: GROUPS.frame(group=["a", "w"], name=["tensor", "world"], members=[[0, 1], [0, 1, 2, 3]])
+        for rank in range(2)
+    }
+    return Run.from_frames(
+        {
+            rank: {"ranks": facts[rank], **({"groups": groups[rank]} if rank in groups else {}), **_of_rank(rank)}
+            for rank in range(4)
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "ranks"),
+    [
+        ({"host": "node-1"}, [2, 3]),
+        ({"host": "node-1, node-0"}, [0, 1, 2, 3]),
+        ({"group": "tensor"}, [0, 1]),
+        ({"group": "tensor", "host": "node-0"}, [0, 1]),
+    ],
+)
+def test_hosts_and_groups_stand_for_their_ranks(options: dict[str, str], ranks: list[int]) -> None:
+    answered = answer(_on_hosts(), _page("communication"), Request(options=options))
+
+    assert [rank.rank for rank in answered.run.ranks] == ranks
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"host": "node-7"}, "--host node-7: there is no such host in frames. "),
+        ({"group": "tensr"}, "--group tensr: there is no such group in frames. There "),
+        ({"group": "tensor", "host": "node-1"}, "--group tensor: it has none of the chosen ranks"),
+    ],
+)
+def test_hosts_and_groups_that_are_not_there_are_an_error(options: dict[str, str], text: str) -> None:
+    with pytest.raises(StepscopeError) as told:
+        answer(_on_hosts(), _page("ranks"), Request(options=options))
+
+    assert str(told.value).startswith(text)
+
+
+def test_places_are_those_of_all_ranks() -> None:
+    places = places_of(_on_hosts().select(ranks="2"))
+
+    assert places.hosts == {"node-0": [0, 1], "node-1": [2, 3]}
+    assert places.groups == {"tensor": [0, 1]}, "a group of all ranks chooses nothing"
 
 
 @pytest.mark.parametrize("form", ["table", "json", "csv"])

@@ -16,7 +16,7 @@ from stepscope.advice import finding
 from stepscope.advice.finding import Per
 from stepscope.compare import Pair
 from stepscope.errors import StepscopeError, Unavailable
-from stepscope.pages.base import BASE_CHOOSING, STAGE, Page, Section
+from stepscope.pages.base import BASE_CHOOSING, PLACES, Page, Section
 from stepscope.pages.choosing import Choosing, ranks_of
 from stepscope.pages.listing import Listing, Part, listed
 from stepscope.pages.reasons import explain, explain_pair
@@ -112,7 +112,7 @@ def answer(run: Subject, page: Page, request: Request | None = None) -> Answered
     if page.scope == "rank" and chosen is None:
         chosen = run.ranks[0].rank
     else:
-        chosen = ranks_of(run, chosen, request.options.get(STAGE.name))
+        chosen = ranks_of(run, chosen, *(request.options.get(place.name) for place in PLACES))
     ranks = run if chosen is None else run.select(ranks=chosen)
     steps = ranks if request.steps is None else ranks.select(steps=request.steps)
     values = {"ranks": request.ranks, "step": request.steps, "steps": request.steps, **_given(page, request.options)}

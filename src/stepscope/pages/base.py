@@ -93,6 +93,11 @@ RANK = Option("rank", "integer", "Rank to show. Default: the lowest.", "R")
 STEP = Option("step", "integer", "Show only this step (numbered as in the recording).", "N")
 RANKS = Option("ranks", "text", "Show only these ranks, e.g. 0,3-5.", "LIST")
 STAGE = Option("stage", "text", "Show only ranks of these pipeline stages, from 0, e.g. 0,2-3.", "LIST")
+HOST = Option("host", "text", "Show only ranks of these hosts, parted by commas.", "NAMES")
+GROUP = Option("group", "text", "Show only ranks of this process group, by its name.", "NAME")
+PLACES = (STAGE, HOST, GROUP)
+"""Which ranks of a job a page is about, besides their numbers: by where they stand."""
+
 STEPS = Option("steps", "text", "Show only these steps, e.g. 10-12.", "LIST")
 BASE_RANKS = Option(
     "base_ranks", "text", "Ranks of the base. Default: those of --ranks; in one run, a typical rank.", "LIST"

@@ -4,6 +4,7 @@ nothing meets."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -23,43 +24,101 @@ Found = pl.DataFrame | str
 """An answer, or why there is none."""
 
 
-def ranks_of(run: Run, ranks: Choice, stage: Choice) -> Choice:
-    """The ranks that are chosen by their number and by their pipeline stage.
+@dataclass(frozen=True)
+class Places:
+    """Where the ranks of a job stand, each place with its ranks in order.
+
+    Args:
+        hosts: By name of the host; empty if no rank has one.
+        stages: By pipeline stage, from 0; empty if there is one stage, or it is unknown.
+        groups: By name of the process group, those of all ranks left out.
+    """
+
+    hosts: Mapping[str, Sequence[int]]
+    stages: Mapping[int, Sequence[int]]
+    groups: Mapping[str, Sequence[int]]
+
+
+def places_of(run: Run) -> Places:
+    """Where all ranks of a job stand."""
+    return run.whole.analyse(_places)
+
+
+def ranks_of(
+    run: Run, ranks: Choice, stage: Choice = None, host: str | None = None, group: str | None = None
+) -> Choice:
+    """The ranks that are chosen by their number, pipeline stage, host (one or several names) and process group.
 
     Raises:
-        StepscopeError: If there is no rank of these stages.
+        StepscopeError: If there is no rank of these; the text says what there is.
     """
     wanted = parse_selection(stage, "stages")
-    if wanted is None:
+    if wanted is None and not host and not group:
         return ranks
-    stages = run.whole.analyse(_stages)
-    here = run.select(ranks=ranks).ranks if ranks is not None else run.ranks
+    places = places_of(run)
+    here = [rank.rank for rank in (run.select(ranks=ranks).ranks if ranks is not None else run.ranks)]
+    if host:
+        names = [name.strip() for name in host.split(",")]
+        here = _at("host", names, places.hosts, here, run)
+    if group:
+        here = _at("group", [group.strip()], places.groups, here, run)
+    if wanted is None:
+        return here
+    stages = {rank: number for number, members in places.stages.items() for rank in members}
     # a job without a pipeline has one stage
-    chosen = [rank.rank for rank in here if stages.get(rank.rank, NOWHERE if stages else 0) in wanted]
+    chosen = [rank for rank in here if stages.get(rank, NOWHERE if stages else 0) in wanted]
     if not chosen:
-        raise StepscopeError(f"no {wanted.named('stage')} in {run.name}. {_stages_there(stages)}")
+        raise StepscopeError(f"no {wanted.named('stage')} in {run.name}. {_stages_there(places.stages)}")
     return chosen
 
 
-def _stages(
+def _at(
+    kind: str, names: Sequence[str], places: Mapping[str, Sequence[int]], here: Sequence[int], run: Run
+) -> list[int]:
+    """Those of some ranks that are on hosts, or in groups, of these names."""
+    for name in names:
+        if name not in places:
+            known = there_are(name, list(places)) if places else f"No {kind} was recorded; choose --ranks"
+            raise StepscopeError(f"--{kind} {name}: there is no such {kind} in {run.name}. {known}")
+    members = {rank for name in names for rank in places[name]}
+    if not (found := [rank for rank in here if rank in members]):
+        raise StepscopeError(f"--{kind} {', '.join(names)}: it has none of the chosen ranks")
+    return found
+
+
+def _places(
     ranks: pl.LazyFrame | None = None, groups: pl.LazyFrame | None = None, parallel_layout: pl.DataFrame | None = None
-) -> dict[int, int]:
-    """The pipeline stage of each rank; nothing if there is one, or it is unknown."""
-    listed_groups = None if groups is None else GROUPS.or_empty(groups).select("name", "members").collect()
-    return stages_of(RANKS.or_empty(ranks).collect(), listed_groups, parallel_layout)
+) -> Places:
+    rows = RANKS.or_empty(ranks).collect()
+    listed_groups = None if groups is None else GROUPS.or_empty(groups).select("group", "name", "members").collect()
+    stages = stages_of(
+        rows, None if listed_groups is None else listed_groups.select("name", "members"), parallel_layout
+    )
+    by_stage: dict[int, list[int]] = {}
+    for rank, stage in stages.items():
+        by_stage.setdefault(stage, []).append(rank)
+    hosts: dict[str, list[int]] = {}
+    for rank, host in rows.select("rank", "host").drop_nulls().sort("rank").iter_rows():
+        hosts.setdefault(host, []).append(rank)
+    return Places(hosts, dict(sorted(by_stage.items())), _named_groups(listed_groups, set(rows["rank"])))
 
 
-def _stages_there(stages: Mapping[int, int]) -> str:
+def _named_groups(groups: pl.DataFrame | None, ranks: set[int]) -> dict[str, list[int]]:
+    """The members of each group, but for those that every rank is in."""
+    if groups is None:
+        return {}
+    rows = groups.select(pl.coalesce("name", "group").alias("name"), "members").drop_nulls()
+    members: dict[str, set[int]] = {}
+    for name, listed_members in rows.iter_rows():
+        members.setdefault(name, set()).update(listed_members)
+    return {name: sorted(members[name]) for name in sorted(members) if not ranks <= members[name]}
+
+
+def _stages_there(stages: Mapping[int, Sequence[int]]) -> str:
     if not stages:
         return "No pipeline stages are known: give the parallel sizes, e.g. --layout pp=4, or choose --ranks"
-    of_each = (
-        f"{stage} (ranks {describe_numbers(r for r in stages if stages[r] == stage)})" for stage in _values(stages)
-    )
+    of_each = (f"{stage} (ranks {describe_numbers(members)})" for stage, members in stages.items())
     return f"Its stages are {listed(list(of_each))}"
-
-
-def _values(stages: Mapping[int, int]) -> list[int]:
-    return sorted(set(stages.values()))
 
 
 class Choosing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.pages.base import STAGE, Derived, Option, Page, Section
+from stepscope.pages.base import PLACES, Derived, Option, Page, Section
 from stepscope.pages.instead import recorded_by
 from stepscope.pages.job import calls
 from stepscope.pages.layout import LAYOUT
@@ -56,7 +56,7 @@ PAGE = Page(
             only_with=("by_step", *FILTERS),
         ),
     ],
-    options=[STAGE, BY_STEP, WITH_FIRST, *LINK_OPTIONS, LAYOUT],
+    options=[*PLACES, BY_STEP, WITH_FIRST, *LINK_OPTIONS, LAYOUT],
     more="The rank that waits least is the one that the others wait for. Search operators by name with --table "
     "rank_calls --search. --table call_links shows the links of each operator, `stepscope links` their sums.",
     scope="job",

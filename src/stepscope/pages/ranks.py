@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stepscope.pages.base import STAGE, Derived, Page, Section, View
+from stepscope.pages.base import PLACES, Derived, Page, Section, View
 from stepscope.pages.flops import above_peak, stated_otherwise
 from stepscope.pages.instead import CALLS, OPERATORS, TOTALS, recorded_by
 from stepscope.pages.job import SLOW_RANKS_HIDDEN
@@ -188,7 +188,7 @@ PAGE = Page(
             only_with=("by_step",),
         ),
     ],
-    options=[STAGE, BY_STEP, LAYOUT],
+    options=[*PLACES, BY_STEP, LAYOUT],
     more="Sort by any column (--sort -computing_and_free), choose ranks, steps or stages, search and filter. Who is "
     "to blame comes from a replay of the job, not from these means: `stepscope analyze`.",
     scope="job",
