@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nicegui import ui
-
 from stepscope.pages.base import RANKS, STEP, STEPS, Page, Section
 from stepscope.pages.words import said
+from stepscope.web.ui.choosing import PLACED, place_controls, places_of
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, control_of, controls_of, form
 from stepscope.web.ui.figures import figure_panel
 from stepscope.web.ui.findings import advice_panel
 from stepscope.web.ui.frame import frame
 from stepscope.web.ui.html import paragraph, raw
+from stepscope.web.ui.panels import ANY
 from stepscope.web.ui.site_map import WebPage, declared, site_map
+from stepscope.web.ui.state import State
 from stepscope.web.ui.tables import section_panel
 
 
@@ -45,23 +46,22 @@ def parts(context: Context, page: WebPage) -> None:
 
 
 def fields(context: Context, page: WebPage) -> None:
-    """The fields of a page: ranks and steps, the options of its declared page, its own."""
-    own = list(page.controls(context)) if page.controls else []
+    """The fields of a page: ranks and steps, where ranks stand, the options of its declared page, its own."""
     of = declared().get(page.name)
-    names = {control.name for control in own}
-    usual = [control_of(option, context) for option in (STEP,) if page.scope == "rank"]
-    usual += [control_of(option, context) for option in (RANKS, STEPS) if page.scope == "job"]
-    options = controls_of(of, context) if of is not None else []
-    controls: list[Control] = [each for each in (*usual, *options) if each.name not in names]
-    holder = ui.element("div").classes("page-fields")
+    usual = {"rank": (STEP,), "job": (RANKS, STEPS), "pair": ()}[page.scope]
 
-    def show(state: object = None) -> None:  # noqa: ARG001 - the context has the state already
-        holder.clear()
-        with holder:
-            raw(form(context, context.state, [*own, *controls]))
+    async def load(state: State) -> list[Control]:  # noqa: ARG001 - fields do not depend on the state
+        own = list(page.controls(context)) if page.controls else []
+        placed = place_controls(context, await places_of(context)) if page.scope == "job" else []
+        names = {control.name for control in (*own, *placed)}
+        options = controls_of(of, context, without=PLACED) if of is not None else []
+        chosen = [control_of(option, context) for option in usual]
+        return [*own, *(each for each in (*chosen, *placed, *options) if each.name not in names or each in placed)]
 
-    show()
-    context.panels.follow(show)
+    def show(controls: list[Control], state: State) -> None:
+        raw(form(context, state, controls))
+
+    context.panels.add("fields", load, show, reads=ANY)
 
 
 def sections_of(page: WebPage) -> Iterator[tuple[Page, Section]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
+from stepscope.web.ui.choosing import OF_JOB, OF_RANK, rank_of, ranks_of
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, form
 from stepscope.web.ui.html import heading, paragraph, raw, rendered
@@ -83,7 +84,7 @@ def figure_panel(context: Context, place: FigurePlace) -> Panel[Drawn]:
     """A panel with a figure of the run that the page is about."""
 
     async def load(state: State) -> Drawn:
-        ranks: Any = rank_of(context, state) if place.by_rank else state.get("ranks") or None
+        ranks: Any = await (rank_of if place.by_rank else ranks_of)(context, state)
         steps = (state.get("step") or state.get("steps") or None) if place.by_step else None
         return await context.asking.figure(
             context.run, place.name, context.language, options_of(place, state), ranks=ranks, steps=steps
@@ -94,13 +95,8 @@ def figure_panel(context: Context, place: FigurePlace) -> Panel[Drawn]:
         clicked = (lambda point: place.click(context, point)) if place.click else None  # type: ignore[misc]
         show_figure(context, drawn, state, controls, clicked)
 
-    chosen = ("rank", *(("step", "steps") if place.by_step else ())) if place.by_rank else ("ranks", "steps")
+    chosen = [*(OF_RANK if place.by_rank else OF_JOB), *(("step", "steps") if place.by_step else ())]
     return context.panels.add(f"figure-{place.name}", load, show, reads=[*chosen, f"{place.name}.", *place.reads])
-
-
-def rank_of(context: Context, state: State) -> int | None:
-    """The rank that a page about one rank is about; None for the lowest."""
-    return state.number("rank")
 
 
 def show_figure(

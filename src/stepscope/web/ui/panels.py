@@ -35,6 +35,9 @@ AGAIN_S = 1.0
 
 EVENT = "stepscope_go"
 
+ANY = ("*",)
+"""What a panel reads that depends on everything in the state."""
+
 log = logging.getLogger("stepscope.web")
 
 
@@ -65,7 +68,9 @@ class Panel(Generic[T]):
     def depends_on(self, names: Collection[str]) -> bool:
         """Whether it shows something else if these parameters change."""
         return any(
-            name == read or (read.endswith(".") and name.startswith(read)) for name in names for read in self._reads
+            read in (name, "*") or (read.endswith(".") and name.startswith(read))
+            for name in names
+            for read in self._reads
         )
 
     async def fill(self) -> None:
@@ -136,7 +141,7 @@ class Panels:
         return panel
 
     def follow(self, changed: Callable[[State], Any]) -> None:
-        """Call a function with each new state."""
+        """Call a function with each new state, before panels are filled."""
         self._followers.append(changed)
 
     async def fill(self) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from stepscope.errors import StepscopeError
 from stepscope.pages.base import CHOOSING, Page, Section
+from stepscope.web.ui.choosing import OF_JOB, OF_RANK, PLACED, rank_of, ranks_of
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.html import paragraph, raw, rendered
 from stepscope.web.ui.panels import Panel
@@ -24,12 +25,19 @@ Link = Callable[[str, Any], str | None]
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a section shows: its answer and, unless there is none, its tables and sentences."""
+    """What a section shows: its tables and sentences, or why there are none.
 
-    answered: Answered
+    Args:
+        heading: Heading of the section.
+        reason: Why there is no answer; empty if there is one.
+        notes: What the answer rests on.
+    """
+
+    heading: str
     tables: Sequence[ShownTable]
-    sentences: Sequence[str]
-    notes: Sequence[str]
+    sentences: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    reason: str = ""
 
 
 def options_of(page: Page, state: State) -> dict[str, Any]:
@@ -43,31 +51,35 @@ def options_of(page: Page, state: State) -> dict[str, Any]:
     return {name: True if kinds[name].kind == "flag" else kinds[name].parsed(value) for name, value in given.items()}
 
 
-def request_of(page: Page, state: State, section: Section | None = None, *, rows: int | None = None) -> Request:
-    """What the state asks of a declared page, or of one of its sections.
+async def request_of(
+    context: Context, page: Page, state: State, section: Section, *, rows: int | None = None
+) -> Request:
+    """What the state asks of a section of a declared page.
 
     Raises:
         StepscopeError: If a value is not what it should be.
     """
     from stepscope.pages.answering import Request
-    from stepscope.pages.listing import Listing
 
-    ranks, steps = (_chosen(state, option.name) for option in CHOOSING[page.scope])
-    listing = Listing(top=rows) if section is None else state.listing(section.key, rows or section.rows)
-    key = None if section is None else section.key
-    return Request(ranks, steps, key, listing, options_of(page, state))
+    ranks: Any = await (rank_of if page.scope == "rank" else ranks_of)(context, state)
+    options = {name: value for name, value in options_of(page, state).items() if name not in PLACED}
+    listing = state.listing(section.key, rows or section.rows)
+    return Request(ranks, steps_of(page, state), section.key, listing, options)
 
 
-def _chosen(state: State, name: str) -> Any:
+def steps_of(page: Page, state: State) -> Any:
+    """The steps that the state chooses for a declared page.
+
+    Raises:
+        StepscopeError: If the step of a page about one rank is no number.
+    """
+    name = CHOOSING[page.scope][1].name
     text = state.get(name)
+    if text and name == "step" and state.number(name) is None:
+        raise StepscopeError(f"{name} {text}: give a whole number")
     if not text:
         return None
-    if name in ("rank", "step"):
-        number = state.number(name)
-        if number is None:
-            raise StepscopeError(f"{name} {text}: give a whole number")
-        return number
-    return text
+    return state.number(name) if name == "step" else text
 
 
 def section_panel(
@@ -88,7 +100,7 @@ def section_panel(
     """
 
     async def load(state: State) -> Loaded:
-        request = request_of(page, state, section, rows=rows)
+        request = await request_of(context, page, state, section, rows=rows)
         answered = await context.asking.answered(context.run, page, request)
         wide = bool(state.get(f"{section.key}.wide"))
         stamp = context.web.catalogue.entry(context.run).stamp
@@ -100,23 +112,29 @@ def section_panel(
         show_section(context, page, section, loaded, state, links)
 
     own = [option.name for option in (*page.options, *CHOOSING[page.scope])]
+    own += OF_RANK if page.scope == "rank" else OF_JOB
     return context.panels.add(section.key, load, show, reads=[*own, *reads])
 
 
 def _loaded(answered: Answered, section: Section, context: Context, *, wide: bool) -> Loaded:
-    from stepscope.pages.answering import notes_of
+    from stepscope.pages.answering import notes_of, per_of
     from stepscope.pages.showing import shown_sections
-    from stepscope.pages.words import sentence
+    from stepscope.pages.shown_table import filled
+    from stepscope.pages.words import said, sentence
 
     language = context.language
+    text = section.heading or section.key.replace("_", " ").capitalize()
+    title = filled(said(text, language), per_of(answered.run), language)
+    if reasons := answered.unavailable:
+        return Loaded(title, [], reason=sentence(next(iter(reasons.values())), language))
     shown = list(shown_sections(answered, every_column=wide, language=language))
     found = next(iter(answered.found))[1]
     notes = [*notes_of(answered.run, section, found), *answered.notes]
     return Loaded(
-        answered,
+        title,
         [table for one in shown for table in one.tables],
-        [sentence(text, language) for one in shown for text in one.sentences],
-        [sentence(text, language) for text in notes],
+        [sentence(each, language) for one in shown for each in one.sentences],
+        [sentence(each, language) for each in notes],
     )
 
 
@@ -124,27 +142,13 @@ def show_section(
     context: Context, page: Page, section: Section, loaded: Loaded, state: State, links: Link | None = None
 ) -> None:
     """The tables and sentences of a section, or why there are none."""
-    from stepscope.pages.words import sentence
-
-    reasons = loaded.answered.unavailable
-    if reasons:
-        reason = sentence(next(iter(reasons.values())), context.language)
-        raw(rendered(context, "table.html.j2", "missing", title=heading_of(context, section, loaded), reason=reason))
+    if loaded.reason:
+        raw(rendered(context, "table.html.j2", "missing", title=loaded.heading, reason=loaded.reason))
         return
     for place, table in enumerate(loaded.tables):
         show_table(context, page, section, table, state, links, is_first=place == 0)
     for text in dict.fromkeys((*loaded.sentences, *loaded.notes)):
         paragraph(text, "said" if text in loaded.sentences else "note")
-
-
-def heading_of(context: Context, section: Section, loaded: Loaded) -> str:
-    """The heading of a section without an answer."""
-    from stepscope.pages.answering import per_of
-    from stepscope.pages.shown_table import filled
-    from stepscope.pages.words import said
-
-    text = section.heading or section.key.replace("_", " ").capitalize()
-    return filled(said(text, context.language), per_of(loaded.answered.run), context.language)
 
 
 def show_table(

@@ -1,0 +1,84 @@
+"""Which rank, or which ranks of a job, a page is about: by number, stage, host and group, as the state says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from stepscope.advice.messages import Text
+from stepscope.web.ui.controls import Choice, Control
+from stepscope.web.ui.words import WORDS
+
+if TYPE_CHECKING:
+    from stepscope.pages.choosing import Places
+    from stepscope.web.ui.context import Context
+    from stepscope.web.ui.state import State
+
+PLACED = ("stage", "host", "group")
+"""Parameters that choose ranks by where they stand."""
+
+OF_RANK, OF_JOB = ("rank",), ("ranks", *PLACED)
+"""Parameters that choose the rank of a page about one, and the ranks of a page about a job."""
+
+MOST_CHOICES = 400
+"""Hosts, stages or groups that a field lists; of more, one is typed."""
+
+
+async def rank_of(context: Context, state: State) -> int:
+    """The rank that a page about one rank is about: the lowest unless one is given."""
+    given = state.number("rank")
+    if given is not None:
+        return given
+    key = ("lowest rank", context.run, context.web.catalogue.entry(context.run).stamp)
+    return await context.asking.ask(key, lambda: context.web.catalogue.open(context.run).ranks[0].rank)
+
+
+async def ranks_of(context: Context, state: State) -> str | None:
+    """The ranks of a job that a page is about, as a selection; None for all.
+
+    Raises:
+        StepscopeError: If there is no such stage, host or group.
+    """
+    ranks = state.get("ranks") or None
+    given = {name: state.get(name) or None for name in PLACED}
+    if not any(given.values()):
+        return ranks
+    key = ("ranks", context.run, context.web.catalogue.entry(context.run).stamp, ranks, *given.values())
+
+    def choose() -> str:
+        from stepscope.pages import choosing
+
+        run = context.web.catalogue.open(context.run)
+        chosen = run.select(ranks=choosing.ranks_of(run, ranks, **given))
+        return ",".join(str(rank.rank) for rank in chosen.ranks)
+
+    return await context.asking.ask(key, choose)
+
+
+async def places_of(context: Context) -> Places:
+    """Where the ranks of the job stand."""
+    from stepscope.pages import choosing
+
+    key = ("places", context.run, context.web.catalogue.entry(context.run).stamp)
+    return await context.asking.ask(key, lambda: choosing.places_of(context.web.catalogue.open(context.run)))
+
+
+def place_controls(context: Context, places: Places) -> list[Control]:
+    """Fields that choose stage, host and group, as far as there are several."""
+    of_each = (
+        ("stage", [str(stage) for stage in places.stages]),
+        ("host", list(places.hosts)),
+        ("group", list(places.groups)),
+    )
+    return [_field(context, name, names) for name, names in of_each if len(names) > 1]
+
+
+def _field(context: Context, name: str, names: Sequence[str]) -> Control:
+    label = WORDS[name].of(context.language)
+    if len(names) > MOST_CHOICES:
+        return Control(name, label, "text", placeholder=names[0])
+    every = EVERY.of(context.language)
+    return Control(name, label, "select", [Choice("", every), *(Choice(each, each) for each in names)])
+
+
+EVERY = Text("all", "全部")
