@@ -46,7 +46,7 @@ from stepscope.tables.issues import Issue
 _LOG = logging.getLogger(__name__)
 
 MOST_BYTES = 32 << 20
-"""Up to this size an answer is kept in any case, chosen by us: reading a larger one often takes as long as computing it."""
+"""Up to this size any answer is kept, chosen by us: reading a larger one often takes as long as computing it."""
 
 MOST_SLOW_BYTES = 512 << 20
 """Size of the largest answer that is kept since it took long to compute, chosen by us; e.g. a million links."""
