@@ -72,12 +72,9 @@ def _add_pages(app: FastAPI, catalogue: Catalogue, asking: Asking, settings: Set
     import nicegui
     from nicegui import core, ui
 
-    try:
-        from stepscope.web.ui import mount  # noqa: PLC0415
-    except ImportError:  # until it is there
-        pass
-    else:
-        mount(app, catalogue, asking, settings)
+    from stepscope.web.ui import mount  # noqa: PLC0415
+
+    mount(app, catalogue, asking, settings)
     ui.run_with(
         app,
         title="stepscope",

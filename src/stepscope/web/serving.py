@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.errors import StepscopeError
 from stepscope.web.settings import ANY_ADDRESS, EXPOSED, Settings
 
 if TYPE_CHECKING:
-    import uvicorn
-
-    from stepscope.web.catalogue import Catalogue
-    from stepscope.web.connections import Connections
     from stepscope.web.signing_in import Door
 
 INSTALL = "the web pages need NiceGUI and Plotly. Install them: pip install 'stepscope[web]'"
 WAITING = 1024
 """Connections that the system keeps until they are accepted."""
 
-END_WITHIN_S = 1
-"""Seconds that answers in progress may take after Ctrl-C."""
+CLIENTS = ("aiohttp", "requests", "websocket")
+"""HTTP clients that the Socket.IO library loads for its client, which no server needs: a third of the time to start."""
 
 
 class Listener:
@@ -81,21 +77,14 @@ def serve(listener: Listener, ready: Callable[[Door], None] = lambda _: None) ->
     """
     _quiet_surroundings()
     try:
-        import uvicorn  # noqa: PLC0415 - part of the extra `web`
+        with _without(*CLIENTS):
+            import nicegui  # noqa: F401
 
         from stepscope.web.app import make_app  # noqa: PLC0415
-
-        try:
-            from stepscope.web.asking import Asking  # noqa: PLC0415
-        except ImportError:  # until it is there
-
-            class Asking:  # type: ignore[no-redef]
-                def __init__(self, _: object) -> None: ...
-                def close(self) -> None: ...
-
+        from stepscope.web.asking import Asking  # noqa: PLC0415
         from stepscope.web.catalogue import Catalogue  # noqa: PLC0415
-        from stepscope.web.connections import Connections, guarded  # noqa: PLC0415
         from stepscope.web.logs import report_failures  # noqa: PLC0415
+        from stepscope.web.server import Server  # noqa: PLC0415
         from stepscope.web.signing_in import Door  # noqa: PLC0415
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "stepscope":
@@ -105,57 +94,13 @@ def serve(listener: Listener, ready: Callable[[Door], None] = lambda _: None) ->
     report_failures(debug=settings.debug)
     catalogue = Catalogue(settings.roots, use_store=settings.use_store)
     door = Door(settings.token, settings.port, settings.bounds)
-    connections = Connections(settings.bounds)
-    http, sockets = guarded(connections)
     app = make_app(settings, catalogue, Asking(catalogue), door)
-    config = uvicorn.Config(
-        app,
-        http=http,
-        ws=sockets,
-        loop="asyncio",
-        lifespan="on",
-        log_config=None,
-        log_level=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        h11_max_incomplete_event_size=settings.bounds.head_bytes,
-        ws_max_size=settings.bounds.message_bytes,
-        ws_per_message_deflate=True,
-        timeout_keep_alive=settings.bounds.idle_s,
-        timeout_graceful_shutdown=END_WITHIN_S,
-    )
-    _server_class()(config, catalogue, connections, lambda: ready(door)).run(sockets=[listener.socket])
 
+    def begin() -> None:
+        ready(door)
+        catalogue.start()
 
-def _server_class() -> Any:
-    import uvicorn  # noqa: PLC0415
-
-    class Server(uvicorn.Server):
-        """uvicorn's server, which starts the catalogue when it listens and ends at once."""
-
-        def __init__(
-            self, config: uvicorn.Config, catalogue: Catalogue, connections: Connections, ready: Callable[[], None]
-        ) -> None:
-            super().__init__(config)
-            self._catalogue, self._connections, self._ready = catalogue, connections, ready
-            self._watch: asyncio.Task[None] | None = None
-
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            """See the base class."""
-            await super().startup(sockets)
-            self._watch = asyncio.create_task(self._connections.watch())
-            self._ready()
-            self._catalogue.start()
-
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            """See the base class."""
-            if self._watch is not None:
-                self._watch.cancel()
-            self._connections.drop_all()
-            await super().shutdown(sockets)
-
-    return Server
+    Server(app, settings, begin).run(sockets=[listener.socket])
 
 
 def _quiet_surroundings() -> None:
@@ -163,6 +108,18 @@ def _quiet_surroundings() -> None:
     for name in ("NICEGUI_REDIS_URL", "NICEGUI_SCREEN_TEST_PORT", "WEB_CONCURRENCY"):
         os.environ.pop(name, None)
     os.environ.update(OTEL_SDK_DISABLED="true", FASTAPI_OTEL_AUTO_CONFIGURE="false")
+
+
+@contextmanager
+def _without(*modules: str) -> Iterator[None]:
+    """Keep optional modules from being loaded for a while."""
+    hidden = [name for name in modules if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type] # None: importing it fails
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
 
 
 def _bound(settings: Settings) -> socket.socket:

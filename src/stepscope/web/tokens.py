@@ -60,10 +60,11 @@ def _in_file(file: Path, roots: Iterable[Path]) -> tuple[str, list[str]]:
         return _new(file, name, roots)
     except OSError as error:
         raise StepscopeError(f"{name}: cannot be read ({error.strerror}). Check its permissions") from None
-    with os.fdopen(descriptor, "rb") as opened:  # what is checked is what is read, whatever the path names meanwhile
-        about = os.fstat(opened.fileno())
-        if stat.S_ISDIR(about.st_mode):
-            raise StepscopeError(f"{name}: is a directory. Give a file with the token on one line")
+    about = os.fstat(descriptor)  # what is checked is what is read, whatever the path names meanwhile
+    if stat.S_ISDIR(about.st_mode):
+        os.close(descriptor)
+        raise StepscopeError(f"{name}: is a directory. Give a file with the token on one line")
+    with os.fdopen(descriptor, "rb") as opened:
         if os.name != "nt" and stat.S_IMODE(about.st_mode) & 0o077:
             raise StepscopeError(
                 f"{name}: other users may read or change it. Restrict it to its owner: chmod 600 {shown(str(file))}"
