@@ -247,7 +247,12 @@ async function forget() {
 }
 
 async function open() {
-  view = await (await fetch('view.json', {cache: 'no-store'})).json();
+  // The same page shows many timelines in the web application: what follows `?` says which.
+  const response = await fetch(`view.json${location.search}`, {cache: 'no-store'});
+  view = await response.json();
+  document.documentElement.lang = view.language ?? 'en';
+  document.body.classList.toggle('embedded', Boolean(view.embedded));
+  if (!response.ok) throw new Error(view.problem);
   document.title = `${view.title} - stepscope`;
   document.getElementById('title').textContent = view.title;
   frame.src = view.ui;

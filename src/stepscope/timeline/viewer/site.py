@@ -47,6 +47,9 @@ PAGE_POLICY = "; ".join(
 )
 """Content Security Policy of our own page."""
 
+EMBEDDED_POLICY = PAGE_POLICY.replace("frame-ancestors 'none'", "frame-ancestors 'self'")
+"""The same of a page that stands in another one of the same server."""
+
 UI_POLICY = "; ".join(
     [
         "default-src 'self'",
@@ -112,20 +115,34 @@ def site_of(timeline: Path, ui: UiFiles, *, title: str, remedy: str = "") -> Sit
         "trace": "trace",
         "ui": f"ui/index.html{UI_ROUTE}",
     }
-    answers = {
-        root: Answer(_own("page.html"), TYPES[".html"], PAGE_POLICY),
-        f"{root}page.js": Answer(_own("page.js"), TYPES[".js"]),
-        f"{root}page.css": Answer(_own("page.css"), TYPES[".css"]),
-        f"{root}view.json": Answer(json.dumps(view).encode(), TYPES[".json"]),
-        f"{root}trace": Answer(timeline, "application/octet-stream"),
+    answers = {root + name: answer for name, answer in {**page_answers(), **ui_answers(ui)}.items()}
+    answers[f"{root}view.json"] = Answer(json.dumps(view).encode(), TYPES[".json"])
+    answers[f"{root}trace"] = Answer(timeline, "application/octet-stream")
+    return Site(root, answers)
+
+
+def page_answers(policy: str = PAGE_POLICY) -> dict[str, Answer]:
+    """Our own page by path below its root, the page itself at the empty path.
+
+    Args:
+        policy: Its Content Security Policy.
+    """
+    return {
+        "": Answer(_own("page.html"), TYPES[".html"], policy),
+        "page.js": Answer(_own("page.js"), TYPES[".js"]),
+        "page.css": Answer(_own("page.css"), TYPES[".css"]),
     }
+
+
+def ui_answers(ui: UiFiles) -> dict[str, Answer]:
+    """The files of the UI, by path below the page's root."""
+    answers = {}
     for name, path in ui.files.items():
         mime = TYPES.get(path.suffix, "application/octet-stream")
-        answers[f"{root}ui/{quote(name)}"] = Answer(path, mime, UI_POLICY if path.suffix == ".html" else "")
-    # workers take the policy of their own script
-    for name in (name for name in ui.files if name.endswith("_bundle.js")):
-        answers[f"{root}ui/{quote(name)}"] = Answer(ui.files[name], TYPES[".js"], UI_POLICY)
-    return Site(root, answers)
+        # workers take the policy of their own script
+        has_policy = path.suffix == ".html" or name.endswith("_bundle.js")
+        answers[f"ui/{quote(name)}"] = Answer(path, mime, UI_POLICY if has_policy else "")
+    return answers
 
 
 def _own(name: str) -> bytes:

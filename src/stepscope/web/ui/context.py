@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from stepscope.web.asking import Asking
     from stepscope.web.catalogue import Catalogue, Entry
+    from stepscope.web.kept_files import KeptFiles
     from stepscope.web.settings import Settings
     from stepscope.web.ui.panels import Panels
 
@@ -29,6 +30,7 @@ class Web:
     catalogue: Catalogue
     asking: Asking
     settings: Settings
+    files: KeptFiles | None = None
 
 
 @dataclass

@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from stepscope.present import Language
     from stepscope.web.ui.context import Context
 
-TEMPLATES = ("frame.html.j2", "table.html.j2", "findings.html.j2", "controls.html.j2", "runs.html.j2")
+TEMPLATES = (
+    "frame.html.j2",
+    "table.html.j2",
+    "findings.html.j2",
+    "controls.html.j2",
+    "runs.html.j2",
+    "timeline.html.j2",
+    "query.html.j2",
+    "live.html.j2",
+    "what_if.html.j2",
+)
 """Templates of this room; a page that needs another one adds it here."""
 
 

@@ -10,6 +10,7 @@ from nicegui import ui
 from stepscope._version import __version__
 from stepscope.errors import StepscopeError
 from stepscope.web.errors import UnknownRun
+from stepscope.web.perfetto import mount_perfetto
 from stepscope.web.ui.context import Context, Web
 from stepscope.web.ui.frame import ASSETS, frame
 from stepscope.web.ui.html import paragraph
@@ -27,7 +28,10 @@ def mount(app: FastAPI, catalogue: Catalogue, asking: Asking, settings: Settings
 
     NiceGUI has one set of pages in a process, so mounting again replaces the runs that they are about.
     """
-    web = Web(catalogue, asking, settings)
+    files = getattr(app.state, "files", None)
+    if files is not None:
+        mount_perfetto(app, catalogue, files)
+    web = Web(catalogue, asking, settings, files)
 
     @app.get(ASSETS + "{name}", include_in_schema=False)
     def asset(name: str) -> Response:
