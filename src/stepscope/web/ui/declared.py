@@ -17,20 +17,23 @@ from stepscope.web.ui.panels import ANY
 from stepscope.web.ui.site_map import WebPage, declared, site_map
 from stepscope.web.ui.state import State
 from stepscope.web.ui.tables import section_panel
+from stepscope.web.ui.watching import watch
 
 
 async def build(context: Context, page: WebPage) -> None:
     """Build a page of a run, and fill it as far as its answers are known soon."""
     title = page.title.of(context.language)
     with frame(context, title, site_map(), page.name) as beside:
+        watch(context)
         if page.about is not None:
             paragraph(page.about.of(context.language), "intro")
         if page.build is not None:
             await page.build(context, page)
         else:
             parts(context, page)
-        with beside:
-            advice_panel(context, page.parts, of_rank=page.scope == "rank")
+        if page.name:  # the overview has all findings itself
+            with beside:
+                advice_panel(context, page.parts, of_rank=page.scope == "rank")
     context.panels.listen()
     await context.panels.fill()
 

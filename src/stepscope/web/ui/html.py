@@ -22,6 +22,8 @@ TEMPLATES = (
     "findings.html.j2",
     "controls.html.j2",
     "runs.html.j2",
+    "overview.html.j2",
+    "compare.html.j2",
     "timeline.html.j2",
     "query.html.j2",
     "live.html.j2",
