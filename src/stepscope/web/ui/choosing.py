@@ -63,6 +63,27 @@ async def places_of(context: Context) -> Places:
     return await context.asking.ask(key, lambda: choosing.places_of(context.web.catalogue.open(context.run)))
 
 
+async def values_of(context: Context, question: str, column: str, rank: int | None = None) -> list[str]:
+    """The values of a column of an answer, each once in its order; none if there is no answer.
+
+    Args:
+        rank: Of this rank only; of all by default.
+    """
+
+    def distinct() -> list[str]:
+        from stepscope.errors import Unavailable
+
+        run = context.web.catalogue.open(context.run)
+        try:
+            answer = (run if rank is None else run.select(ranks=rank)).analyse(question)
+        except Unavailable:
+            return []
+        return [str(value) for value in answer[column].drop_nulls().unique(maintain_order=True).head(MOST_CHOICES)]
+
+    key = ("values", context.run, context.web.catalogue.entry(context.run).stamp, question, column, rank)
+    return await context.asking.ask(key, distinct)
+
+
 def place_controls(context: Context, places: Places) -> list[Control]:
     """Fields that choose stage, host and group, as far as there are several."""
     of_each = (

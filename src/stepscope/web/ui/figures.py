@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ class FigurePlace:
     """
 
     name: str
-    controls: Callable[[Context], Sequence[Control]] | None = None
+    controls: Callable[[Context, State], Awaitable[Sequence[Control]]] | None = None
     options: Callable[[State], Mapping[str, Any]] | None = None
     click: Callable[[Context, Point], str | None] | None = None
     reads: Sequence[str] = field(default_factory=tuple)
@@ -80,23 +81,31 @@ def _is_whole(text: str) -> bool:
     return text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 19
 
 
-def figure_panel(context: Context, place: FigurePlace) -> Panel[Drawn]:
+def figure_panel(context: Context, place: FigurePlace) -> Panel[tuple[Drawn, Sequence[Control]]]:
     """A panel with a figure of the run that the page is about."""
 
-    async def load(state: State) -> Drawn:
+    async def load(state: State) -> tuple[Drawn, Sequence[Control]]:
         ranks: Any = await (rank_of if place.by_rank else ranks_of)(context, state)
         steps = (state.get("step") or state.get("steps") or None) if place.by_step else None
-        return await context.asking.figure(
-            context.run, place.name, context.language, options_of(place, state), ranks=ranks, steps=steps
+        drawn, controls = await asyncio.gather(
+            context.asking.figure(
+                context.run, place.name, context.language, options_of(place, state), ranks=ranks, steps=steps
+            ),
+            _controls(context, place, state),
         )
+        return drawn, controls
 
-    def show(drawn: Drawn, state: State) -> None:
-        controls = place.controls(context) if place.controls else ()
+    def show(loaded: tuple[Drawn, Sequence[Control]], state: State) -> None:
+        drawn, controls = loaded
         clicked = (lambda point: place.click(context, point)) if place.click else None  # type: ignore[misc]
         show_figure(context, drawn, state, controls, clicked)
 
     chosen = [*(OF_RANK if place.by_rank else OF_JOB), *(("step", "steps") if place.by_step else ())]
     return context.panels.add(f"figure-{place.name}", load, show, reads=[*chosen, f"{place.name}.", *place.reads])
+
+
+async def _controls(context: Context, place: FigurePlace, state: State) -> Sequence[Control]:
+    return await place.controls(context, state) if place.controls else ()
 
 
 def show_figure(

@@ -1,9 +1,9 @@
 """Parts of a page that are filled, and filled anew when the state changes, each by itself.
 
 A page is sent with all that is known within a moment; what takes longer shows that it is being computed, and comes
-over the websocket. A link or form that is marked `data-go` changes the state: the page's script tells the server the new
-URL, and the panels that read one of the changed parameters are filled again. Where that does not work (no websocket,
-another path), the browser just goes to the URL.
+over the websocket. A link or form that is marked `data-go` changes the state: the page's script tells the server the
+new URL, and the panels that read one of the changed parameters are filled again. Where that does not work (no
+websocket, another path), the browser just goes to the URL.
 """
 
 from __future__ import annotations

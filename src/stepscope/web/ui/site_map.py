@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Literal
+from typing import Literal, get_args
 
 from stepscope.advice.messages import Text
 from stepscope.pages import PAGES
@@ -20,7 +20,9 @@ from stepscope.web.ui.controls import Control
 from stepscope.web.ui.figures import FigurePlace
 from stepscope.web.ui.tables import Link
 
-Group = Literal["run", "rank", "cluster", "further"]
+Group = Literal["run", "cluster", "rank", "cluster_further", "rank_further"]
+GROUPS: tuple[Group, ...] = get_args(Group)
+"""Headings of the list of pages, in order."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class WebPage:
 
     name: str
     title: Text
-    group: Group = "further"
+    group: Group = "cluster_further"
     scope: Scope = "job"
     about: Text | None = None
     sections: Sequence[str] | None = None
@@ -66,13 +68,13 @@ def site_map() -> tuple[WebPage, ...]:
     names = {page.name for page in described}
     others = [plain(page) for page in PAGES if page.name not in names and page.scope != "pair"]
     every = [*described, *others]
-    order: tuple[Group, ...] = ("run", "rank", "cluster", "further")
-    return tuple(page for group in order for page in every if page.group == group)
+    return tuple(page for group in GROUPS for page in every if page.group == group)
 
 
 def plain(page: Page) -> WebPage:
     """A declared page as it is."""
-    return WebPage(page.name, Text(page.name.replace("-", " ").capitalize(), page.name), scope=page.scope)
+    title = Text(page.name.replace("-", " ").capitalize(), page.name)
+    return WebPage(page.name, title, "rank_further" if page.scope == "rank" else "cluster_further", page.scope)
 
 
 @cache
