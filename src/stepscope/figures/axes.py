@@ -74,6 +74,15 @@ def _short(value: float, digits: int) -> float | int | None:
     return int(cut) if cut.is_integer() and abs(cut) < 2**53 else cut
 
 
+def shortened(text: Any, longest: int = LONGEST) -> str:
+    """A text without its middle if it is long."""
+    whole = printable(str(text))
+    if len(whole) <= longest:
+        return whole
+    half = (longest - 1) // 2
+    return f"{whole[:half]}…{whole[-half:]}"
+
+
 def label(text: Any, longest: int = LONGEST) -> str:
     """A text that Plotly shows as it is, although it interprets tags, entities and formulas between `$`.
 
@@ -83,11 +92,7 @@ def label(text: Any, longest: int = LONGEST) -> str:
         >>> label("<b>a&b")
         '&lt;b&gt;a&amp;b'
     """
-    whole = printable(str(text))
-    if len(whole) > longest:
-        half = (longest - 1) // 2
-        whole = f"{whole[:half]}…{whole[-half:]}"
-    escaped = whole.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    escaped = shortened(text, longest).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return escaped.replace("$", "&#36;")
 
 

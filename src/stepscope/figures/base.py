@@ -53,6 +53,19 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class Note:
+    """A note with names of the recording, which are no part of its text: they may have braces and brackets in them.
+
+    Args:
+        text: The text with `{name}` where a name stands.
+        names: The names.
+    """
+
+    text: Text
+    names: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Data:
     """All that a figure is drawn of.
 
@@ -63,7 +76,7 @@ class Data:
     """
 
     rows: Sequence[Rows]
-    notes: Sequence[Text] = ()
+    notes: Sequence[Text | Note] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -122,7 +135,8 @@ class Figure:
             raise Unavailable(f"there is nothing to draw: {self.needs[0]} has no rows")
         per = per_of(run)
         tables = [_table(rows, self.title, language, per) for rows in data.rows if not rows.frame.is_empty()]
-        notes = [fill(note, {}, language, per) for note in data.notes]
+        said = [note if isinstance(note, Note) else Note(note, {}) for note in data.notes]
+        notes = [fill(note.text, note.names, language, per) for note in said]
         return Drawn(self, language, self.draw(data, language), tables, notes, per)
 
     def figure(
@@ -233,7 +247,7 @@ def first_answer(run: Run, *questions: str, **options: Any) -> tuple[str, pl.Dat
     raise reason
 
 
-def one_rank(run: Run, question: str, rank: int | None, **options: Any) -> tuple[Run, pl.DataFrame, list[Text]]:
+def one_rank(run: Run, question: str, rank: int | None, **options: Any) -> tuple[Run, pl.DataFrame, list[Text | Note]]:
     """A run with one rank, its answer, and a note which rank that is.
 
     Args:

@@ -10,8 +10,8 @@ import polars as pl
 
 from stepscope.advice.messages import Text
 from stepscope.errors import StepscopeError, Unavailable
-from stepscope.figures.axes import label, short
-from stepscope.figures.base import Data, Figure, Rows, Spec, column, one_rank
+from stepscope.figures.axes import label, short, shortened
+from stepscope.figures.base import Data, Figure, Note, Rows, Spec, column, one_rank
 from stepscope.figures.style import BLUE, GREEN, VERMILION
 from stepscope.present import Language
 from stepscope.selection import named_numbers
@@ -74,7 +74,9 @@ def data(run: Run, *, rank: int | None = None, pipeline: int | None = None, oper
     if not shown["usage_ratio"].count():
         notes.append(Text("How full the queues were was not sampled.", "没有采样队列的使用率。"))
     for chain in shown["chain"].drop_nulls().unique(maintain_order=True):
-        notes.append(Text(f"Slowest operators: {chain}.", f"最慢的算子：{chain}。"))
+        notes.append(
+            Note(Text("Slowest operators: {chain}.", "最慢的算子：{chain}。"), {"chain": shortened(chain, 200)})
+        )
     ordered = shown.sort("pipeline", "depth", "number", "operator", nulls_last=True)
     return Data([Rows(ordered, _COLUMNS)], notes, {"operator": operator})
 

@@ -9,8 +9,8 @@ import polars as pl
 
 from stepscope.advice.messages import Text
 from stepscope.errors import Unavailable
-from stepscope.figures.axes import Unit
-from stepscope.figures.base import Spec
+from stepscope.figures.axes import Unit, shortened
+from stepscope.figures.base import Note, Spec
 from stepscope.figures.style import PURPLE, SKY
 from stepscope.figures.words import word
 from stepscope.present import Language
@@ -31,7 +31,7 @@ ROW = 30
 """Height of a row of text, in pixels: names of marks stand between the legend and the curve."""
 
 
-def peak_of(run: Run, rank: int | None, of: Mapping[str, Any]) -> tuple[dict[str, Any], list[Text]]:
+def peak_of(run: Run, rank: int | None, of: Mapping[str, Any]) -> tuple[dict[str, Any], list[Text | Note]]:
     """The highest peak, as `memory_peak` has it, and whose it is.
 
     Raises:
@@ -47,19 +47,15 @@ def peak_of(run: Run, rank: int | None, of: Mapping[str, Any]) -> tuple[dict[str
     number = peak["rank"]
     if peaks["rank"].n_unique() > 1:
         return peak, [Text(f"Rank {number}; no rank has a higher peak.", f"rank {number}，没有峰值更高的 rank。")]
-    notes = [Text(f"Rank {number}.", f"rank {number}。")]
+    notes: list[Text | Note] = [Text(f"Rank {number}.", f"rank {number}。")]
     if peaks.height > 1:
-        notes.append(
-            Text(
-                f"The highest of {peaks.height} curves: {_curve_named(peak)}.",
-                f"{peaks.height} 条曲线中最高的一条：{_curve_named(peak)}。",
-            )
-        )
+        text = Text("The highest of {count} curves: {curve}.", "{count} 条曲线中最高的一条：{curve}。")
+        notes.append(Note(text, {"count": str(peaks.height), "curve": _curve_named(peak)}))
     return peak, notes
 
 
 def _curve_named(peak: Mapping[str, Any]) -> str:
-    known = [f"{name} {peak[name]}" for name in PLACE if peak[name] is not None]
+    known = [f"{name} {shortened(peak[name])}" for name in PLACE if peak[name] is not None]
     return ", ".join(known) or "host"
 
 

@@ -8,8 +8,8 @@ import polars as pl
 
 from stepscope.advice.messages import Text
 from stepscope.errors import StepscopeError, Unavailable, close_matches
-from stepscope.figures.axes import ROOM, labels, named_ticks, short, unit_of
-from stepscope.figures.base import Data, Figure, Rows, Spec, column, one_rank
+from stepscope.figures.axes import ROOM, labels, named_ticks, short, shortened, unit_of
+from stepscope.figures.base import Data, Figure, Note, Rows, Spec, column, one_rank
 from stepscope.figures.style import GREY, MANY, ink_on
 from stepscope.figures.words import word
 from stepscope.present import Language, duration
@@ -56,9 +56,8 @@ def data(run: Run, *, rank: int | None = None, unit: str | None = None, form: Li
     shown, left = own.head(MOST), own.slice(MOST)
     if len(units) > 1:
         rest = [each for each in units if each != chosen]
-        notes.append(
-            Text(f"List {chosen}; others: {', '.join(rest)}.", f"列表 {chosen}；其他列表：{'、'.join(rest)}。")
-        )
+        names = {"chosen": shortened(chosen), "rest": shortened(", ".join(rest), 160)}
+        notes.append(Note(Text("List {chosen}; others: {rest}.", "列表 {chosen}；其他列表：{rest}。"), names))
     if left.height:
         others = left.select(
             *(pl.lit(None, shown.schema[name]).alias(name) for name in ("type", "mean_ns")),

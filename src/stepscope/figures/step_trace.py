@@ -10,8 +10,8 @@ import polars as pl
 
 from stepscope.advice.messages import Text
 from stepscope.errors import StepscopeError, Unavailable
-from stepscope.figures.axes import Unit, label, labels, named_ticks, unit_of
-from stepscope.figures.base import Data, Figure, Rows, Spec, column, one_rank
+from stepscope.figures.axes import Unit, label, labels, named_ticks, shortened, unit_of
+from stepscope.figures.base import Data, Figure, Note, Rows, Spec, column, one_rank
 from stepscope.figures.style import COLOURS, GREEN, GREY, ORANGE, VERMILION, ink_on
 from stepscope.figures.words import WORDS, word
 from stepscope.pages.short_names import readable
@@ -199,15 +199,14 @@ def _of_phases(rows: Sequence[_Row]) -> list[Text]:
     return [Text("Phases are unknown: what ran in the steps was not recorded.", "阶段未知：没有记录各步中运行的内容。")]
 
 
-def _points_in_words(names: Mapping[str, Any]) -> list[Text]:
-    found = []
-    for side, en, zh in (
-        ("forward_start", "Forward starts at", "前向起点："),
-        ("backward_end", "Backward ends at", "反向终点："),
-    ):
-        if operator := names[f"{side}_operator"]:
-            found.append(Text(f"{en} {operator}.", f"{zh}{operator}。"))
-    return found
+def _points_in_words(names: Mapping[str, Any]) -> list[Note]:
+    found = {"forward_start": _STARTS, "backward_end": _ENDS}
+    named = {side: names[f"{side}_operator"] for side in found}
+    return [Note(text, {"name": shortened(named[side], 160)}) for side, text in found.items() if named[side]]
+
+
+_STARTS = Text("Forward starts at {name}.", "前向起点：{name}。")
+_ENDS = Text("Backward ends at {name}.", "反向终点：{name}。")
 
 
 def _calls(run: Run, same: pl.Expr, step: int | None, options: Mapping[str, Any]) -> tuple[list[Any], list[Text]]:
