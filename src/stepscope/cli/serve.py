@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +18,9 @@ from stepscope.paths import shown
 if TYPE_CHECKING:
     from stepscope.web.serving import Listener
     from stepscope.web.signing_in import Door
+
+WAITS_S = 1.0
+"""Seconds that the process waits for questions that are still being answered when it ends."""
 
 Roots = Annotated[
     list[Path],
@@ -79,6 +84,7 @@ def serve(
     New and changed runs appear by themselves. Nothing is written into the directories. By default, only this machine
     can open the pages; with a token, others can as well. Ctrl-C ends it.
     """
+    from stepscope.cli import EXIT_OK, EXIT_TERMINATED
     from stepscope.web.serving import Listener
     from stepscope.web.serving import serve as answer
     from stepscope.web.settings import Settings
@@ -101,6 +107,22 @@ def serve(
             answer(listener, lambda door: _ready(listener, door, opens=open_it, named=token_file))
         except KeyboardInterrupt:
             print(file=sys.stderr)  # ends the line with ^C
+            _end_within(WAITS_S, EXIT_OK)
+        except Exception:
+            raise
+        except BaseException:  # SIGTERM
+            _end_within(WAITS_S, EXIT_TERMINATED)
+            raise
+
+
+def _end_within(seconds: float, code: int) -> None:
+    """End the process by then, also if a question is still being computed: compiled code cannot be interrupted."""
+
+    def end() -> None:
+        time.sleep(seconds)
+        os._exit(code)
+
+    threading.Thread(target=end, daemon=True).start()
 
 
 def _ready(listener: Listener, door: Door, *, opens: bool, named: Path | None) -> None:

@@ -16,8 +16,8 @@ from stepscope._version import __version__
 from stepscope.web.api import make_router
 from stepscope.web.kept_files import KeptFiles
 from stepscope.web.policies import PagePolicies
-from stepscope.web.refusals import refusal
-from stepscope.web.security import FAILED, Security
+from stepscope.web.refusals import Said, refusal
+from stepscope.web.security import FAILED, PATH, Security
 from stepscope.web.settings import Settings
 from stepscope.web.signing_in import Door
 from stepscope.web.sockets import confine
@@ -87,14 +87,24 @@ def _add_pages(app: FastAPI, catalogue: Catalogue, asking: Asking, settings: Set
         prod_js=True,
         show_welcome_message=False,
     )
+    nicegui.app.add_exception_handler(404, _missing)  # its own would show the error
     nicegui.app.add_exception_handler(Exception, _failed)
     confine(core.sio, core.app.config, settings.bounds)
 
 
 async def _failed(request: Request, _: Exception) -> Response:
     """What a client gets when something fails unexpectedly; `Security` reports it."""
+    return _refusal(request, 500, FAILED)
+
+
+async def _missing(request: Request, _: Exception) -> Response:
+    """What a client gets for an address at which there is nothing."""
+    return _refusal(request, 404, PATH)
+
+
+def _refusal(request: Request, status: int, said: Said) -> Response:
     query = request.scope.get("query_string", b"")
-    reply = refusal(500, FAILED, request.scope["path"], query, dict(request.headers))
+    reply = refusal(status, said, request.scope["path"], query, dict(request.headers))
     return Response(reply.body, reply.status, {name.decode(): value.decode() for name, value in reply.headers})
 
 

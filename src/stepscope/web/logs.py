@@ -6,6 +6,8 @@ import logging
 import sys
 import traceback
 
+from stepscope.present import printable
+
 NAMES = ("stepscope", "nicegui", "uvicorn", "asyncio", "engineio", "socketio", "fastapi")
 """Loggers that report here; all are quiet unless something fails."""
 
@@ -23,13 +25,12 @@ class _Line(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """See the base class."""
         error = record.exc_info[1] if record.exc_info else None
-        if error is None and isinstance(record.msg, BaseException):  # as NiceGUI logs
+        text = record.getMessage().strip()
+        if isinstance(record.msg, BaseException):  # as NiceGUI logs
             error, text = record.msg, "a page failed"
-        else:
-            text = record.getMessage().strip()
         if error is not None:
             text = f"{text}: {type(error).__name__}: {error}"
-        line = " ".join(text.split())
+        line = printable(" ".join(text.split()))
         line = f"stepscope: {line if len(line) <= LONGEST else line[:LONGEST] + '...'}"
         if error is None:
             return line

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from stepscope.present import printable
 from stepscope.web.policies import completed
 from stepscope.web.refusals import API, Reply, Said, is_for_people, language_of, problem, refusal, send_reply
 from stepscope.web.settings import Settings, is_address, is_loopback
@@ -262,8 +263,8 @@ def _same(origin: str, host: str) -> bool:
 
 
 def _shown(text: str) -> str:
-    """A text of a client as a log can take it."""
-    return text[:200].encode("ascii", "backslashreplace").decode().replace("\n", "\\n").replace("\r", "\\r")
+    """A text of a client as a log and an answer can take it."""
+    return printable(text[:200])
 
 
 def _limited(receive: Any, most: int) -> Any:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from stepscope.present import printable
 from stepscope.web.settings import Bounds
 
 log = logging.getLogger("stepscope.web")
@@ -57,5 +58,4 @@ def _of_its_own_page(handler: Callable[[str, Any], None], sio: Any) -> Callable[
 
 def _log(_: str, message: dict[str, Any]) -> None:
     """An error in a page, which its script reports."""
-    text = str(message.get("message", ""))[:_LONGEST_LOG].encode("ascii", "backslashreplace").decode()
-    log.debug("a page reports: %s", " ".join(text.split()))
+    log.debug("a page reports: %s", printable(str(message.get("message", ""))[:_LONGEST_LOG]))
