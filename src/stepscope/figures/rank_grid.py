@@ -12,6 +12,7 @@ from stepscope.advice.messages import Text
 from stepscope.figures.axes import label, short
 from stepscope.figures.base import Spec
 from stepscope.figures.sharing import some_ticks
+from stepscope.figures.style import SHADES
 from stepscope.present import Language, cell
 from stepscope.selection import describe_numbers
 
@@ -26,9 +27,6 @@ NUMBERED = 256
 
 HALF = 50
 """Percent at which colours of shares begin at the highest."""
-
-SHADES = [[0, "#c9dff0"], [0.5, "#5aa2d0"], [1, "#005a91"]]
-"""Colours that stand out on light and dark pages, of values of which none is better."""
 
 _WIDTHS = (4, 8, 16, 32, 64)
 """Ranks in a row where hosts do not tell."""
@@ -65,7 +63,8 @@ def placed(rows: pl.DataFrame, extreme: str, *, lowest: bool) -> tuple[pl.DataFr
             Text(
                 f"{rows.height} ranks share {ordered.height} cells, {each} that follow one another each: a cell shows "
                 f"the one with the {which.en} value.",
-                f"{rows.height} 个 rank 合并为 {ordered.height} 格，每格 {each} 个相邻的 rank，显示其中数值{which.zh}的。",
+                f"{rows.height} 个 rank 合并为 {ordered.height} 格，每格 {each} 个相邻的 rank，"
+                f"显示其中数值{which.zh}的。",
             )
         )
     hosts = ordered["host"].unique(maintain_order=True).to_list()

@@ -67,7 +67,7 @@ class Slow:
 
 
 def slow_of(run: Run) -> Slow:
-    """What is slow in the job: `slow_ranks`; if a replay finds none, or there is none, the ranks in `cluster_advice`."""
+    """What is slow in the job: `slow_ranks`; if there is none, also no replay, the ranks in `cluster_advice`."""
     try:
         found = kinds_as_called(run, run.whole.analyse("slow_ranks"))
     except Unavailable:

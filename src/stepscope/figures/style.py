@@ -61,6 +61,12 @@ MANY = (
 )
 """Colours for up to twenty things side by side: those of series, then lighter and darker shades of them."""
 
+SHADES = [[0, "#c9dff0"], [0.5, "#5aa2d0"], [1, "#005a91"]]
+"""Colours of values of which none is better; they stand out on light and dark pages, also from empty cells."""
+
+ALARMS = [[0, "#a9cce3"], [0.5, "#e8b04a"], [1, "#b83200"]]
+"""The same of values that are usual at one end and bad at the other."""
+
 PATTERNS: dict[str, str] = {"wait": "/", "receiving": "/", "communication": "x", "collective": "x", "not_recorded": ".", "dispatch": "\\"}
 """Hatching of what must also be told apart without colours."""
 
