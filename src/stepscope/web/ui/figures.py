@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from stepscope.web.ui.choosing import OF_JOB, OF_RANK, rank_of, ranks_of
+from stepscope.web.ui.choosing import OF_JOB, OF_RANK
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, form
 from stepscope.web.ui.html import heading, paragraph, raw, rendered
 from stepscope.web.ui.panels import Panel
 from stepscope.web.ui.state import State
+from stepscope.web.ui.subjects import OfRun, Subject
 from stepscope.web.ui.tables import plain_table
 
 if TYPE_CHECKING:
@@ -81,17 +82,19 @@ def _is_whole(text: str) -> bool:
     return text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 19
 
 
-def figure_panel(context: Context, place: FigurePlace) -> Panel[tuple[Drawn, Sequence[Control]]]:
-    """A panel with a figure of the run that the page is about."""
+def figure_panel(
+    context: Context, place: FigurePlace, subject: Subject | None = None
+) -> Panel[tuple[Drawn, Sequence[Control]]]:
+    """A panel with a figure.
+
+    Args:
+        subject: Whom it shows. Default: the run of the page.
+    """
+    asked = subject or OfRun(context)
 
     async def load(state: State) -> tuple[Drawn, Sequence[Control]]:
-        ranks: Any = await (rank_of if place.by_rank else ranks_of)(context, state)
-        steps = (state.get("step") or state.get("steps") or None) if place.by_step else None
         drawn, controls = await asyncio.gather(
-            context.asking.figure(
-                context.run, place.name, context.language, options_of(place, state), ranks=ranks, steps=steps
-            ),
-            _controls(context, place, state),
+            asked.drawn(place, options_of(place, state), state), _controls(context, place, state)
         )
         return drawn, controls
 
@@ -101,7 +104,9 @@ def figure_panel(context: Context, place: FigurePlace) -> Panel[tuple[Drawn, Seq
         show_figure(context, drawn, state, controls, clicked)
 
     chosen = [*(OF_RANK if place.by_rank else OF_JOB), *(("step", "steps") if place.by_step else ())]
-    return context.panels.add(f"figure-{place.name}", load, show, reads=[*chosen, f"{place.name}.", *place.reads])
+    return context.panels.add(
+        f"figure-{place.name}", load, show, reads=[*chosen, *asked.reads, f"{place.name}.", *place.reads]
+    )
 
 
 async def _controls(context: Context, place: FigurePlace, state: State) -> Sequence[Control]:
@@ -137,7 +142,7 @@ def show_figure(
         for note in drawn.notes:
             paragraph(note, "note")
         with ui.element("details").classes("behind"):
-            raw(rendered(context, "table.html.j2", "behind", title=drawn.title))
+            raw(rendered(context, "table.html.j2", "behind", title=drawn.title), tag="summary")
             for place, table in enumerate(drawn.tables):
                 shown = table.__class__(**{**vars(table), "rows": table.rows.head(TABLE_ROWS)})
                 plain_table(context, shown, f"{drawn.name}-{place}")
