@@ -40,6 +40,7 @@ NAMES = (
     "roofline",
     "rank_communication",
     "rank_flops",
+    "layout",
     "link_matrix",
     "bandwidth",
     "rank_memory",
@@ -52,6 +53,9 @@ NAMES = (
     "host_time",
     "shape_curves",
     "pipeline",
+    "strategy",
+    "compared_parts",
+    "compared_operators",
 )
 """Modules here that declare a `FIGURE`, in the order in which surfaces show them."""
 
