@@ -33,7 +33,7 @@ class Place:
 
 def places_of(context: Context, problem: Problem) -> list[Place]:
     """The pages that show the evidence of a finding; if none does, the page about its subject."""
-    found = dict[str, Place]()
+    found: dict[str, Place] = {}
     for item in problem.evidence:
         if item.question in _shown():
             page, key = _shown()[item.question]
@@ -66,7 +66,7 @@ def _shown() -> dict[str, tuple[WebPage, str]]:
     from stepscope.web.ui.declared import sections_of
     from stepscope.web.ui.site_map import site_map
 
-    found = dict[str, tuple[WebPage, str]]()
+    found: dict[str, tuple[WebPage, str]] = {}
     for page in site_map():
         if page.name:  # findings stand on the overview themselves
             for _, section in sections_of(page):

@@ -94,7 +94,8 @@ def figure_panel(
 
     async def load(state: State) -> tuple[Drawn, Sequence[Control]]:
         drawn, controls = await asyncio.gather(
-            asked.drawn(place, options_of(place, state), state), _controls(context, place, state)
+            asked.drawn(place.name, options_of(place, state), state, by_rank=place.by_rank, by_step=place.by_step),
+            _controls(context, place, state),
         )
         return drawn, controls
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from stepscope.errors import StepscopeError
 from stepscope.pages.base import CHOOSING, Page, Section
-from stepscope.web.ui.choosing import OF_JOB, OF_RANK, PLACED, rank_of, ranks_of
+from stepscope.web.ui.choosing import PLACED, rank_of, ranks_of
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.html import paragraph, raw, rendered
 from stepscope.web.ui.panels import Panel
-from stepscope.web.ui.state import State, run_path
+from stepscope.web.ui.state import State
+from stepscope.web.ui.subjects import OfRun, Subject, options_of, read_by
 
 if TYPE_CHECKING:
     from stepscope.pages.answering import Answered, Request
@@ -38,17 +38,6 @@ class Loaded:
     sentences: Sequence[str] = ()
     notes: Sequence[str] = ()
     reason: str = ""
-
-
-def options_of(page: Page, state: State) -> dict[str, Any]:
-    """The options of a declared page that the state gives.
-
-    Raises:
-        StepscopeError: If a value is not of its kind, or below the minimum.
-    """
-    given = {option.name: state.get(option.name) for option in page.options if state.get(option.name)}
-    kinds = {option.name: option for option in page.options}
-    return {name: True if kinds[name].kind == "flag" else kinds[name].parsed(value) for name, value in given.items()}
 
 
 async def request_of(
@@ -90,6 +79,7 @@ def section_panel(
     reads: Sequence[str] = (),
     links: Link | None = None,
     rows: int | None = None,
+    subject: Subject | None = None,
 ) -> Panel[Loaded]:
     """A panel with one section of a declared page.
 
@@ -97,23 +87,22 @@ def section_panel(
         reads: Parameters, besides the page's own, on which it depends.
         links: Where its cells lead, besides ranks and steps.
         rows: Rows that it shows unless more are asked for. Default: those of its declaration.
+        subject: Whom it asks. Default: the run of the page.
     """
+    asked = subject or OfRun(context)
 
     async def load(state: State) -> Loaded:
         request = await request_of(context, page, state, section, rows=rows)
-        answered = await context.asking.answered(context.run, page, request)
+        answered = await asked.answered(page, request, state)
         wide = bool(state.get(f"{section.key}.wide"))
-        stamp = context.web.catalogue.entry(context.run).stamp
         # a request is told apart by its text: its options are a dictionary
-        key = ("shown", context.run, stamp, page.name, repr(request), wide, context.language)
+        key = ("shown", asked.key(state), page.name, repr(request), wide, context.language)
         return await context.asking.ask(key, lambda: _loaded(answered, section, context, wide=wide))
 
     def show(loaded: Loaded, state: State) -> None:
-        show_section(context, page, section, loaded, state, links)
+        show_section(context, page, section, loaded, state, links, asked)
 
-    own = [option.name for option in (*page.options, *CHOOSING[page.scope])]
-    own += OF_RANK if page.scope == "rank" else OF_JOB
-    return context.panels.add(section.key, load, show, reads=[*own, *reads])
+    return context.panels.add(section.key, load, show, reads=[*read_by(page), *asked.reads, *reads])
 
 
 def _loaded(answered: Answered, section: Section, context: Context, *, wide: bool) -> Loaded:
@@ -139,14 +128,20 @@ def _loaded(answered: Answered, section: Section, context: Context, *, wide: boo
 
 
 def show_section(
-    context: Context, page: Page, section: Section, loaded: Loaded, state: State, links: Link | None = None
+    context: Context,
+    page: Page,
+    section: Section,
+    loaded: Loaded,
+    state: State,
+    links: Link | None = None,
+    subject: Subject | None = None,
 ) -> None:
     """The tables and sentences of a section, or why there are none."""
     if loaded.reason:
         raw(rendered(context, "table.html.j2", "missing", title=loaded.heading, reason=loaded.reason))
         return
     for place, table in enumerate(loaded.tables):
-        show_table(context, page, section, table, state, links, is_first=place == 0)
+        show_table(context, page, section, table, state, links, subject, is_first=place == 0)
     for text in dict.fromkeys((*loaded.sentences, *loaded.notes)):
         paragraph(text, "said" if text in loaded.sentences else "note")
 
@@ -158,6 +153,7 @@ def show_table(
     table: ShownTable,
     state: State,
     links: Link | None = None,
+    subject: Subject | None = None,
     *,
     is_first: bool = True,
 ) -> None:
@@ -201,7 +197,7 @@ def show_table(
                 for name, value in state.params.items()
                 if name not in (f"{key}.search", f"{key}.filter", f"{key}.page")
             ],
-            downloads=downloads(context, page, section, state),
+            downloads=downloads(subject or OfRun(context), page, section, state),
         )
     )
 
@@ -236,16 +232,14 @@ def usual_link(context: Context, column: str, value: Any) -> str | None:
     return None
 
 
-def downloads(context: Context, page: Page, section: Section, state: State) -> list[tuple[str, str]]:
+def downloads(subject: Subject, page: Page, section: Section, state: State) -> list[tuple[str, str]]:
     """Names of formats, and where to get all rows of a section in them."""
-    if context.entry is None:
-        return []
     key = section.key
     chosen = [option.name for option in (*page.options, *CHOOSING[page.scope])]
     values = {name: state.get(name) for name in chosen if state.get(name)}
     values |= {name: state.get(f"{key}.{name}") for name in ("search", "filter", "sort") if state.get(f"{key}.{name}")}
-    base = f"/api/v1{run_path(context.run)}/pages/{page.name}/{key}"
-    return [(name, f"{base}?{urlencode({**values, 'format': name.lower()})}") for name in ("CSV", "Parquet", "JSON")]
+    formats = ("CSV", "Parquet", "JSON")
+    return [(name, subject.address(page, section, {**values, "format": name.lower()}, state)) for name in formats]
 
 
 def plain_table(context: Context, table: ShownTable, key: str, links: Link | None = None) -> None:

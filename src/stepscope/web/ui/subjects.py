@@ -1,0 +1,151 @@
+"""What the sections and figures of a page are about: the run of the page, or two runs that are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote, urlencode
+
+from stepscope.errors import StepscopeError
+from stepscope.pages.base import CHOOSING, Page
+from stepscope.web.ui.choosing import OF_JOB, OF_RANK, rank_of, ranks_of
+from stepscope.web.ui.state import State, run_path
+
+if TYPE_CHECKING:
+    from stepscope.figures import Drawn
+    from stepscope.pages.answering import Answered, Request
+    from stepscope.pages.base import Section
+    from stepscope.web.ui.context import Context
+
+SIDES = ("base", "new")
+"""Parameters that choose the two runs of a comparison."""
+
+
+class Subject(Protocol):
+    """Whom a page asks."""
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """Parameters that choose it."""
+        ...
+
+    def key(self, state: State) -> Hashable:
+        """What its answers depend on besides the question."""
+        ...
+
+    async def answered(self, page: Page, request: Request, state: State) -> Answered:
+        """The answers of a page about it."""
+        ...
+
+    async def drawn(
+        self, name: str, options: Mapping[str, Any], state: State, *, by_rank: bool = False, by_step: bool = False
+    ) -> Drawn:
+        """A figure of it.
+
+        Args:
+            by_rank: Of the one rank that the state chooses, not of the job.
+            by_step: Of the steps that the state chooses.
+        """
+        ...
+
+    def address(self, page: Page, section: Section, values: Mapping[str, str], state: State) -> str:
+        """Where programs get all rows of a section."""
+        ...
+
+
+@dataclass(frozen=True)
+class OfRun:
+    """The run that a page is about."""
+
+    context: Context
+
+    reads = ()
+
+    def key(self, state: State) -> Hashable:  # noqa: ARG002 - one signature for all
+        """See `Subject`."""
+        run = self.context.run
+        return run, self.context.web.catalogue.entry(run).stamp
+
+    async def answered(self, page: Page, request: Request, state: State) -> Answered:  # noqa: ARG002
+        """See `Subject`."""
+        return await self.context.asking.answered(self.context.run, page, request)
+
+    async def drawn(
+        self, name: str, options: Mapping[str, Any], state: State, *, by_rank: bool = False, by_step: bool = False
+    ) -> Drawn:
+        """See `Subject`."""
+        context = self.context
+        ranks: Any = await (rank_of if by_rank else ranks_of)(context, state)
+        steps = (state.get("step") or state.get("steps") or None) if by_step else None
+        return await context.asking.figure(context.run, name, context.language, options, ranks=ranks, steps=steps)
+
+    def address(self, page: Page, section: Section, values: Mapping[str, str], state: State) -> str:  # noqa: ARG002
+        """See `Subject`."""
+        return f"/api/v1{run_path(self.context.run)}/pages/{page.name}/{section.key}?{urlencode(values)}"
+
+
+@dataclass(frozen=True)
+class OfPair:
+    """Two runs that the state names, which may be the same."""
+
+    context: Context
+
+    reads = SIDES
+
+    def sides(self, state: State) -> tuple[str, str]:
+        """The ids of base and new run; one that is not given is the other one.
+
+        Raises:
+            StepscopeError: If none is given.
+        """
+        base, new = (state.get(side) for side in SIDES)
+        if not (base or new):
+            raise StepscopeError("no run is chosen. Choose a base and a new run above")
+        return base or new, new or base
+
+    def key(self, state: State) -> Hashable:
+        """See `Subject`."""
+        catalogue = self.context.web.catalogue
+        return tuple((run, catalogue.entry(run).stamp) for run in self.sides(state))
+
+    async def answered(self, page: Page, request: Request, state: State) -> Answered:
+        """See `Subject`."""
+        return await self.context.asking.pair(*self.sides(state), page, request)
+
+    async def drawn(
+        self, name: str, options: Mapping[str, Any], state: State, *, by_rank: bool = False, by_step: bool = False
+    ) -> Drawn:
+        """See `Subject`."""
+        from stepscope.figures import figure_named
+        from stepscope.pages.answering import Request
+        from stepscope.pages.compare import PAGE
+
+        language, figure = self.context.language, figure_named(name)
+        chosen, ranks, steps = options_of(PAGE, state), state.get("ranks") or None, state.get("steps") or None
+        request = Request(ranks, steps, PAGE.sections[0].key, options=chosen)
+        answered = await self.answered(PAGE, request, state)
+        key = ("figure", self.key(state), name, language, repr((options, chosen, ranks, steps)))
+        return await self.context.asking.ask(key, lambda: figure.drawn(answered.run, language=language, **options))
+
+    def address(self, page: Page, section: Section, values: Mapping[str, str], state: State) -> str:  # noqa: ARG002
+        """See `Subject`."""
+        base, new = self.sides(state)
+        return f"/api/v1/compare/{quote(section.key)}?{urlencode({'base': base, 'new': new, **values})}"
+
+
+def options_of(page: Page, state: State) -> dict[str, Any]:
+    """The options of a declared page that the state gives.
+
+    Raises:
+        StepscopeError: If a value is not of its kind, or below the minimum.
+    """
+    given = {option.name: state.get(option.name) for option in page.options if state.get(option.name)}
+    kinds = {option.name: option for option in page.options}
+    return {name: True if kinds[name].kind == "flag" else kinds[name].parsed(value) for name, value in given.items()}
+
+
+def read_by(page: Page) -> list[str]:
+    """Parameters that choose the ranks and steps of a declared page, and its options."""
+    own = [option.name for option in (*page.options, *CHOOSING[page.scope])]
+    return [*own, *{"rank": OF_RANK, "job": OF_JOB, "pair": ()}[page.scope]]
