@@ -158,13 +158,36 @@ def show_table(
     is_first: bool = True,
 ) -> None:
     """One table, with what sorts, searches and pages it."""
+    files = downloads(subject or OfRun(context), page, section, state)
+    show_rows(context, table, section.key, section.rows, state, files, links, is_first=is_first)
+
+
+def show_rows(
+    context: Context,
+    table: ShownTable,
+    key: str,
+    rows: int,
+    state: State,
+    files: Sequence[tuple[str, str]],
+    links: Link | None = None,
+    *,
+    is_first: bool = True,
+) -> None:
+    """A part of a table, with what sorts, searches and pages it.
+
+    Args:
+        key: Before the names of the parameters that choose the rows.
+        rows: Rows on a page unless others are chosen.
+        files: Names of formats, and where to get all rows in them.
+        links: Where its cells lead, besides ranks and steps.
+        is_first: Whether it is the table that is searched and paged.
+    """
     from stepscope.report.html import table_body
 
     def link(column: str, value: Any) -> str | None:
         return (links(column, value) if links else None) or usual_link(context, column, value)
 
-    key = section.key
-    listing = state.listing(key, section.rows)
+    listing = state.listing(key, rows)
     found = table.rows.height if table.found is None else table.found
     pages = max(1, -(-found // listing.top)) if listing.top else 1
     raw(
@@ -189,7 +212,7 @@ def show_table(
             more=[
                 (size, state.changed({f"{key}.rows": size, f"{key}.page": None}).url)
                 for size in (20, 100, 500)
-                if found > section.rows
+                if found > rows
             ],
             top=listing.top,
             hidden=[
@@ -197,7 +220,7 @@ def show_table(
                 for name, value in state.params.items()
                 if name not in (f"{key}.search", f"{key}.filter", f"{key}.page")
             ],
-            downloads=downloads(subject or OfRun(context), page, section, state),
+            downloads=files,
         )
     )
 

@@ -52,6 +52,42 @@ window.stepscope = (() => {
     if (!(field instanceof Element) || !field.matches("form[data-go] select, form[data-go] input[type=checkbox]")) return;
     go(asked(field.form));
   });
+  document.addEventListener("keydown", (event) => {
+    const field = event.target;
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || !(field instanceof Element) || !field.matches("textarea[data-enter]")) return;
+    event.preventDefault();
+    field.form.requestSubmit();
+  });
+  document.addEventListener("click", (event) => {
+    const button = event.target instanceof Element ? event.target.closest("[data-insert], [data-post]") : null;
+    if (!button) return;
+    if (button.dataset.post) save(button);
+    else {
+      const field = document.getElementById(button.dataset.into);
+      field.setRangeText(button.dataset.insert, field.selectionStart, field.selectionEnd, "end");
+      field.focus();
+    }
+  });
+
+  // A file that answers what is sent: a link can only ask with its address.
+  const save = async (button) => {
+    const said = document.getElementById("post-problem");
+    button.disabled = true;
+    try {
+      const answer = await fetch(button.dataset.post, { method: "POST", headers: { "Content-Type": "application/json" }, body: button.dataset.body });
+      if (!answer.ok) throw new Error((await answer.json()).detail || answer.statusText);
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(await answer.blob());
+      link.download = button.dataset.file;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+      if (said) said.textContent = "";
+    } catch (error) {
+      if (said) said.textContent = error.message;
+    }
+    button.disabled = false;
+  };
+
   addEventListener("popstate", (event) => { if (event.state !== null || !location.hash) location.reload(); });
 
   // A panel that is filled again loses the focus of what is inside: the element of the same id gets it back.
