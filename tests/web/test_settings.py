@@ -9,7 +9,7 @@ import pytest
 
 from stepscope.errors import StepscopeError
 from stepscope.web.settings import Settings, is_loopback
-from stepscope.web.tokens import SHORTEST, VARIABLE, stated
+from stepscope.web.tokens import SHORTEST, VARIABLE, Stated, stated
 
 GOOD = "a-token-of-20-letters"
 
@@ -89,10 +89,11 @@ def test_the_token_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_a_literal_token_is_warned_about() -> None:
-    token, (warning,) = stated(GOOD, None)
-    assert token == GOOD
-    assert "other users of this machine can see" in warning
-    assert GOOD not in warning
+    found = stated(GOOD, None)
+    assert found.token == GOOD
+    assert "other users of this machine can see" in found.warning
+    assert GOOD not in found.warning
+    assert found.keep() == ""
 
 
 @pytest.mark.parametrize("bad", ["short", "x" * (SHORTEST - 1), "", "ümläute-und-noch-mehr", "two words of a token"])
@@ -102,9 +103,9 @@ def test_a_short_or_odd_token_is_refused_with_what_is_needed(bad: str) -> None:
 
 
 def test_the_environment_states_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert stated(None, None) == (None, [])
+    assert stated(None, None) == Stated(None)
     monkeypatch.setenv(VARIABLE, GOOD + "\n")
-    assert stated(None, None) == (GOOD, [])
+    assert stated(None, None) == Stated(GOOD)
     monkeypatch.setenv(VARIABLE, "short")
     with pytest.raises(StepscopeError, match=f"{VARIABLE}.*at least"):
         stated(None, None)
@@ -115,7 +116,7 @@ def test_a_token_is_read_from_a_file_of_its_owner(tmp_path: Path, monkeypatch: p
     file = tmp_path / "token"
     file.write_text(GOOD + "\n")
     file.chmod(0o600)
-    assert stated(None, file) == (GOOD, [])
+    assert stated(None, file) == Stated(GOOD)
     for mode in (0o640, 0o604, 0o620, 0o666):
         file.chmod(mode)
         with pytest.raises(StepscopeError, match="chmod 600"):
@@ -124,12 +125,17 @@ def test_a_token_is_read_from_a_file_of_its_owner(tmp_path: Path, monkeypatch: p
 
 def test_a_missing_file_gets_a_new_token(tmp_path: Path) -> None:
     file = tmp_path / "token"
-    token, (note,) = stated(None, file)
-    assert token is not None
-    assert len(token) > 40
-    assert token not in note
+    found = stated(None, file)
+    assert found.token is not None
+    assert len(found.token) > 40
+    assert not file.exists()
+    done = found.keep()
+    assert str(file) in done
+    assert found.token not in done
     assert file.stat().st_mode & 0o777 == 0o600
-    assert stated(None, file) == (token, [])
+    assert stated(None, file) == Stated(found.token)
+    with pytest.raises(StepscopeError, match="cannot be created"):  # another process was faster
+        found.keep()
 
 
 def test_no_token_is_written_beside_recordings(tmp_path: Path) -> None:
@@ -160,7 +166,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, content: bytes, pro
 
 def test_a_place_that_cannot_hold_a_token_is_named(tmp_path: Path) -> None:
     with pytest.raises(StepscopeError, match="cannot be created"):
-        stated(None, tmp_path / "no" / "token")
+        stated(None, tmp_path / "no" / "token").keep()
     with pytest.raises(StepscopeError, match="is a directory"):
         stated(None, tmp_path)
 

@@ -90,19 +90,21 @@ def serve(
     from stepscope.web.settings import Settings
     from stepscope.web.tokens import stated
 
-    secret, notes = stated(token, token_file, directories)
+    secret = stated(token, token_file, directories)
     settings = Settings.checked(
         directories,
         host=host,
         port=port,
-        token=secret,
+        token=secret.token,
         names=allow_host or (),
         use_store=not no_store,
         debug=debug,
     )
-    for text in notes:
-        note(text)
     with Listener(settings) as listener:
+        if secret.warning:
+            note(f"warning: {secret.warning}")
+        if done := secret.keep():  # nothing is written before all that may be refused was checked
+            note(done)
         try:
             answer(listener, lambda door: _ready(listener, door, opens=open_it, named=token_file))
         except KeyboardInterrupt:

@@ -7,9 +7,10 @@ import secrets
 import stat
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from stepscope.errors import StepscopeError
-from stepscope.paths import shown
+from stepscope.paths import lies_within, shown
 
 VARIABLE = "STEPSCOPE_TOKEN"
 SHORTEST = 16
@@ -19,12 +20,45 @@ MOST_BYTES = 4096
 """Of a file with a token: more is another file."""
 
 
-def stated(literal: str | None, file: Path | None, roots: Iterable[Path] = ()) -> tuple[str | None, list[str]]:
-    """The token of the options, else of the environment (`STEPSCOPE_TOKEN`), and what to print about it.
+class Stated(NamedTuple):
+    """A token, and what is to be done about it.
+
+    Args:
+        token: What clients must know; None lets in everybody.
+        warning: What the user should know.
+        new_file: File that the token is to be written to, see `keep`.
+    """
+
+    token: str | None
+    warning: str = ""
+    new_file: Path | None = None
+
+    def keep(self) -> str:
+        """Write a new token to its file, which only its owner can read; what was done, if anything.
+
+        Raises:
+            StepscopeError: If the file cannot be created.
+        """
+        if self.new_file is None or self.token is None:
+            return ""
+        name = shown(str(self.new_file))
+        try:
+            descriptor = os.open(self.new_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="ascii") as opened:
+                opened.write(self.token + "\n")
+        except OSError as error:
+            raise StepscopeError(
+                f"--token-file {name}: cannot be created ({error.strerror}). Give a file in a directory that exists"
+            ) from None
+        return f"wrote a new token to {name}"
+
+
+def stated(literal: str | None, file: Path | None, roots: Iterable[Path] = ()) -> Stated:
+    """The token of the options, else of the environment (`STEPSCOPE_TOKEN`).
 
     Args:
         literal: The token itself.
-        file: File with the token. If it does not exist, it is created with a new token.
+        file: File with the token. If it does not exist, there is a new token to write to it.
         roots: Directories in which nothing may be written.
 
     Raises:
@@ -35,12 +69,13 @@ def stated(literal: str | None, file: Path | None, roots: Iterable[Path] = ()) -
     if file is not None:
         return _in_file(file.expanduser(), roots)
     if literal is not None:
-        return _good(literal.strip(), "--token"), [
-            "warning: other users of this machine can see --token in the list of processes. Use --token-file FILE or "
-            f"{VARIABLE} instead"
-        ]
+        return Stated(
+            _good(literal.strip(), "--token"),
+            "other users of this machine can see --token in the list of processes. Use --token-file FILE or "
+            f"{VARIABLE} instead",
+        )
     text = os.environ.get(VARIABLE, "").strip()
-    return (_good(text, VARIABLE) if text else None), []
+    return Stated(_good(text, VARIABLE) if text else None)
 
 
 def _good(token: str, where: str) -> str:
@@ -52,12 +87,16 @@ def _good(token: str, where: str) -> str:
     return token
 
 
-def _in_file(file: Path, roots: Iterable[Path]) -> tuple[str, list[str]]:
+def _in_file(file: Path, roots: Iterable[Path]) -> Stated:
     name = f"--token-file {shown(str(file))}"
     try:
         descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
-        return _new(file, name, roots)
+        if lies_within(file, roots):
+            raise StepscopeError(
+                f"{name}: does not exist, and no token is written beside recordings. Give a file in another directory"
+            ) from None
+        return Stated(secrets.token_urlsafe(32), new_file=file)
     except OSError as error:
         raise StepscopeError(f"{name}: cannot be read ({error.strerror}). Check its permissions") from None
     about = os.fstat(descriptor)  # what is checked is what is read, whatever the path names meanwhile
@@ -76,20 +115,4 @@ def _in_file(file: Path, roots: Iterable[Path]) -> tuple[str, list[str]]:
         text = ""
     if len(content) > MOST_BYTES or not text or "\n" in text:
         raise StepscopeError(f"{name}: this is not a file with a token. It must contain the token alone, on one line")
-    return _good(text, name), []
-
-
-def _new(file: Path, name: str, roots: Iterable[Path]) -> tuple[str, list[str]]:
-    place = file.parent.resolve()
-    if any(place == root or root in place.parents for root in (root.resolve() for root in roots)):
-        raise StepscopeError(
-            f"{name}: does not exist, and no token is written beside recordings. Give a file in another directory"
-        )
-    token = secrets.token_urlsafe(32)
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        raise StepscopeError(f"{name}: cannot be created ({error.strerror}). Give a file that can be") from None
-    with os.fdopen(descriptor, "w", encoding="ascii") as opened:
-        opened.write(token + "\n")
-    return token, [f"wrote a new token to {shown(str(file))}"]
+    return Stated(_good(text, name))
