@@ -72,7 +72,7 @@ class Below:
 
     def look(self, store: Store) -> bool:
         """Look for changes; returns whether there are any that matter."""
-        seen = survey(self.root, self.within)
+        seen = survey(self.root, self.within, store.directory)
         self._rest.note(seen)
         has_changed = self._is_new or seen != self.seen
         self.seen, self._is_new = seen, False

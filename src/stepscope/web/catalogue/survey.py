@@ -43,8 +43,8 @@ class Survey:
         return sum(facts[0] for file in files if (facts := self.files.get(str(file))))
 
 
-def survey(root: Path, within: Sequence[Path]) -> Survey:
-    """Look at all below a root; links that lead out of the directories `within` are not followed."""
+def survey(root: Path, within: Sequence[Path], store: Path | None = None) -> Survey:
+    """Look at all below a root, except a store; links that lead out of the directories `within` are not followed."""
     found = Survey()
     try:
         info = root.stat()
@@ -54,6 +54,9 @@ def survey(root: Path, within: Sequence[Path]) -> Survey:
         found.files[str(root)] = _facts(info)
         return found
     seen = {(info.st_dev, info.st_ino)}
+    if store is not None and store.is_dir():
+        own = store.stat()
+        seen.add((own.st_dev, own.st_ino))
     found.others[str(root)] = (0, 0, info.st_ino)
     waiting = deque([str(root)])
     while waiting:

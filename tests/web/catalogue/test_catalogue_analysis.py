@@ -1,0 +1,88 @@
+"""What a catalogue finds out beforehand: the findings of each run, kept for the next start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepscope.advice import advise
+from stepscope.web.catalogue.helpers import Helper, HelperDied
+from web_jobs import catalogue_of, settled, wait_for, write_job, write_rank
+
+
+@pytest.fixture(autouse=True)
+def kept(computed: pytest.MonkeyPatch) -> None:
+    """Answers are kept on disk, as for users."""
+    computed.undo()
+
+
+def test_findings_are_those_of_advise_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_job(tmp_path / "job", 4)
+    with catalogue_of(tmp_path, analyse=True) as catalogue:
+        states: set[str] = set()
+
+        def watched() -> Any:
+            states.update(one.state for one in catalogue.entries())
+            return _ready(catalogue)
+
+        (entry,) = wait_for(watched)
+        found = advise(catalogue.open(entry.id))
+    assert found, "the example needs a finding"
+    assert entry.top == found[0]
+    assert {name: count for name, count in entry.findings.items() if count} == _counts(found)
+    assert "analysing" in states
+
+    def refused(*_: Any) -> Any:
+        raise AssertionError("what is kept is analysed anew")
+
+    monkeypatch.setattr(Helper, "analyse", refused)
+    with catalogue_of(tmp_path, analyse=True) as catalogue:
+        (again,) = settled(catalogue, 1).values()
+        assert (again.top, again.findings, again.stamp) == (entry.top, entry.findings, entry.stamp)
+
+
+def test_a_run_can_be_opened_while_it_is_analysed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_job(tmp_path / "job")
+    analyse = Helper.analyse
+
+    def checked(helper: Helper, *given: Any) -> Any:
+        (entry,) = catalogue.entries()
+        seen.append((entry.state, len(catalogue.open(entry.id).ranks)))
+        return analyse(helper, *given)
+
+    monkeypatch.setattr(Helper, "analyse", checked)
+    seen: list[tuple[str, int]] = []
+    with catalogue_of(tmp_path, analyse=True) as catalogue:
+        settled(catalogue, 1)
+    assert seen == [("analysing", 2)]
+
+
+def test_an_analysis_that_dies_costs_the_findings_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_job(tmp_path / "bad")
+    write_rank(tmp_path / "good", day=1)
+    analyse = Helper.analyse
+
+    def dying(helper: Helper, order: Any, *given: Any) -> Any:
+        if order.name == "bad":
+            raise HelperDied("SIGKILL")
+        return analyse(helper, order, *given)
+
+    monkeypatch.setattr(Helper, "analyse", dying)
+    with catalogue_of(tmp_path, analyse=True) as catalogue:
+        entries = settled(catalogue, 2)
+        assert "findings are missing" in entries["bad"].problem
+        assert entries["bad"].top is None
+        assert len(catalogue.open(entries["bad"].id).ranks) == 2
+        assert entries["good/rank0.pt.trace.json"].problem == ""
+
+
+def _ready(catalogue: Any) -> Any:
+    entries = catalogue.entries()
+    return entries if entries and all(one.state == "ready" for one in entries) else None
+
+
+def _counts(found: Any) -> dict[str, int]:
+    severities = [finding.severity for finding in found]
+    return {severity: severities.count(severity) for severity in {*severities}}
