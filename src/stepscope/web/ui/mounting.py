@@ -49,6 +49,12 @@ def mount(app: FastAPI, catalogue: Catalogue, asking: Asking, settings: Settings
 
         await page.build(Context.of(web, request))
 
+    @ui.page("/compare")
+    async def compare(request: Request) -> None:
+        from stepscope.web.ui.pages import compare as page
+
+        await page.build(Context.of(web, request))
+
     @ui.page("/runs/{run}")
     async def overview(request: Request, run: str) -> None:
         await _of_run(web, request, run, "")

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from stepscope.pages.base import Section
     from stepscope.web.ui.context import Context
 
+
+class SaidAbove(StepscopeError):
+    """Why there is no comparison at all, which the page says once."""
+
+
 SIDES = ("base", "new")
 """Parameters that choose the two runs of a comparison."""
 
@@ -111,21 +116,43 @@ class OfPair:
 
     async def answered(self, page: Page, request: Request, state: State) -> Answered:
         """See `Subject`."""
+        try:
+            await self.whole(state)
+        except StepscopeError as error:
+            raise SaidAbove from error
         return await self.context.asking.pair(*self.sides(state), page, request)
 
-    async def drawn(
-        self, name: str, options: Mapping[str, Any], state: State, *, by_rank: bool = False, by_step: bool = False
-    ) -> Drawn:
-        """See `Subject`."""
-        from stepscope.figures import figure_named
+    async def whole(self, state: State) -> Answered:
+        """The two sides, with how their steps differ.
+
+        Raises:
+            StepscopeError: If they cannot be compared.
+        """
         from stepscope.pages.answering import Request
         from stepscope.pages.compare import PAGE
 
+        ranks, steps = state.get("ranks") or None, state.get("steps") or None
+        request = Request(ranks, steps, PAGE.sections[0].key, options=options_of(PAGE, state))
+        return await self.context.asking.pair(*self.sides(state), PAGE, request)
+
+    async def drawn(  # ranks and steps are those of the sides
+        self,
+        name: str,
+        options: Mapping[str, Any],
+        state: State,
+        *,
+        by_rank: bool = False,  # noqa: ARG002 - one signature for all
+        by_step: bool = False,  # noqa: ARG002
+    ) -> Drawn:
+        """See `Subject`."""
+        from stepscope.figures import figure_named
+
         language, figure = self.context.language, figure_named(name)
-        chosen, ranks, steps = options_of(PAGE, state), state.get("ranks") or None, state.get("steps") or None
-        request = Request(ranks, steps, PAGE.sections[0].key, options=chosen)
-        answered = await self.answered(PAGE, request, state)
-        key = ("figure", self.key(state), name, language, repr((options, chosen, ranks, steps)))
+        try:
+            answered = await self.whole(state)
+        except StepscopeError as error:
+            raise SaidAbove from error
+        key = ("figure", self.key(state), name, language, repr((options, answered.request)))
         return await self.context.asking.ask(key, lambda: figure.drawn(answered.run, language=language, **options))
 
     def address(self, page: Page, section: Section, values: Mapping[str, str], state: State) -> str:  # noqa: ARG002

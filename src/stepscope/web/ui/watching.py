@@ -27,7 +27,7 @@ def watch(context: Context) -> None:
 
     def show(entry: Entry | None, _: State) -> None:
         if entry is None or is_worth_saying(entry):
-            raw(rendered(context, "overview.html.j2", "state", one=entry, problem=said_of(context, entry)))
+            raw(rendered(context, "overview.html.j2", "run_state", one=entry, problem=said_of(context, entry)))
 
     panel = context.panels.add("run-state", load, show)
 

@@ -81,7 +81,7 @@ def _head(context: Context, found: Contents) -> None:
 
 def _findings(context: Context, found: Contents) -> None:
     problems = [(one, places_of(context, one), timeline_of(context, one)) for one in found.problems]
-    _shown(context, "problems", problems=problems, opened=OPENED)
+    _shown(context, "finding_list", problems=problems, opened=OPENED)
 
 
 def _shown(context: Context, name: str, **values: Any) -> None:

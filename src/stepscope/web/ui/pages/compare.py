@@ -1,0 +1,149 @@
+"""Two runs compared, or two ranks or parts of one: what got slower, by how much, and whether that is noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nicegui import ui
+
+from stepscope.advice.messages import Text
+from stepscope.web.ui.context import Context
+from stepscope.web.ui.controls import Choice, Control, control_of, form
+from stepscope.web.ui.figures import FigurePlace, figure_panel
+from stepscope.web.ui.frame import frame
+from stepscope.web.ui.html import paragraph, raw, rendered
+from stepscope.web.ui.pages.runs import moment
+from stepscope.web.ui.state import State, run_path
+from stepscope.web.ui.subjects import SIDES, OfPair
+from stepscope.web.ui.tables import section_panel
+
+if TYPE_CHECKING:
+    from stepscope.pages.answering import Answered
+    from stepscope.web.catalogue import Entry
+
+MOST_CHOICES = 500
+"""Runs that a field lists, the newest ones; others are ticked in the list of runs."""
+
+PATH = "/compare"
+
+BASE, NEW = Text("Base: compare with", "基准：与其比对"), Text("New: what is judged", "新：被评判的一侧")
+NO_RUN = Text("choose a run", "请选择运行")
+SAME = Text("the same run", "同一运行")
+HOW = Text(
+    "Choose two runs: the new one is measured against the base. Or choose one run only, to compare its slowest rank "
+    "with a typical one, or any ranks or steps of it: give those of the base and of the new side.",
+    "请选择两个运行：新的一侧相对于基准进行度量。也可只选一个运行，比对其最慢的 rank 与典型 rank，或分别给出基准与新的"
+    "一侧的 rank 或步。",
+)
+SWAP = Text("Swap sides", "互换两侧")
+
+FIGURES = (FigurePlace("compared-parts"),)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What comes first: the sentences, and the two runs."""
+
+    sentences: Sequence[str]
+    base: Entry
+    new: Entry
+
+
+async def build(context: Context) -> None:
+    """Build the comparison that the URL asks for."""
+    from stepscope.pages.compare import PAGE
+
+    pair = OfPair(context)
+
+    async def load(state: State) -> Opening:
+        answered = await pair.whole(state)
+        key = ("opening", pair.key(state), repr(answered.request), context.language)
+        sentences = await context.asking.ask(key, lambda: _sentences(context, answered))
+        base, new = (context.web.catalogue.entry(run) for run in pair.sides(state))
+        return Opening(sentences, base, new)
+
+    with frame(context, context.word("compare")):
+        _fields(context)
+        if not any(context.state.get(side) for side in SIDES):
+            paragraph(HOW.of(context.language), "empty")
+        else:
+            reads = [*SIDES, "ranks", "steps", *(option.name for option in PAGE.options)]
+            context.panels.add("opening", load, lambda found, state: _opening(context, found, state), reads)
+            for place in FIGURES:
+                figure_panel(context, place, pair)
+            for section in PAGE.sections:
+                if section.heading:
+                    section_panel(context, PAGE, section, subject=pair)
+    context.panels.listen()
+    await context.panels.fill()
+
+
+def _fields(context: Context) -> None:
+    """The two runs, and which ranks and steps of them; with the first run chosen, the page is built anew."""
+    holder = ui.element("div").classes("page-fields")
+    is_empty = not any(context.state.get(side) for side in SIDES)
+
+    def show(state: State) -> None:
+        if is_empty and any(state.get(side) for side in SIDES):
+            ui.navigate.to(state.url)
+            return
+        holder.clear()
+        with holder:
+            raw(form(context, state, controls(context, state)))
+
+    show(context.state)
+    context.panels.follow(show)
+
+
+def controls(context: Context, state: State) -> list[Control]:
+    """The fields: both runs, then what both sides may be limited to."""
+    from stepscope.pages.base import RANKS, STEPS
+    from stepscope.pages.compare import PAGE
+
+    language = context.language
+    entries = [one for one in context.web.catalogue.entries() if one.ranks][:MOST_CHOICES]
+    runs = [Choice(one.id, _called(one)) for one in entries]
+    fields = []
+    for side, label in zip(SIDES, (BASE, NEW), strict=True):
+        other = state.get(SIDES[1 - SIDES.index(side)])
+        first = Choice("", (SAME if other else NO_RUN).of(language))
+        fields.append(Control(side, label.of(language), "select", [first, *runs]))
+    return [*fields, *(control_of(option, context) for option in (RANKS, STEPS, *PAGE.options))]
+
+
+def _called(entry: Entry) -> str:
+    when = moment(entry.start_ns) or moment(entry.changed_ns)
+    return f"{entry.name} ({when} UTC)" if when else entry.name
+
+
+def _sentences(context: Context, answered: Answered) -> list[str]:
+    from stepscope.pages.answering import opening_of
+    from stepscope.pages.words import sentence
+
+    return [sentence(text, context.language) for text in opening_of(answered)]
+
+
+def _opening(context: Context, found: Opening, state: State) -> None:
+    swapped = {"base": found.new.id, "new": found.base.id}
+    for of_new, of_base in (("ranks", "base_ranks"), ("steps", "base_steps")):
+        swapped |= {of_new: state.get(of_base), of_base: state.get(of_new)}
+    sides = [
+        (name.of(context.language), entry.name, state.elsewhere(run_path(entry.id)).url)
+        for name, entry in ((_BASE, found.base), (_NEW, found.new))
+    ]
+    raw(
+        rendered(
+            context,
+            "compare.html.j2",
+            "opening",
+            sentences=found.sentences,
+            sides=sides,
+            swapped=state.changed(swapped).url,
+            swap=SWAP.of(context.language),
+        )
+    )
+
+
+_BASE, _NEW = Text("Base", "基准"), Text("New", "新")
