@@ -153,8 +153,9 @@ async def _file(
     if section.question in answered.unavailable:
         raise Unavailable(answered.unavailable[section.question], question=section.question)
     rows: pl.DataFrame = await call.apart(lambda: one_table(answered))
-    name = file_name(*(call.place.get(name) or call.values.get(name) or "" for name in ("run", "new")), section.key)
-    return await table_file(call, form, name.strip("-_"), stamps, rows, tag)
+    about = [call.place["run"]] if "run" in call.place else [call.values["base"], call.values["new"]]
+    name = file_name(*(each for each in about if each), section.key)
+    return await table_file(call, form, name, stamps, rows, tag)
 
 
 async def _page(call: Call) -> Response:

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.datastructures import QueryParams
 
-from stepscope.pages.base import Kind, Option
+from stepscope.pages.base import BASE_RANKS, BASE_STEPS, RANKS, STAGE, STEPS, Kind, Option
 from stepscope.present import LANGUAGES, listed
 from stepscope.web.api.problems import BadRequest
 
@@ -39,6 +39,7 @@ class Parameter:
         minimum, maximum: Bounds of numbers; integers fit into 64 bits in any case.
         longest: Most characters of a text.
         choices: The only texts that it may be.
+        pattern: What a text is, as a regular expression, and how to write it, in words.
         joined: A text that may be given several times: what stands between the texts when they become one.
         required: It must be given.
     """
@@ -51,6 +52,7 @@ class Parameter:
     maximum: float | None = None
     longest: int = LONGEST_TEXT
     choices: Sequence[str] = ()
+    pattern: tuple[str, str] = ("", "")
     joined: str = ""
     required: bool = False
 
@@ -85,6 +87,9 @@ class Parameter:
             raise ValueError("it has a character of code 0; leave that out")
         if self.choices and text not in self.choices:
             raise ValueError(f"give {listed(list(self.choices), 'or')}")
+        expression, words = self.pattern
+        if expression and not re.fullmatch(expression, text):
+            raise ValueError(words)
         return text
 
     def _number(self, text: str) -> float:
@@ -113,6 +118,7 @@ class Parameter:
             value |= {} if self.maximum is None else {"maximum": self.maximum}
         elif self.kind == "text":
             value |= {"enum": list(self.choices)} if self.choices else {"maxLength": self.longest}
+            value |= {"pattern": f"^({self.pattern[0]})$"} if self.pattern[0] else {}
         if self.default is not None:
             value["default"] = self.default
         several = {"type": "array", "items": value, "maxItems": MOST_TIMES}
@@ -154,6 +160,13 @@ def name_of(option: Option) -> str:
     return option.on_command_line.removeprefix("--").replace("-", "_")
 
 
+_PART = "[0-9]{1,10}(-([0-9]{1,10})?)?"
+NUMBERS = (f"all|{_PART}(,{_PART}){{0,500}}", "write numbers like 0,3-5 or 7-")
+"""A choice of ranks, steps or stages."""
+
+_CHOICES = {option.name for option in (RANKS, STEPS, STAGE, BASE_RANKS, BASE_STEPS)}
+
+
 def of_option(option: Option) -> Parameter:
     """An option of a page as a parameter."""
     return Parameter(
@@ -163,6 +176,7 @@ def of_option(option: Option) -> Parameter:
         option.default if option.kind != "flag" else bool(option.default),
         option.minimum,
         _INT64 - 1 if option.kind == "integer" else None,
+        pattern=NUMBERS if option.name in _CHOICES else ("", ""),
         joined=option.joined,
     )
 

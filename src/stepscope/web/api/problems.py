@@ -42,7 +42,6 @@ KINDS: Mapping[str, tuple[int, str, str]] = {
     "too-large": (413, "The request is too large", "`detail` says how large it may be."),
     "wrong-content": (415, "The body is not JSON", "Send `Content-Type: application/json`."),
     "broken-run": (422, "The run cannot be read", "`detail` says why."),
-    "too-slow": (422, "The question takes too long", "Ask about fewer rows."),
     "failed": (500, "This failed", "A mistake in stepscope; the server's log has the details."),
     "busy": (503, "The server is busy", "Ask again after `Retry-After` seconds."),
 }

@@ -82,7 +82,7 @@ def _described(call: Call, entry: Entry) -> dict[str, Any]:
     path = f"/runs/{entry.id}"
     return {
         **{name: getattr(entry, name) for name in names},
-        "progress": round(entry.progress, 4),
+        "progress": _progress_of(entry),
         "path": entry.relative,
         "input_bytes": entry.input_bytes,
         "formats": list(entry.formats),
@@ -96,6 +96,11 @@ def _described(call: Call, entry: Entry) -> dict[str, Any]:
             for name in ("self", "progress", "overview", "findings", "pages", "tables", "figures", "report.html")
         },
     }
+
+
+def _progress_of(entry: Entry) -> float:
+    """How much of what is to be done with it is done; of what is ready, all."""
+    return 1.0 if entry.state == "ready" else round(entry.progress, 4)
 
 
 def _top(entry: Entry, language: Language) -> dict[str, Any] | None:
@@ -124,7 +129,7 @@ async def _progress(call: Call) -> Response:
     said = {
         "id": entry.id,
         "state": entry.state,
-        "progress": round(entry.progress, 4),
+        "progress": _progress_of(entry),
         "problem": entry.problem,
         "is_readable": entry.state in ("analysing", "ready"),
     }

@@ -8,7 +8,7 @@ from stepscope.pages.base import RANKS, STEPS
 from stepscope.timeline import KINDS, TimelineOptions
 from stepscope.web.api.calls import ALWAYS, Call, Operation
 from stepscope.web.api.files import HeldFile, as_download, file_name
-from stepscope.web.api.parameters import Parameter, of_option
+from stepscope.web.api.parameters import NUMBERS, Parameter, of_option
 from stepscope.web.api.problems import BadRequest
 from stepscope.web.timelines import FILE_FORMATS, LARGEST_MB, Wanted, timeline_file
 
@@ -22,7 +22,7 @@ _OPTIONS = (
         "detail",
         choices=KINDS,
     ),
-    Parameter("graphs", "text", "Only steps of these graphs (models), e.g. 1,3-4. Default: all.", longest=500),
+    Parameter("graphs", "text", "Only steps of these graphs (models), e.g. 1,3-4. Default: all.", pattern=NUMBERS),
     Parameter("merge_graphs", "flag", "Iterations of all graphs on one track, or one each.", True),
     Parameter("scope_names", "flag", "Also draw the scopes in the names of operators (MindSpore), by level.", False),
     Parameter("align", "flag", "Correct the clocks of ranks by the ends of their calls.", True),
