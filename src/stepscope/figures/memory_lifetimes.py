@@ -65,7 +65,9 @@ def data(
     by_time = own["allocation_ns"].count() > 0
     if by_time and first is None:
         first = own["allocation_ns"].min()
-    shown = own.sort(-pl.col("size_bytes"), "name", "tensor", "allocation_ns", nulls_last=True).head(MOST)
+    longest = -pl.col("life_ns").fill_null(2**62)  # what is not released in the recording lives longest
+    order = [-pl.col("size_bytes"), longest, pl.col("name"), pl.col("tensor"), pl.col("allocation_ns")]
+    shown = own.sort(order, nulls_last=True).head(MOST)
     if left := own.height - shown.height + int(own["others"][0] or 0):
         notes.append(
             Text(

@@ -27,6 +27,9 @@ MOST_CALLS = 400
 USUAL_WIDTH, CHARACTER = 1000, 8
 """Width of the figure's bars on a page of 1280 pixels, and of a character in it."""
 
+EDGE = 1.002
+"""Length of the axis over that of the step: a bar that ends beyond the axis by a rounded digit has no text."""
+
 LONGEST_CALL = 40
 """Characters of a call's name."""
 
@@ -283,7 +286,7 @@ def draw(data: Data, language: Language) -> Spec:
             "shapes": shapes,
             "xaxis": {
                 "title": {"text": f"{since} ({unit.name})"},
-                "range": [0, length / unit.factor],
+                "range": [0, length / unit.factor * EDGE],
                 "zeroline": False,
             },
             "yaxis": {**named_ticks(names), "range": [len(names) - 0.45, -0.55], "showgrid": False, "zeroline": False},
