@@ -172,6 +172,7 @@ def show_rows(
     links: Link | None = None,
     *,
     is_first: bool = True,
+    is_declared: bool = True,
 ) -> None:
     """A part of a table, with what sorts, searches and pages it.
 
@@ -181,6 +182,7 @@ def show_rows(
         files: Names of formats, and where to get all rows in them.
         links: Where its cells lead, besides ranks and steps.
         is_first: Whether it is the table that is searched and paged.
+        is_declared: Whether it may have more columns than are shown.
     """
     from stepscope.report.html import table_body
 
@@ -207,7 +209,7 @@ def show_rows(
             pages=pages,
             previous=state.changed({f"{key}.page": listing.page - 1 if listing.page > 2 else None}).url,
             following=state.changed({f"{key}.page": listing.page + 1}).url,
-            wider=state.changed({f"{key}.wide": not state.get(f"{key}.wide")}).url,
+            wider=state.changed({f"{key}.wide": not state.get(f"{key}.wide")}).url if is_declared else "",
             is_wide=bool(state.get(f"{key}.wide")),
             more=[
                 (size, state.changed({f"{key}.rows": size, f"{key}.page": None}).url)

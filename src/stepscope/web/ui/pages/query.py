@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +72,7 @@ EXAMPLES: Sequence[tuple[tuple[str, ...], Text, str]] = (
     (
         ("kernels",),
         Text("Kernels that take longest", "耗时最长的内核"),
-        "SELECT name, COUNT(*) AS calls, SUM(end_ns - start_ns) AS total_ns\nFROM kernels\nGROUP BY name\n"
+        "SELECT name, COUNT(*) AS calls, SUM(duration_ns) AS total_ns\nFROM kernels\nGROUP BY name\n"
         "ORDER BY total_ns DESC\nLIMIT 20",
     ),
     (
@@ -83,7 +83,7 @@ EXAMPLES: Sequence[tuple[tuple[str, ...], Text, str]] = (
     (
         ("collectives",),
         Text("Communication by operation and rank", "按操作和 rank 统计通信"),
-        "SELECT rank, operation, COUNT(*) AS calls, SUM(end_ns - start_ns) AS total_ns\nFROM collectives\n"
+        "SELECT rank, operation, COUNT(*) AS calls, SUM(duration_ns) AS total_ns\nFROM collectives\n"
         "GROUP BY rank, operation\nORDER BY rank, total_ns DESC",
     ),
     ((), Text("The tables", "数据表"), "SHOW TABLES"),
@@ -227,7 +227,8 @@ def _doc(text: str, context: Context) -> str:
 
 
 def _result(context: Context, part: Part | None, state: State) -> None:
-    from stepscope.pages.shown_table import undeclared
+    from stepscope.pages.shown_table import ShownTable
+    from stepscope.tables.base import Column
     from stepscope.web.ui.tables import show_rows
 
     if part is None:
@@ -235,8 +236,10 @@ def _result(context: Context, part: Part | None, state: State) -> None:
         return
     if part.found == 0:
         paragraph(WORDS["empty"].of(context.language), "empty")
-    shown = replace(undeclared(with_moments(part.rows)), name=WORDS["result"].of(context.language), found=part.found)
-    show_rows(context, shown, "result", ROWS, state, [])
+    rows, name = with_moments(part.rows), WORDS["result"].of(context.language)
+    columns = [Column(each, "string", "", title=each) for each in rows.columns]  # as SQL names them
+    shown = ShownTable(name, columns, rows, name=name, found=part.found)
+    show_rows(context, shown, "result", ROWS, state, [], is_declared=False)
     posts = [
         {
             "title": name,

@@ -10,19 +10,36 @@ window.stepscope = (() => {
       location.assign(url);
       return;
     }
-    const target = url.pathname + url.search;
+    const target = url.pathname + url.search, before = new URLSearchParams(location.search);
     if (target !== location.pathname + location.search) history.pushState({}, "", target + url.hash);
-    follow();
+    follow(before);
     emitEvent("stepscope_go", target);
   };
 
-  // Links to the language and theme of this very page say what the page shows now.
-  const follow = () => {
-    for (const link of document.querySelectorAll(".choices a")) {
-      const url = new URL(link.href), now = new URLSearchParams(location.search);
-      for (const name of ["lang", "theme"]) if (url.searchParams.has(name)) now.set(name, url.searchParams.get(name));
-      url.search = now.toString();
+  // What other parts of the page show stays when a link or form of one of them is followed: what they do not change
+  // themselves has the new value from now on.
+  const follow = (before) => {
+    const now = new URLSearchParams(location.search);
+    const changed = [...new Set([...before.keys(), ...now.keys()])].filter((name) => before.get(name) !== now.get(name));
+    const carry = (values) => {
+      for (const name of changed) {
+        if (values.get(name) !== before.get(name)) continue;
+        if (now.has(name)) values.set(name, now.get(name)); else values.delete(name);
+      }
+    };
+    for (const link of document.querySelectorAll("a[data-go], .choices a")) {
+      const url = new URL(link.href);
+      if (!isHere(url)) continue;
+      carry(url.searchParams);
       link.href = url.href;
+    }
+    for (const form of document.querySelectorAll("form[data-go]")) {
+      for (const name of changed) {
+        const fields = [...form.elements].filter((field) => field.name === name);
+        if (fields.some((field) => field.type !== "hidden")) continue;
+        for (const field of fields) field.remove();
+        if (now.has(name)) form.prepend(Object.assign(document.createElement("input"), { type: "hidden", name, value: now.get(name) }));
+      }
     }
   };
 
