@@ -140,7 +140,12 @@ def show_section(
     if loaded.reason:
         raw(rendered(context, "table.html.j2", "missing", title=loaded.heading, reason=loaded.reason))
         return
+    is_chosen = any(state.get(f"{section.key}.{name}") for name in ("search", "filter", "page"))
+    if not is_chosen and not any(table.rows.height for table in loaded.tables):
+        raw(rendered(context, "table.html.j2", "nothing", title=loaded.heading))
     for place, table in enumerate(loaded.tables):
+        if not is_chosen and not table.rows.height:
+            continue
         show_table(context, page, section, table, state, links, subject, is_first=place == 0)
     for text in dict.fromkeys((*loaded.sentences, *loaded.notes)):
         paragraph(text, "said" if text in loaded.sentences else "note")

@@ -78,6 +78,7 @@ WORDS: Mapping[str, Text] = {
         "正在分析此运行；在此期间，计算量大的页面需要更长时间。",
     ),
     "run_unread": Text("{unread} inputs of this run could not be read.", "此运行有 {unread} 个输入无法读取。"),
+    "nothing": Text("none", "无"),
     "reports": Text("Download the whole report", "下载完整报告"),
     "see": Text("See", "查看"),
     "in_timeline": Text("its place on the timeline", "时间线上的位置"),

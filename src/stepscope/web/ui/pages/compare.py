@@ -105,12 +105,15 @@ def controls(context: Context, state: State) -> list[Control]:
     language = context.language
     entries = [one for one in context.web.catalogue.entries() if one.ranks][:MOST_CHOICES]
     runs = [Choice(one.id, _called(one)) for one in entries]
-    fields = []
-    for side, label in zip(SIDES, (BASE, NEW), strict=True):
-        other = state.get(SIDES[1 - SIDES.index(side)])
+    options = {option.name: option for option in (RANKS, STEPS, *PAGE.options)}
+    of_sides = {"base": ("base_ranks", "base_steps"), "new": ("ranks", "steps")}
+    fields: list[Control] = []
+    for (side, chosen), label in zip(of_sides.items(), (BASE, NEW), strict=True):
+        other = state.get("new" if side == "base" else "base")
         first = Choice("", (SAME if other else NO_RUN).of(language))
         fields.append(Control(side, label.of(language), "select", [first, *runs]))
-    return [*fields, *(control_of(option, context) for option in (RANKS, STEPS, *PAGE.options))]
+        fields += [control_of(options.pop(name), context) for name in chosen]
+    return [*fields, *(control_of(option, context) for option in options.values())]
 
 
 def _called(entry: Entry) -> str:
