@@ -148,6 +148,16 @@ def _about_costs(run: Run, found: pl.DataFrame) -> Iterator[str]:
     )
 
 
+def causes(run: Run) -> pl.DataFrame:
+    """What could be mended, most expensive first: slow ranks and links, what mending each saves (ns of a step), and the
+    `words` that name it for `without`; empty where nothing names it.
+
+    Raises:
+        Unavailable: If the job cannot be replayed.
+    """
+    return _players(run, run.whole.analyse("slow_ranks"))
+
+
 def _players(run: Run, ranks: pl.DataFrame) -> pl.DataFrame:
     """Slow ranks and links with what mending each saves (columns of `_OF_PLAYERS`), and what names them for --without
     (`words`; empty if nothing does)."""

@@ -92,17 +92,35 @@ def section_panel(
     asked = subject or OfRun(context)
 
     async def load(state: State) -> Loaded:
-        request = await request_of(context, page, state, section, rows=rows)
-        answered = await asked.answered(page, request, state)
-        wide = bool(state.get(f"{section.key}.wide"))
-        # a request is told apart by its text: its options are a dictionary
-        key = ("shown", asked.key(state), page.name, repr(request), wide, context.language)
-        return await context.asking.ask(key, lambda: _loaded(answered, section, context, wide=wide))
+        return await load_section(context, page, section, state, rows=rows, subject=asked)
 
     def show(loaded: Loaded, state: State) -> None:
         show_section(context, page, section, loaded, state, links, asked)
 
     return context.panels.add(section.key, load, show, reads=[*read_by(page), *asked.reads, *reads])
+
+
+async def load_section(
+    context: Context,
+    page: Page,
+    section: Section,
+    state: State,
+    *,
+    rows: int | None = None,
+    subject: Subject | None = None,
+) -> Loaded:
+    """What a section of a declared page shows for a state; see `section_panel`.
+
+    Raises:
+        StepscopeError: If the state asks for what there is not.
+    """
+    asked = subject or OfRun(context)
+    request = await request_of(context, page, state, section, rows=rows)
+    answered = await asked.answered(page, request, state)
+    wide = bool(state.get(f"{section.key}.wide"))
+    # a request is told apart by its text: its options are a dictionary
+    key = ("shown", asked.key(state), page.name, repr(request), wide, context.language)
+    return await context.asking.ask(key, lambda: _loaded(answered, section, context, wide=wide))
 
 
 def _loaded(answered: Answered, section: Section, context: Context, *, wide: bool) -> Loaded:
