@@ -182,6 +182,7 @@ from stepscope.analysis.operators.operator_type_ranks import operator_type_ranks
 from stepscope.analysis.operators.replaceable_operators import replaceable_operators as replaceable_operators
 from stepscope.analysis.operators.short_kernels import kernel_lengths as kernel_lengths
 from stepscope.analysis.operators.short_kernels import short_kernels as short_kernels
+from stepscope.analysis.pipeline.bands import step_bands as step_bands
 from stepscope.analysis.pipeline.blocks import pipeline_blocks as pipeline_blocks
 from stepscope.analysis.pipeline.bubbles import pipeline_bubbles as pipeline_bubbles
 from stepscope.analysis.pipeline.bubbles import pipeline_waits as pipeline_waits

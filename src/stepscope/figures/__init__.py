@@ -53,6 +53,7 @@ NAMES = (
     "host_time",
     "shape_curves",
     "pipeline",
+    "marey",
     "strategy",
     "compared_parts",
     "compared_operators",

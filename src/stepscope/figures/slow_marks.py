@@ -67,12 +67,10 @@ class Slow:
 
 
 def slow_of(run: Run) -> Slow:
-    """What is slow in the job: `slow_ranks`; if there is none, also no replay, the ranks in `cluster_advice`."""
+    """What is slow in the job: `slow_ranks`; without a replay, the ranks in `cluster_advice`."""
     try:
         found = kinds_as_called(run, run.whole.analyse("slow_ranks"))
     except Unavailable:
-        return _beyond_limits(run)
-    if found.is_empty():
         return _beyond_limits(run)
     ranks: dict[int, list[str]] = {}
     for members, kind in found.select("ranks", "kind").iter_rows():

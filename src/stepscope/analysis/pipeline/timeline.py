@@ -72,8 +72,7 @@ def operator_spans(
     Raises:
         Unavailable: If nothing that has a step was recorded.
     """
-    asked = steps if step is None else steps.filter(pl.col("step") == step)
-    chosen = asked.sort("step").group_by("rank").agg(step=pl.col("step").slice(0, 2).last())
+    chosen = chosen_steps(steps, step)
     parts = [
         KERNELS.or_empty(kernels).select("rank", "step", "name", "kind", "start_ns", end_ns=END),
         COLLECTIVES.or_empty(collectives)
@@ -104,6 +103,13 @@ def operator_spans(
     offset = pl.col("offset_ns").fill_null(0)
     moments = shifted.with_columns(start_ns=pl.col("first") - offset, end_ns=pl.col("last") - offset)
     return moments.select(names(SPANS)).sort("rank", "start_ns", "name")
+
+
+def chosen_steps(steps: pl.LazyFrame, step: int | None) -> pl.LazyFrame:
+    """The step that is asked about on each rank, else its second one, or its only one, with its start and end."""
+    asked = steps if step is None else steps.filter(pl.col("step") == step)
+    chosen = asked.sort("step").group_by("rank").agg(pl.col("step", "start_ns", "end_ns").slice(0, 2).last())
+    return chosen.select("rank", "step", "start_ns", "end_ns")
 
 
 @analysis("job", TIMELINE, passes=("step",))
