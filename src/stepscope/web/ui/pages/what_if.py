@@ -51,6 +51,15 @@ WORDS = {
     "without": Text("Take away (several: ;)", "去除（多个用 ; 分隔）"),
     "scale": Text("Work that takes another time (several: ;)", "改变耗时的工作（多个用 ; 分隔）"),
     "bandwidth": Text("Faster communication (several: ;)", "更快的通信（多个用 ; 分隔）"),
+    "how": Text(
+        "Name work by one or several, separated by commas, of `rank=0,3-5` `host=NAME` `group=NAME` `stage=N` "
+        "`step=10-12` `kind=KIND` `op=PART-OF-A-NAME`, and of communication `link=0-4` (two ranks or hosts), `nic=3` (a "
+        "rank or host), `transport=RDMA` and `size=1MB-64MB`. Work that takes another time ends with a factor: "
+        "`op=FlashAttention,0.7`. All changes are made together. What can be named in this job stands below.",
+        "可用以下一项或多项（以逗号分隔）指定工作：`rank=0,3-5`、`host=名称`、`group=名称`、`stage=N`、`step=10-12`、`kind=类型`、"
+        "`op=名称的一部分`；通信还可用 `link=0-4`（两个 rank 或主机）、`nic=3`（rank 或主机）、`transport=RDMA` 和 "
+        "`size=1MB-64MB`。改变耗时的工作以系数结尾：`op=FlashAttention,0.7`。所有更改同时生效。此作业中可指定的内容列于下方。",
+    ),
     "own_changes": Text("Changes of your own", "自定义更改"),
 }
 
@@ -96,9 +105,9 @@ async def build(context: Context, page: WebPage) -> None:
         return state
 
     context.panels.add("job-time", answer, job, _READS)
+    context.panels.add("causes", causes, lambda found, state: _causes(context, found, state), _READS)
     for place in page.figures:
         figure_panel(context, place)
-    context.panels.add("causes", causes, lambda found, state: _causes(context, found, state), _READS)
     context.panels.add("changes", nothing, lambda _, state: _fields(context, state), _READS)
     reads = [*_READS, f"{steps.key}."]
     context.panels.add("steps-with-changes", answer, lambda found, state: _steps(context, steps, found, state), reads)
@@ -190,15 +199,7 @@ def _fields(context: Context, state: State) -> None:
     ]
     raw(Markup("<h2>{}</h2>").format(WORDS["own_changes"].of(context.language)))
     raw(form(context, state, controls))
-    paragraph(_more(context), "note")
-
-
-def _more(context: Context) -> str:
-    """How changes are written, as the command says it."""
-    from stepscope.pages.words import said
-
-    text = declared()[NAME].more.split("\n\n")[0]
-    return said(text, context.language)
+    paragraph(WORDS["how"].of(context.language), "note")
 
 
 PAGES_HERE: tuple[WebPage, ...] = (
