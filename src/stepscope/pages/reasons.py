@@ -192,14 +192,13 @@ def missing_kinds(run: Run) -> list[Missing]:
     kinds: dict[str, dict[str, list[int]]] = {}
     of_few = frozenset[str]().union(*(source.own_tables for source in all_sources()))
     for table in TABLES:
-        lacking = [rank.rank for rank in run.ranks if not rank.has(table)]
+        lacking = [rank for rank in run.ranks if not rank.has(table)]
         needless = table in (RANKS.name, ISSUES.name) or (table in INSTEAD_OF and run.has(INSTEAD_OF[table]))
         needless |= table in DETAILS or (table == STACKS.name and lacking != [] and _has_functions(run))
-        readers = [_reader(rank) for rank in run.ranks if rank.rank in lacking]
-        needless |= table in of_few and not any(reader and table in reader.own_tables for reader in readers)
+        needless |= table in of_few and not any(one and table in one.own_tables for one in _readers(lacking))
         if needless or not lacking:
             continue
-        some = lacking if len(lacking) < len(run.ranks) else []
+        some = [rank.rank for rank in lacking] if len(lacking) < len(run.ranks) else []
         kinds.setdefault("; ".join(_why(run, table)), {})[table] = some
     return [Missing(tables, reason) for reason, tables in kinds.items()]
 
@@ -244,14 +243,14 @@ def _why(run: Run, table: str) -> list[str]:
         return issues["problem"].unique(maintain_order=True).to_list()
     if table == "allocations" and run.has("memory_curve"):
         return [NO_BLOCKS]
-    readers = [_reader(rank) for rank in lacking]
-    reasons = (reader.reasons if reader else PROFILER_REASONS for reader in readers)
+    reasons = (reader.reasons if reader else PROFILER_REASONS for reader in _readers(lacking))
     return list(dict.fromkeys(known.get(table, _UNKNOWN) for known in reasons))
 
 
-def _reader(rank: Rank) -> Source | None:
-    """The source that reads the rank's format."""
-    return source_of(str(rank.facts["format"] or rank.recording.source))
+def _readers(ranks: Sequence[Rank]) -> list[Source | None]:
+    """The sources that read the formats of some ranks, each once, in the order of the ranks."""
+    formats = dict.fromkeys(str(rank.facts["format"] or rank.recording.source) for rank in ranks)
+    return [source_of(each) for each in formats]
 
 
 def _noun(table: str) -> str:

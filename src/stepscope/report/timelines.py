@@ -70,14 +70,16 @@ class Timelines:
     Args:
         files: Of each rank, its trace files and when they begin, in order of time.
         without: Of ranks without such files whose times count since the epoch, what was read of them.
+        folder: The path of the run, from which on files are named.
     """
 
     def __init__(
         self,
         files: Mapping[int, Sequence[tuple[int, str]]] | None = None,
         without: Mapping[int, str] | None = None,
+        folder: Path | None = None,
     ) -> None:
-        self._files, self._without = files or {}, without or {}
+        self._files, self._without, self._folder = files or {}, without or {}, folder or Path()
 
     @classmethod
     def of(cls, run: Run) -> Timelines:
@@ -92,13 +94,13 @@ class Timelines:
                 .sort("rank", "zero_ns", "file")
             )
             for rank, zero_ns, file in rows.iter_rows():
-                files.setdefault(rank, []).append((zero_ns, _named(file, run.path)))
+                files.setdefault(rank, []).append((zero_ns, file))
         dated = [
             rank
             for rank in ranks
             if rank.rank not in files and rank.facts.get("start_ns") is not None and rank.path.exists()
         ]
-        return cls(files, {rank.rank: _named(str(rank.path), run.path) for rank in dated})
+        return cls(files, {rank.rank: str(rank.path) for rank in dated}, run.path)
 
     def at(self, finding: Finding) -> Timeline | None:
         """Where a finding costs most; None if it has no moment, or if it is unknown on which timeline."""
@@ -107,12 +109,12 @@ class Timelines:
             return None
         start, end = finding.span_ns
         if rank in self._without:
-            return Timeline(rank, self._without[rank], start, end, has_file=False)
+            return Timeline(rank, _named(self._without[rank], self._folder), start, end, has_file=False)
         begun = [(zero, file) for zero, file in self._files.get(rank, ()) if zero <= start]
         if not begun:
             return None
         zero, file = begun[-1]
-        return Timeline(rank, file, start - zero, end - zero)
+        return Timeline(rank, _named(file, self._folder), start - zero, end - zero)
 
 
 def _named(file: str, run: Path) -> str:
