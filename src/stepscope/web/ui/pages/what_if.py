@@ -53,8 +53,8 @@ WORDS = {
     "bandwidth": Text("Faster communication (several: ;)", "更快的通信（多个用 ; 分隔）"),
     "how": Text(
         "Name work by one or several, separated by commas, of `rank=0,3-5` `host=NAME` `group=NAME` `stage=N` "
-        "`step=10-12` `kind=KIND` `op=PART-OF-A-NAME`, and of communication `link=0-4` (two ranks or hosts), `nic=3` (a "
-        "rank or host), `transport=RDMA` and `size=1MB-64MB`. Work that takes another time ends with a factor: "
+        "`step=10-12` `kind=KIND` `op=PART-OF-A-NAME`, and of communication `link=0-4` (two ranks or hosts), `nic=3` "
+        "(a rank or host), `transport=RDMA` and `size=1MB-64MB`. Work that takes another time ends with a factor: "
         "`op=FlashAttention,0.7`. All changes are made together. What can be named in this job stands below.",
         "可用以下一项或多项（以逗号分隔）指定工作：`rank=0,3-5`、`host=名称`、`group=名称`、`stage=N`、`step=10-12`、`kind=类型`、"
         "`op=名称的一部分`；通信还可用 `link=0-4`（两个 rank 或主机）、`nic=3`（rank 或主机）、`transport=RDMA` 和 "
@@ -169,8 +169,8 @@ def _job(context: Context, found: Loaded | None, state: State) -> None:
     if found is None:
         paragraph(WORDS["choose"].of(context.language), "empty")
         return
-    for text in found.sentences:
-        paragraph(text, "job-time")
+    for place, text in enumerate(found.sentences):
+        paragraph(text, "note" if place else "job-time")
     if found.reason:
         paragraph(found.reason, "empty")
     url = state.changed(dict.fromkeys(CHANGES)).url
