@@ -57,7 +57,7 @@ def test_curves_of_parts_are_the_same(rank: int, part: str, theirs: str) -> None
     one = drawn("step-parts", rank)
     rows = one.of.data(open_run(DATA / "synthetic_dp4" / "profiler"), rank=rank).main
 
-    assert (rows.filter(pl.col("part") == part)["length_ns"] / 1e6).to_list() == pytest.approx(expected, abs=5.1e-5)
+    assert (rows.filter(pl.col("piece") == part)["length_ns"] / 1e6).to_list() == pytest.approx(expected, abs=5.1e-5)
 
 
 @pytest.mark.parametrize("rank", RANKS)

@@ -23,13 +23,13 @@ MOST = 600
 """Points of a curve; of more steps, several that follow one another share one, which shows the longest of them."""
 
 _COLUMNS = (
-    column("part", "part", "Part or phase.", values=tuple(WORDS)),
+    column("piece", "part", "Part or phase.", values=tuple(WORDS)),
     column("step", "{step}", "Number of the step.", "int32"),
     column("length_ns", "time", "Its length in the step.", "int64"),
     column("is_outlier", "outlier", "Whether it takes far longer than in other steps.", "bool"),
 )
 _MEANS = (
-    column("part", "part", "Part or phase.", values=tuple(WORDS)),
+    column("piece", "part", "Part or phase.", values=tuple(WORDS)),
     column("mean_ns", "mean", "Mean of the steps.", "int64"),
     column("share_ratio", "share", "Share of the steps' time.", "float64"),
     column("steps", "steps", "Number of steps.", "int64"),
@@ -85,7 +85,7 @@ def data(
             )
         )
     rows = pl.concat(_thinned(shown, part, each, outliers.get(part, [])) for part in parts)
-    known = means.filter(pl.col("phase").is_in(parts)).rename({"phase": "part"})
+    known = means.filter(pl.col("phase").is_in(parts)).rename({"phase": "piece"})
     heading = Text("Means of the parts", "各部分的均值")
     return Data([Rows(rows, _COLUMNS), Rows(known, _MEANS, heading)], notes, {"parts": parts, "marked": step})
 
@@ -93,7 +93,7 @@ def data(
 def _thinned(trace: pl.DataFrame, part: str, each: int, outliers: Sequence[int]) -> pl.DataFrame:
     """The steps of a part, the longest of each few that follow one another and all outliers."""
     rows = trace.select(
-        pl.lit(part).alias("part"), "step", length_ns=f"{part}_ns", is_outlier=pl.col("step").is_in(list(outliers))
+        pl.lit(part).alias("piece"), "step", length_ns=f"{part}_ns", is_outlier=pl.col("step").is_in(list(outliers))
     ).drop_nulls("length_ns")
     if each == 1:
         return rows
@@ -106,18 +106,18 @@ def _thinned(trace: pl.DataFrame, part: str, each: int, outliers: Sequence[int])
 def draw(data: Data, language: Language) -> Spec:
     """Curves one above the other, each with its own scale, as the parts differ by orders of magnitude."""
     rows, parts = data.main, data.facts["parts"]
-    means = {row["part"]: row for row in data.rows[1].frame.to_dicts()}
+    means = {row["piece"]: row for row in data.rows[1].frame.to_dicts()}
     step = "step" if language == "en" else "步"
     traces: list[Spec] = []
     layout: Spec = {"showlegend": False, "hovermode": "closest", "annotations": [], "shapes": []}
     room = 1 / len(parts)
     for number, part in enumerate(parts):
-        own = rows.filter(pl.col("part") == part)
+        own = rows.filter(pl.col("piece") == part)
         unit = unit_of("length_ns", own["length_ns"])
         axis = "" if number == 0 else str(number + 1)
         top = 1 - number * room
         domain = [top - room * 0.78 if number < len(parts) - 1 else 0, top - room * 0.14]
-        name = word(part, language, "part")
+        name = word(part, language, "piece")
         traces.append(_curve(own, part, f"y{axis}", step, unit.of(own["length_ns"]), unit.after))
         late = own.filter("is_outlier")
         if late.height:

@@ -59,7 +59,7 @@ COLOUR = {
 _COLUMNS = (
     column("row", "row", "Row of the figure.", values=(STEP, POINTS, PHASES, MARKS, CALLS)),
     column("stream", "stream", "Stream of the device; null on the host.", "int64"),
-    column("part", "part", "Part or phase, point or call.", values=tuple(WORDS)),
+    column("piece", "part", "Part or phase, point or call.", values=tuple(WORDS)),
     column("name", "name", "Operator at the point, or the call."),
     column("since_ns", "start", "Since the start of the step.", "int64"),
     column("length_ns", "time", "Its length; null for a point.", "int64"),
@@ -116,7 +116,7 @@ def data(
 _SCHEMA = {
     "row": pl.String,
     "stream": pl.Int64,
-    "part": pl.String,
+    "piece": pl.String,
     "name": pl.String,
     "since_ns": pl.Int64,
     "length_ns": pl.Int64,
@@ -258,7 +258,7 @@ def draw(data: Data, language: Language) -> Spec:
     shapes: list[Spec] = []
     names: list[str] = []
     for (row, stream, point), own in rows.group_by(
-        "row", "stream", pl.when(pl.col("row") == MARKS).then("part").alias("point"), maintain_order=True
+        "row", "stream", pl.when(pl.col("row") == MARKS).then("piece").alias("point"), maintain_order=True
     ):
         place = len(names)
         names.append(_row_name(str(row), stream, point, language))
@@ -331,8 +331,8 @@ _ROWS = {STEP: Text("step", "步"), POINTS: Text("parts", "部分"), PHASES: Tex
 
 
 def _bar(row: Mapping[str, Any], place: int, scale: _Scale) -> Spec:
-    part, colour = row["part"], COLOUR[row["part"]]
-    name = _ROWS[STEP].of(scale.language) if part == "step" else word(part, scale.language, "part")
+    part, colour = row["piece"], COLOUR[row["piece"]]
+    name = _ROWS[STEP].of(scale.language) if part == "step" else word(part, scale.language, "piece")
     text = f"{name} {duration(row['length_ns'])}"
     if row["share_ratio"] is not None and part != "step":
         text += f" · {row['share_ratio']:.1%}"
@@ -391,7 +391,7 @@ def _mark(row: Mapping[str, Any], place: int, scale: _Scale) -> Spec:
     return {
         "type": "scatter",
         "mode": "markers+text",
-        "name": word(row["part"], scale.language),
+        "name": word(row["piece"], scale.language),
         "x": scale.unit.of([row["since_ns"]]),
         "y": [place],
         "text": [f"  {text}  "],
@@ -399,7 +399,7 @@ def _mark(row: Mapping[str, Any], place: int, scale: _Scale) -> Spec:
         "cliponaxis": False,
         "showlegend": False,
         "marker": {"color": VERMILION, "size": 10, "symbol": "diamond"},
-        "customdata": [[*scale.custom("point", row["part"], row), label(name, 160)]],
+        "customdata": [[*scale.custom("point", row["piece"], row), label(name, 160)]],
         "hovertemplate": "%{customdata[6]}<br>+%{customdata[5]}<extra></extra>",
     }
 

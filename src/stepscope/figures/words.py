@@ -112,7 +112,7 @@ WORDS: dict[str, Text] = {
     "optimizer": Text("optimizer", "优化器"),
     "validation": Text("validation", "验证"),
     "warm_up": Text("warm-up", "预热"),
-    "part:other": Text("other", "其他"),
+    "piece:other": Text("other", "其他"),
     "forward_start": Text("forward starts", "前向起点"),
     "backward_end": Text("backward ends", "反向终点"),
     "scope:host": Text("host", "主机"),
