@@ -68,7 +68,7 @@ def _shown() -> dict[str, tuple[WebPage, str]]:
 
     found: dict[str, tuple[WebPage, str]] = {}
     for page in site_map():
-        if page.name:  # findings stand on the overview themselves
+        if page.build is None:  # the others may show something else
             for _, section in sections_of(page):
                 found.setdefault(section.question, (page, section.key))
     return found
