@@ -321,6 +321,14 @@ def test_other_methods_are_refused(open_place: Place, method: str) -> None:
     assert open_place.ask(method, "/data" if method != "CONNECT" else "a:1")[0] == 405
 
 
+def test_head_is_answered_as_get_without_a_body(open_place: Place) -> None:
+    open_place.seen.clear()
+    status, headers, body = open_place.ask("HEAD", "/data")
+    assert (status, body) == (200, b"")
+    assert headers["content-type"] == "application/json"
+    assert open_place.seen[0]["method"] == "GET"
+
+
 def test_a_prefix_that_a_client_states_is_not_passed_on(open_place: Place) -> None:
     open_place.seen.clear()
     assert open_place.ask(X_Forwarded_Prefix="/evil", X_Forwarded_For="1.2.3.4", X_Forwarded_Proto="https")[0] == 200

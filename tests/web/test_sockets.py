@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stepscope.web.settings import Bounds
-from stepscope.web.sockets import FROM_PAGES, confine
+from stepscope.web.sockets import FROM_PAGES, confine, forget_unseen
 
 
 class Sockets:
@@ -66,6 +66,27 @@ def test_a_socket_speaks_for_its_own_page_alone(sockets: Sockets, name: str) -> 
 def test_a_malformed_message_costs_only_itself(sockets: Sockets) -> None:
     sockets.handlers["/"]["event"]("a", {"client_id": "page-a"})
     assert sockets.calls == []
+
+
+def test_pages_that_nobody_opened_give_way_to_newer_ones() -> None:
+    deleted: list[str] = []
+
+    def page(name: str, created: float, *, built: bool = True, alive: bool = False) -> SimpleNamespace:
+        return SimpleNamespace(
+            created=created, _response_built=built, has_socket_connection=alive, delete=lambda: deleted.append(name)
+        )
+
+    pages = {
+        "new": page("new", 9),
+        "alive": page("alive", 1, alive=True),
+        "old": page("old", 3),
+        "being made": page("being made", 0, built=False),
+        "older": page("older", 2),
+    }
+    forget_unseen(pages, 3)
+    assert deleted == []
+    forget_unseen(pages, 1)
+    assert deleted == ["older", "old"]
 
 
 def test_what_a_page_logs_is_shortened_to_a_line(sockets: Sockets, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from stepscope.web.refusals import Said, refusal
 from stepscope.web.security import FAILED, PATH, Security
 from stepscope.web.settings import Settings
 from stepscope.web.signing_in import Door
-from stepscope.web.sockets import confine
+from stepscope.web.sockets import confine, forget_unseen
 
 if TYPE_CHECKING:
     from stepscope.web.asking import Asking
@@ -63,12 +63,12 @@ def make_app(settings: Settings, catalogue: Catalogue, asking: Asking, door: Doo
     app.add_exception_handler(Exception, _failed)
     app.state.files = files
     app.include_router(make_router(catalogue, asking, files))
-    _add_pages(app, catalogue, asking, settings)
-    inner: Any = _compressed(PagePolicies(app))
+    inner: Any = _compressed(PagePolicies(app, _add_pages(app, catalogue, asking, settings)))
     return Security(inner, settings, door or Door(settings.token, settings.port, settings.bounds))
 
 
-def _add_pages(app: FastAPI, catalogue: Catalogue, asking: Asking, settings: Settings) -> None:
+def _add_pages(app: FastAPI, catalogue: Catalogue, asking: Asking, settings: Settings) -> Callable[[], None]:
+    """Add the pages; what is returned is to be called after each of them is sent."""
     import nicegui
     from nicegui import core, ui
 
@@ -90,6 +90,7 @@ def _add_pages(app: FastAPI, catalogue: Catalogue, asking: Asking, settings: Set
     nicegui.app.add_exception_handler(404, _missing)  # its own would show the error
     nicegui.app.add_exception_handler(Exception, _failed)
     confine(core.sio, core.app.config, settings.bounds)
+    return lambda: forget_unseen(nicegui.Client.instances, settings.bounds.unseen)
 
 
 async def _failed(request: Request, _: Exception) -> Response:

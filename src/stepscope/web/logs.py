@@ -11,6 +11,9 @@ from stepscope.present import printable
 NAMES = ("stepscope", "nicegui", "uvicorn", "asyncio", "engineio", "socketio", "fastapi")
 """Loggers that report here; all are quiet unless something fails."""
 
+_NO_FAILURES = ("timeout graceful shutdown", "without completing handshake")
+"""What uvicorn logs as an error when it ends, and when a WebSocket is refused."""
+
 LONGEST = 500
 """Characters of a line; the message of an error may hold a whole document."""
 
@@ -46,7 +49,7 @@ class _Reported(logging.Filter):
         """See the base class."""
         error = record.exc_info[1] if record.exc_info else None
         name = type(error).__name__ if error is not None else ""
-        return name not in ("_Broken", "CancelledError") and "timeout graceful shutdown" not in str(record.msg)
+        return name not in ("_Broken", "CancelledError") and not any(each in str(record.msg) for each in _NO_FAILURES)
 
 
 def report_failures(*, debug: bool) -> None:

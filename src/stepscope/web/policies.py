@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 PAGE_HEADER = b"x-nicegui-content"
@@ -65,10 +65,12 @@ class PagePolicies:
 
     Args:
         app: What answers; what it sends must not be compressed.
+        sent: Called after each page.
     """
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: Any, sent: Callable[[], None] = lambda: None) -> None:
         self.app = app
+        self._sent = sent
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """See ASGI."""
@@ -95,6 +97,7 @@ class PagePolicies:
             start["headers"] = [*start["headers"], (b"content-security-policy", policy.encode("latin-1"))]
             await send(start)
             await send({"type": "http.response.body", "body": page})
+            self._sent()
 
         await self.app(scope, receive, sending)
 

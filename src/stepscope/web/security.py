@@ -250,7 +250,9 @@ def _headers(scope: Any) -> dict[str, str]:
 
 
 def _cleaned(scope: Any) -> Any:
-    return {**scope, "headers": [each for each in scope["headers"] if each[0] not in _DROPPED]}
+    """A request as it is passed on: HEAD becomes GET, of which the server sends no body."""
+    found = {**scope, "headers": [each for each in scope["headers"] if each[0] not in _DROPPED]}
+    return {**found, "method": "GET"} if scope.get("method") == "HEAD" else found
 
 
 def _same(origin: str, host: str) -> bool:

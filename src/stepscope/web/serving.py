@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.errors import StepscopeError
@@ -107,7 +108,13 @@ def _quiet_surroundings() -> None:
     """Leave what variables for other programs would have the libraries do: ask other servers, and tell them things."""
     for name in ("NICEGUI_REDIS_URL", "NICEGUI_SCREEN_TEST_PORT", "WEB_CONCURRENCY"):
         os.environ.pop(name, None)
-    os.environ.update(OTEL_SDK_DISABLED="true", FASTAPI_OTEL_AUTO_CONFIGURE="false")
+    os.environ.update(
+        OTEL_SDK_DISABLED="true",
+        FASTAPI_OTEL_AUTO_CONFIGURE="false",
+        NICEGUI_STORAGE_PATH=str(
+            Path(os.devnull) / "nicegui"
+        ),  # nothing is stored, least of all where one happens to be
+    )
 
 
 @contextmanager

@@ -31,6 +31,7 @@ class Bounds:
     Args:
         connections: Connections at a time; the one that has been idle longest gives way to a new one.
         sockets: Pages that are open at a time; each holds a WebSocket.
+        unseen: Pages at a time that were sent and have not opened their WebSocket; the oldest give way.
         head_bytes: Bytes of a request line with its headers.
         url_bytes: Bytes of the path with the query string.
         headers: Number of headers.
@@ -48,6 +49,7 @@ class Bounds:
 
     connections: int = 500
     sockets: int = 200
+    unseen: int = 100
     head_bytes: int = 32_768
     url_bytes: int = 16_384
     headers: int = 100

@@ -8,7 +8,7 @@ the id of a page. Here it must come from a socket that joined this page.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from stepscope.present import printable
@@ -39,6 +39,20 @@ def confine(sio: Any, config: Any, bounds: Bounds) -> None:
     for name in FROM_PAGES:
         handlers[name] = _of_its_own_page(handlers[name], sio)
     handlers["log"] = _of_its_own_page(_log, sio)
+
+
+def forget_unseen(pages: Mapping[str, Any], most: int) -> None:
+    """Delete the oldest of the pages that were sent to clients and never came alive.
+
+    NiceGUI keeps each for a minute: enough for one client that only asks for pages to fill the memory.
+
+    Args:
+        pages: NiceGUI's clients.
+        most: How many of such pages are kept.
+    """
+    unseen = [one for one in pages.values() if one._response_built and not one.has_socket_connection]
+    for one in sorted(unseen, key=lambda one: one.created)[: max(len(unseen) - most, 0)]:
+        one.delete()
 
 
 def _of_its_own_page(handler: Callable[[str, Any], None], sio: Any) -> Callable[[str, Any], None]:
