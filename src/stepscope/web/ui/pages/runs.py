@@ -5,6 +5,7 @@ Nothing here loads Polars, so that the first page is there while the rest of the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -77,12 +78,17 @@ async def build(context: Context) -> None:
 
     async def look() -> None:
         revision = context.web.catalogue.revision
-        if revision == seen[0]:
+        if revision == seen[0] or not last:
             return
         seen[0] = revision
-        # Most changes are those of runs that this page of the list does not show.
-        if [listing(context.web.catalogue.entries(), context.state)] != last:
+        # Most changes are those of runs that this page of the list does not show, and of the progress of a few.
+        new = listing(context.web.catalogue.entries(), context.state)
+        if not is_same_list(last[0], new):
             await panel.fill()
+        elif changed := changes(context, last[0], new, context.state):
+            last[:] = [new]
+            told = json.dumps(changed).replace("<", "\\u003c")
+            ui.run_javascript(f"stepscope.replace({told})")
 
     ui.timer(LOOK_S, look)
     context.panels.listen()
@@ -128,6 +134,33 @@ def toggled(state: State, identity: str) -> str:
     given = ticks(state)
     left = [one for one in given if one != identity]
     return ",".join(left if identity in given else [*left, identity][-2:])
+
+
+def is_same_list(old: Listing, new: Listing) -> bool:
+    """Whether two lists have the same runs in the same places, whatever is said of them."""
+
+    def places(found: Listing) -> tuple[object, ...]:
+        shown = [[entry.id for entry in some] for some in (found.rows, found.ticked)]
+        return *shown, found.found, found.every, found.page
+
+    return places(old) == places(new)
+
+
+def changes(context: Context, old: Listing, new: Listing, state: State) -> dict[str, str]:
+    """What has to be said anew: HTML by the id of the element in whose place it comes."""
+    made = {
+        f"run-{entry.id}": _line(context, entry, new, state)
+        for before, entry in zip(old.rows, new.rows, strict=True)
+        if entry != before
+    }
+    if old.busy != new.busy:
+        made["runs-count"] = str(_rendered(context, "counts", found=new, search=state.get("search")))
+    return made
+
+
+def _line(context: Context, entry: Entry, found: Listing, state: State) -> str:
+    one, ticked = row(context, entry, state), [each.id for each in found.ticked]
+    return str(_rendered(context, "one_line", one=one, ticked=ticked, hidden=_others(state, "tick"))).strip()
 
 
 def table(context: Context, found: Listing, state: State) -> Any:

@@ -146,5 +146,12 @@ window.stepscope = (() => {
     });
   };
   settle();
-  return { go, picture };
+  // Parts of a panel that change often are replaced by themselves, so that what is being pointed at stays.
+  const replace = (parts) => {
+    for (const [identity, html] of Object.entries(parts)) {
+      const element = document.getElementById(identity);
+      if (element) element.outerHTML = html;
+    }
+  };
+  return { go, picture, replace };
 })();
