@@ -246,6 +246,22 @@ def test_without_points_phases_are_shown() -> None:
     assert "Where forward starts and backward ends is unknown, so phases are shown." in one.notes
 
 
+def test_of_inference_only_forward_is_drawn() -> None:
+    tables = stated_steps(PARTS)
+    tables["steps"] = tables["steps"].with_columns(backward_end_ns=pl.lit(None, pl.Int64))
+    tables["rank_figures"] = tables["rank_figures"].head(1)
+    run = of_rank(tables)
+    one = drawn("step-trace", run, step=2)
+
+    assert [(bar["name"], bar["base"], bar["x"]) for bar in bars(one)[1:3]] == [
+        ("before forward 2.00 ms · 16.7%", [0], [2]),
+        ("forward 10.00 ms · 83.3%", [2], [10]),
+    ]
+    assert one.spec["layout"]["yaxis"]["ticktext"] == ["step", "parts", "forward starts", "stream 11"]
+    curves = [trace for trace in drawn("step-parts", run).spec["data"] if trace["mode"] != "markers"]
+    assert [(trace["name"], trace["y"]) for trace in curves] == [("interval", [1, 2, 3]), ("forward", [9, 10, 9])]
+
+
 def test_one_step_has_no_curves_but_is_drawn() -> None:
     run = of_rank(stated_steps([(1, 6, 3)]))
 
@@ -369,6 +385,21 @@ def test_branches_of_a_pipeline_stand_one_below_the_other() -> None:
     assert places["Reader_2"][1] == places["Map_1"][1] != places["Reader_3"][1]
     assert places["Zip_0"][1] == (places["Map_1"][1] + places["Reader_3"][1]) / 2
     assert len({*places.values()}) == 4
+
+
+def test_a_long_pipeline_goes_on_in_the_line_below() -> None:
+    one = drawn("input-pipeline", of_rank(chain({f"Map_{k}": 0.5 for k in range(1, 12)})))
+    operators, queues = one.spec["data"]
+
+    places = {
+        row[1]: at
+        for row, at in zip(operators["customdata"], zip(operators["x"], operators["y"], strict=True), strict=True)
+    }
+    assert [places[f"Map_{k}"] for k in (11, 6, 5)] == [(0, 0), (5, 0), (0, 1)]
+    assert places["DataQueueOp_0"] == (5, 1)
+    assert max(queues["x"]) == 5.5
+    assert [note["text"] for note in one.spec["layout"]["annotations"] if note["text"]] == ["↵", "↳"]
+    assert one.spec["layout"]["xaxis"]["range"][1] > 5.5
 
 
 def test_of_a_huge_pipeline_what_is_near_the_training_loop_is_drawn() -> None:

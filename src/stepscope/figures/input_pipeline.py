@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 MOST = 60
 """Operators in the figure: those nearest to the training loop."""
 
-LONGEST = 16
+LONGEST = 14
 """Characters of a line of an operator's name."""
+
+WIDE = 6
+"""Operators beside each other; a longer pipeline goes on in the line below."""
 
 BOX, QUEUE, HIGH = 0.3, 0.15, 0.26
 """Half the width of an operator and of a queue, and half their height; operators are 1 apart."""
@@ -83,7 +86,7 @@ def data(run: Run, *, rank: int | None = None, pipeline: int | None = None, oper
 
 @dataclass(frozen=True)
 class _Node:
-    """An operator with its place: the last one of a pipeline is at 0, those before it at -1, -2... from the right."""
+    """An operator or queue with its place; operators are 1 apart."""
 
     row: Mapping[str, Any]
     x: float
@@ -109,14 +112,26 @@ def _placed(rows: pl.DataFrame) -> list[_Node]:
                 places[number] = lines
                 lines += 1
         found += [_Node(row, -float(row["depth"] or 0), places[number]) for number, row in enumerate(listed)]
-    return found
+    return _in_lines(found, lines)
+
+
+def _in_lines(nodes: list[_Node], lines: float) -> list[_Node]:
+    """Operators from 0 to the right, and below again where there are too many beside each other."""
+    first = min(node.x for node in nodes)
+    columns = [int(node.x - first) for node in nodes]
+    return [
+        _Node(node.row, float(column % WIDE), node.y + column // WIDE * lines)
+        for node, column in zip(nodes, columns, strict=True)
+    ]
 
 
 def draw(data: Data, language: Language) -> Spec:
     """Boxes of operators joined by arrows, with a queue on each; what is filled of a queue is its usage."""
     nodes = _placed(data.main)
     by_name = {(node.row["pipeline"], node.row["operator"]): node for node in nodes}
-    first = min(node.x for node in nodes)
+    last = max(node.x for node in nodes)
+    goes_on = any(node.x == WIDE - 1 and node.row["parent"] for node in nodes)
+    room = 0.78 if goes_on else 0.45  # the last queue of such a line is beyond its last operator
     lines = 1 + max(node.y for node in nodes)
     shapes: list[Spec] = []
     arrows: list[Spec] = []
@@ -127,14 +142,17 @@ def draw(data: Data, language: Language) -> Spec:
         target = by_name.get((node.row["pipeline"], node.row["parent"]))
         if target is None:
             continue
+        queue = _Node(node.row, node.x + 0.5, node.y)
         start, end = (node.x + BOX, node.y), (target.x - BOX, target.y)
-        if node.row["queue_capacity"] is None:
+        if node.row["queue_capacity"] is not None:
+            arrows.append(_arrow(start, (queue.x - QUEUE, queue.y)))
+            start = (queue.x + QUEUE, queue.y)
+            queues.append(queue)
+            shapes += _queue(queue)
+        if target.x > node.x:
             arrows.append(_arrow(start, end))
-            continue
-        queue = _Node(node.row, (node.x + target.x) / 2, node.y)
-        arrows += [_arrow(start, (queue.x - QUEUE, queue.y)), _arrow((queue.x + QUEUE, queue.y), end)]
-        queues.append(queue)
-        shapes += _queue(queue)
+        else:  # in the line below
+            arrows += [_sign("↵", start[0] + 0.06, start[1]), _sign("↳", end[0] - 0.06, end[1])]
     traces = [_operators(nodes, language), _queues(queues, language)] if queues else [_operators(nodes, language)]
     return {
         "data": traces,
@@ -145,7 +163,7 @@ def draw(data: Data, language: Language) -> Spec:
             "margin": {"l": 16, "r": 16, "b": 16},
             "shapes": shapes,
             "annotations": arrows,
-            "xaxis": {"visible": False, "range": [first - 0.45, 0.45], "fixedrange": True},
+            "xaxis": {"visible": False, "range": [-0.45, last + room], "fixedrange": True},
             "yaxis": {"visible": False, "range": [lines - 0.35, -0.6], "fixedrange": True},
         },
     }
@@ -187,6 +205,10 @@ def _arrow(start: tuple[float, float], end: tuple[float, float]) -> Spec:
     refs = {"xref": "x", "yref": "y", "axref": "x", "ayref": "y"}
     tail = {"ax": start[0], "ay": start[1], "x": end[0], "y": end[1]}
     return {"text": "", "showarrow": True, "arrowhead": 2, "arrowwidth": 1.3, "arrowcolor": _EDGE, **refs, **tail}
+
+
+def _sign(text: str, x: float, y: float) -> Spec:
+    return {"text": text, "x": x, "y": y, "showarrow": False, "font": {"size": 18}}
 
 
 def _operators(nodes: Sequence[_Node], language: Language) -> Spec:
