@@ -64,6 +64,16 @@ AllowHost = Annotated[
         show_default=False,
     ),
 ]
+Live = Annotated[
+    str,
+    typer.Option(
+        "--live",
+        help="Also show the running job of this manager: HOST or HOST:PORT, or `here` for this machine's (secret: "
+        "STEPSCOPE_LIVE_TOKEN_FILE). With a token, pages can also switch and profile.",
+        metavar="MANAGER",
+        show_default=False,
+    ),
+]
 Open = Annotated[bool, typer.Option("--open", help="Open the first page in a browser.")]
 
 
@@ -75,6 +85,7 @@ def serve(
     token_file: TokenFile = None,
     token: Token = None,
     allow_host: AllowHost = None,
+    live: Live = "",
     open_it: Open = False,
     no_store: shared.NoStore = False,
     debug: shared.Debug = False,
@@ -98,6 +109,7 @@ def serve(
         token=secret.token,
         names=allow_host or (),
         use_store=not no_store,
+        live=live,
         debug=debug,
     )
     with Listener(settings) as listener:

@@ -49,7 +49,7 @@ class Bounds:
 
     connections: int = 500
     sockets: int = 200
-    unseen: int = 100
+    unseen: int = 50
     head_bytes: int = 32_768
     url_bytes: int = 16_384
     headers: int = 100
@@ -79,6 +79,7 @@ class Settings:
         token: What clients must know; None lets in everybody who reaches the address.
         names: Host names of the server beside its address, e.g. of a reverse proxy.
         use_store: Whether the cache of parsed inputs and answers is used.
+        live: Address of the manager of a running job, `here` for that of this machine; empty for none.
         debug: Whether errors are logged with their traceback.
         bounds: What clients may take of the server.
     """
@@ -89,6 +90,7 @@ class Settings:
     token: str | None = field(default=None, repr=False)
     names: tuple[str, ...] = ()
     use_store: bool = True
+    live: str = ""
     debug: bool = False
     bounds: Bounds = BOUNDS
 
@@ -102,6 +104,7 @@ class Settings:
         token: str | None = None,
         names: Iterable[str] = (),
         use_store: bool = True,
+        live: str = "",
         debug: bool = False,
     ) -> Settings:
         """Settings that a server can be started with.
@@ -122,6 +125,7 @@ class Settings:
             token=token,
             names=tuple(_name(each) for each in names),
             use_store=use_store,
+            live=live.strip(),
             debug=debug,
         )
 

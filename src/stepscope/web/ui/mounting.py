@@ -10,6 +10,7 @@ from nicegui import ui
 from stepscope._version import __version__
 from stepscope.errors import StepscopeError
 from stepscope.web.errors import UnknownRun
+from stepscope.web.live_jobs import LiveJob
 from stepscope.web.perfetto import mount_perfetto
 from stepscope.web.ui.context import Context, Web
 from stepscope.web.ui.frame import ASSETS, frame
@@ -54,6 +55,14 @@ def mount(app: FastAPI, catalogue: Catalogue, asking: Asking, settings: Settings
         from stepscope.web.ui.pages import compare as page
 
         await page.build(Context.of(web, request))
+
+    job = LiveJob(settings.live) if settings is not None and settings.live else None
+
+    @ui.page("/live")
+    async def live(request: Request) -> None:
+        from stepscope.web.ui.pages import live as page
+
+        await page.build(Context.of(web, request), job)
 
     @ui.page("/runs/{run}")
     async def overview(request: Request, run: str) -> None:
