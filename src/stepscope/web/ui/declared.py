@@ -17,12 +17,18 @@ from stepscope.web.ui.panels import ANY
 from stepscope.web.ui.site_map import WebPage, declared, site_map
 from stepscope.web.ui.state import State
 from stepscope.web.ui.tables import section_panel
-from stepscope.web.ui.watching import watch
+from stepscope.web.ui.watching import is_lost, watch
 
 
 async def build(context: Context, page: WebPage) -> None:
     """Build a page of a run, and fill it as far as its answers are known soon."""
     title = page.title.of(context.language)
+    if is_lost(context.entry):
+        with frame(context, title):
+            watch(context)
+        context.panels.listen()
+        await context.panels.fill()
+        return
     with frame(context, title, site_map(), page.name) as beside:
         watch(context)
         if page.about is not None:

@@ -37,7 +37,6 @@ def advice_panel(context: Context, parts: Sequence[str], *, of_rank: bool = Fals
                 "findings.html.j2",
                 "beside",
                 problems=problems[:SHOWN],
-                left=max(len(problems) - SHOWN, 0),
                 every=len(found.problems),
                 overview=context.link(),
             )

@@ -54,8 +54,8 @@ def frame(context: Context, title: str, pages: Sequence[WebPage] = (), current: 
             ).props(f'aria-label="{context.word("pages")}"')
         with ui.element("main").props('id="main" tabindex="-1"'):
             raw(Markup("<h1>{}</h1>").format(title))
+            beside = ui.element("aside").classes("helper")
             content = ui.element("div").classes("content")
-        beside = ui.element("aside").classes("helper")
     ui.add_body_html(str(rendered(context, "frame.html.j2", "end")))
     with content:
         yield beside

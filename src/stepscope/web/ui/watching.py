@@ -38,7 +38,9 @@ def watch(context: Context) -> None:
         known[0] = entry
         if entry is not None:
             context.entry = entry
-        if entry is not None and before is not None and entry.stamp != before.stamp:
+        if is_lost(before) and not is_lost(entry):  # there was nothing to show
+            ui.navigate.reload()
+        elif entry is not None and before is not None and entry.stamp != before.stamp:
             await context.panels.fill()
         else:
             await panel.fill()
@@ -52,6 +54,11 @@ def present(context: Context) -> Entry | None:
         return context.web.catalogue.entry(context.run)
     except UnknownRun:
         return None
+
+
+def is_lost(entry: Entry | None) -> bool:
+    """Whether a run cannot be opened, and will not be unless its files change."""
+    return entry is None or entry.state in ("failed", "gone")
 
 
 def is_worth_saying(entry: Entry) -> bool:
