@@ -7,8 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from kineto_job import RankTrace
 from stepscope.errors import StepscopeError
-from stepscope.run import Run
+from stepscope.run import Run, open_run
 from stepscope.tables import KERNELS as KERNELS_TABLE
 from stepscope.tables import STEPS, TABLES
 
@@ -154,3 +155,10 @@ def test_every_function_that_may_be_called_opens_no_file() -> None:
             (pl.exceptions.PolarsError, BaseException), match=r"not a supported table function|parser|expected"
         ):
             context.execute(f"SELECT * FROM {name}('x')", eager=True)
+
+
+def test_a_table_that_a_join_only_repeats_keeps_its_rows(tmp_path: Path) -> None:
+    for rank in range(2):
+        RankTrace(rank, 2).step(0, 0, 90).kernel("gemm", 20, 30).kernel("gemm", 60, 20).write(tmp_path)
+    query = "SELECT COUNT(*) AS n, SUM(a.duration_ns) AS s FROM kernels a CROSS JOIN kernels b CROSS JOIN kernels c"
+    assert open_run(tmp_path).query(query).rows() == [(64, 16 * 2 * 50_000)]

@@ -93,7 +93,9 @@ class KeptRows:
                 self._cache.keep(self._key(name), rows)
                 if self._kept is not None:
                     self._kept.write()
-            chosen = (rows if columns is None else rows.select(columns)).head(rows.height if most is None else most)
+            # without any column, e.g. of a table whose rows a join only repeats, their number would be lost
+            wanted = rows if columns is None else rows.select(columns or rows.columns[:1])
+            chosen = wanted.head(rows.height if most is None else most)
             if predicate is None:
                 yield chosen
                 return
