@@ -53,8 +53,8 @@ WORDS = {
     "waiting": Text("Waiting for the manager", "正在等待管理器"),
     "old": Text("Not up to date: {problem}", "不是最新状态：{problem}"),
     "summary": Text(
-        "Job {job}: {alive} of {ranks} ranks on {hosts} hosts; step {step}, {time} a step",
-        "作业 {job}：{hosts} 台主机上 {ranks} 个 rank 中有 {alive} 个在运行；第 {step} 步，每步 {time}",
+        "Job {job}: {alive} of {ranks} ranks, on {hosts}; step {step}, {time} a step",
+        "作业 {job}：{ranks} 个 rank 中有 {alive} 个在运行（{hosts}）；第 {step} 步，每步 {time}",
     ),
     "measure": Text("Shows", "显示"),
     "step": Text("Step time", "步时间"),
@@ -371,13 +371,14 @@ def measure_of(state: State) -> Measure:
 def summary(status: Status, context: Context) -> str:
     """The job in a line."""
     from stepscope.live.show.sentences import short_job
-    from stepscope.present import duration
+    from stepscope.present import duration, plural
 
+    hosts = len({rank.host for rank in status.ranks})
     return _said(context, "summary").format(
         job=short_job(status.job) or "-",
         alive=status.count("alive"),
         ranks=status.world_size or len(status.ranks),
-        hosts=len({rank.host for rank in status.ranks}),
+        hosts=plural(hosts, "host") if context.language == "en" else f"{hosts} 台主机",
         step="-" if status.step is None else f"{status.step:,}",
         time="-" if status.step_ns is None else duration(status.step_ns),
     )
@@ -491,7 +492,7 @@ def heat_map(steps: Mapping[int, Sequence[StepTime]], measure: Measure, context:
             "hovertemplate": f"%{{y}}, {_said(context, 'last')} %{{x}}: %{{z:.4~g}} ms<extra></extra>",
         }
     ]
-    height = min(max(22 * len(steps) + 90, 180), 700)
+    height = min(max(22 * len(steps) + 90, 300), 700)
     return _spec(data, {"height": height, "yaxis": {"autorange": "reversed", "type": "category"}}, context)
 
 
