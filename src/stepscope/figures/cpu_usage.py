@@ -77,7 +77,7 @@ def data(run: Run, *, rank: int | None = None, of: str = "all", operator: str | 
     if left := own.height - known.height:
         notes.append(
             Text(
-                f"{left} samples without the time in user code or the kernel are left out.",
+                f"Samples without the time in user code or the kernel are left out: {left}.",
                 f"{left} 个没有用户态或内核态时间的采样未显示。",
             )
         )

@@ -212,7 +212,7 @@ def _sign(text: str, x: float, y: float) -> Spec:
 
 
 def _operators(nodes: Sequence[_Node], language: Language) -> Spec:
-    workers, processors = ("workers", "processors busy") if language == "en" else ("个工作线程", "个处理器繁忙")
+    workers, processors = ("workers", "processors busy") if language == "en" else ("工作线程", "繁忙的处理器")
     texts, hovers = [], []
     for node in nodes:
         name = str(node.row["operator"])
@@ -222,7 +222,7 @@ def _operators(nodes: Sequence[_Node], language: Language) -> Spec:
         known = [label(name, 120), label(node.row["type"] or "-")]
         for what, figure in ((workers, node.row["workers"]), (processors, node.row["processors"])):
             if figure is not None:
-                known.append(f"{short([figure], 3)[0]} {what}")
+                known.append(f"{what}: {short([figure], 3)[0]}")
         if node.row["bottleneck"]:
             known.append("bottleneck" if language == "en" else "瓶颈")
         hovers.append("<br>".join(known))
