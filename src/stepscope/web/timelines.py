@@ -66,8 +66,11 @@ async def timeline_file(catalogue: Catalogue, files: KeptFiles, run: str, wanted
         narrowed = catalogue.open(run).select(ranks=wanted.ranks, steps=wanted.steps)
         try:
             return write_timeline(narrowed, target, _bounded(wanted.options, files.limit_bytes))
-        except StepscopeError as error:  # a client need not know where the server keeps its files
-            raise StepscopeError(str(error).removeprefix(f"{shown(target)}: ")) from error
+        except StepscopeError as error:  # a client need not know where the server has its files
+            text = str(error)
+            for place in (target, narrowed.path):
+                text = text.removeprefix(f"{shown(place)}: ")
+            raise StepscopeError(text) from error
 
     key = ("timeline", run, stamp, wanted)
     return await files.get(key, "timeline" + FILE_FORMATS[wanted.format][0], write)
