@@ -11,8 +11,7 @@ from stepscope.present import Language, duration
 if TYPE_CHECKING:
     from stepscope.compare import Pair
 
-VERDICTS = ("more", "less", "noise", "same", "small", "too few")
-UNSURE = ("noise", "same", "small", "too few")
+UNSURE = ("noise", "same", "small", "too few", "untested")
 """Verdicts of differences that need not be real."""
 
 

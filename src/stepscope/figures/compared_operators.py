@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.advice.messages import Text
+from stepscope.compare.noise import VERDICTS
 from stepscope.errors import StepscopeError, Unavailable, close_matches
 from stepscope.figures.axes import labels, named_ticks, short, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
-from stepscope.figures.compared import UNSURE, VERDICTS, sides, signed, times
+from stepscope.figures.compared import UNSURE, sides, signed, times
 from stepscope.figures.style import GREEN, GREY, VERMILION
 from stepscope.figures.words import word
 from stepscope.pages.short_names import readable

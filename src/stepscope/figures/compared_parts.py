@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from stepscope.advice.messages import Text
+from stepscope.compare.noise import VERDICTS
 from stepscope.figures.axes import label, named_ticks, short, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
-from stepscope.figures.compared import VERDICTS, side_name, sides, signed, times
+from stepscope.figures.compared import side_name, sides, signed, times
 from stepscope.figures.style import BLUE, GREY
-from stepscope.figures.words import word
+from stepscope.figures.words import WORDS, word
 from stepscope.present import Language
 
 if TYPE_CHECKING:
     from stepscope.compare import Pair
 
+PARTS = tuple(name.removeprefix("compared:") for name in WORDS if name.startswith("compared:"))
+"""Parts with words of their own."""
+
 _COLUMNS = (
-    column("part", "part", "The step, its parts, and parts of these."),
-    column("of", "of", "What it is a part of."),
+    column("compared", "part", "The step, its parts, and parts of these.", values=PARTS),
     column("base_ns", "base", "Its mean time on the base side.", "int64"),
     column("new_ns", "new", "Its mean time on the new side.", "int64"),
     column("difference_ns", "difference", "New less base.", "int64"),
@@ -31,7 +32,7 @@ _COLUMNS = (
 def data(pair: Pair) -> Data:
     """The rows of `time_differences`, each part before its own parts."""
     rows = pair.analyse("time_differences")
-    shown = rows.with_columns(part=pl.col("part"))
+    shown = rows.with_columns(compared="part")
     return Data([Rows(shown, _COLUMNS)], [], {"sides": sides(pair)})
 
 
@@ -40,7 +41,7 @@ def draw(data: Data, language: Language) -> Spec:
     rows = data.main
     unit = unit_of("_ns", [*rows["base_ns"], *rows["new_ns"]])
     names = [
-        f"{'- ' * max(level - 1, 0)}{label(word(part, language, 'part').replace('_', ' '))}"
+        f"{'- ' * max(level - 1, 0)}{label(word(part, language, 'compared').replace('_', ' '))}"
         for part, level in rows.select("part", "level").iter_rows()
     ]
     said = [

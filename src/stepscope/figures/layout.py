@@ -51,17 +51,24 @@ def data(run: Run, *, layout: str | None = None) -> Data:
     sizes: dict[str, int] = {}
     for name in ("tp", "cp", "dp", "pp"):
         size = found[f"{name}_size"].drop_nulls()
-        if size.len() and found[name].count() == found.height and size.to_list()[0] > 1:
+        if size.len() and size.to_list()[0] > 1:
             sizes[name] = int(size.to_list()[0])
     if not sizes:
         raise Unavailable(
             "in which parallel groups ranks are is not known, or there is only one rank", question="parallel_layout"
         )
     notes = []
-    rows = found
-    if found.height > MOST and "dp" in sizes:
-        kept = max(MOST * sizes["dp"] // found.height, 1)
-        rows = found.filter(pl.col("dp") < kept)
+    rows = found.drop_nulls(list(sizes))
+    if left := found.height - rows.height:
+        notes.append(
+            Text(
+                f"Where {left} of {found.height} ranks belong is not known; they are left out.",
+                f"{found.height} 个 rank 中有 {left} 个位置未知，未显示。",
+            )
+        )
+    if rows.height > MOST and "dp" in sizes:
+        kept = max(MOST * sizes["dp"] // rows.height, 1)
+        rows = rows.filter(pl.col("dp") < kept)
         notes.append(
             Text(
                 f"{rows.height} of {found.height} ranks: the first {kept} of {sizes['dp']} data-parallel positions.",

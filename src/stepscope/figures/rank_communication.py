@@ -42,7 +42,7 @@ def data(run: Run, *, step: int | None = None, sort: str = "") -> Data:
         StepscopeError: If there is no such part.
     """
     found = run.analyse("rank_communication", **({} if step is None else {"chosen": str(step)}))
-    if step is not None and found.is_empty():
+    if step is not None and found["total_ns"].null_count() == found.height:
         raise Unavailable(f"no communication is known of step {step}", question="rank_communication")
     found = found.sort("total_ns", descending=True, nulls_last=True).unique(RANK, keep="first").sort(RANK)
     slow = slow_of(run)

@@ -67,7 +67,14 @@ SHADES = [[0, "#c9dff0"], [0.5, "#5aa2d0"], [1, "#005a91"]]
 ALARMS = [[0, "#a9cce3"], [0.5, "#e8b04a"], [1, "#b83200"]]
 """The same of values that are usual at one end and bad at the other."""
 
-PATTERNS: dict[str, str] = {"wait": "/", "receiving": "/", "communication": "x", "collective": "x", "not_recorded": ".", "dispatch": "\\"}
+PATTERNS: dict[str, str] = {
+    "wait": "/",
+    "receiving": "/",
+    "communication": "x",
+    "collective": "x",
+    "not_recorded": ".",
+    "dispatch": "\\",
+}
 """Hatching of what must also be told apart without colours."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Noto Sans CJK SC', 'PingFang SC', sans-serif"
