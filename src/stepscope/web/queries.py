@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from contextlib import suppress
 
 import msgspec
@@ -12,7 +13,7 @@ from stepscope.errors import StepscopeError
 from stepscope.ingest.inputs import worker_count
 from stepscope.processes import WorkerProcess, receive, send, starting
 from stepscope.web.catalogue.orders import RunOrder
-from stepscope.web.query_worker import ANSWERS, QueryOrder, Refused, Rows
+from stepscope.web.query_worker import ANSWERS, QueryOrder, Rows
 
 LONGEST_S = 60.0
 """How long a query may take, chosen by us."""
@@ -35,6 +36,7 @@ class Queries:
         self._lock = threading.Lock()
         self._idle: list[WorkerProcess] = []
         self._busy: set[WorkerProcess] = set()
+        self._started: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
         self._is_closed = False
         self._timer: threading.Timer | None = None
 
@@ -53,12 +55,13 @@ class Queries:
 
         late = threading.Timer(self._longest_s, stop)
         late.daemon = True
-        late.start()
         try:
+            if process not in self._started:
+                receive(process.stdout)  # it is ready; how long its start took is no fault of the query
+                self._started.add(process)
+            late.start()
             send(process.stdin, QueryOrder(run, sql))
-            answer = None
-            while not isinstance(answer, (Rows, Refused)):
-                answer = ANSWERS.decode(receive(process.stdout))
+            answer = ANSWERS.decode(receive(process.stdout))
         except (EOFError, OSError, msgspec.MsgspecError):
             self._end(process)
             if is_late.is_set():
@@ -71,9 +74,9 @@ class Queries:
         finally:
             late.cancel()
         self._give_back(process)
-        if isinstance(answer, Refused):
-            raise StepscopeError(answer.problem)
-        return pl.read_ipc_stream(answer.content)
+        if isinstance(answer, Rows):
+            return pl.read_ipc_stream(answer.content)
+        raise StepscopeError(answer.problem)
 
     def close(self) -> None:
         """End all processes."""

@@ -44,20 +44,16 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     problem: str
 
 
-class Ready(msgspec.Struct, frozen=True, tag=True):
-    """The process has started."""
-
-
 ORDERS: msgspec.msgpack.Decoder[QueryOrder] = decoder(QueryOrder)
-ANSWERS: msgspec.msgpack.Decoder[Rows | Refused | Ready] = decoder(Rows | Refused | Ready)
+ANSWERS: msgspec.msgpack.Decoder[Rows | Refused] = decoder(Rows | Refused)
 
 
 def main() -> None:
-    """Serve queries until standard input ends."""
+    """Serve queries until standard input ends; an empty message says that it has begun."""
     messages, out = connected()
     plugins.install()
     _limit_memory()
-    send(out, Ready())
+    send(out, "")
     while True:
         payload = messages.get()
         send(out, _answered(ORDERS.decode(payload)))
