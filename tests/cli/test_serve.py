@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import http.client
-import os
 import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,67 +17,9 @@ import pytest
 from stepscope.cli import main
 from tests.cli.calling import EXAMPLE, printed
 from tests.ports import free_port
+from tests.web.served import ASSETS, serving
 
 needs_web = pytest.mark.skipif(find_spec("nicegui") is None, reason="needs the extra `web`")
-
-
-class Served:
-    """A running command.
-
-    Args:
-        process: It.
-        port: Where it listens.
-    """
-
-    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
-        self.process = process
-        self.url = url
-        self.port = int(url.rpartition(":")[2].strip("/"))
-
-    def ask(self, path: str = "/", method: str = "GET", **headers: str) -> tuple[int, dict[str, str], str]:
-        """Status, headers and text of an answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        try:
-            connection.request(method, path, headers={name.replace("_", "-"): text for name, text in headers.items()})
-            answer = connection.getresponse()
-            named = {name.lower(): text for name, text in answer.getheaders()}
-            return answer.status, named, answer.read().decode("utf-8", "replace")
-        finally:
-            connection.close()
-
-    def end(self, number: int = signal.SIGINT) -> tuple[int, float, str]:
-        """Send a signal; exit code, seconds until the end, and what was printed to standard error."""
-        began = time.monotonic()
-        self.process.send_signal(number)
-        err = self.process.communicate(timeout=60)[1]
-        return self.process.returncode, time.monotonic() - began, err
-
-
-@contextmanager
-def serving(directory: Path, *words: object, code: str = "", **environment: str) -> Iterator[Served]:
-    """The command, from a directory of its own, once it has printed its address.
-
-    Args:
-        code: Python that is run first in the process.
-    """
-    program = f"{code}\nimport sys\nfrom stepscope.cli import main\nsys.exit(main())"
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, "serve", *map(str, words), "--port", "0"],
-        cwd=directory,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        url = process.stdout.readline().strip()
-        assert url.startswith("http://"), process.communicate()[1]
-        yield Served(process, url)
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
 
 
 def files_below(directory: Path) -> dict[str, tuple[int, int]]:
@@ -119,7 +56,7 @@ def test_runs_are_shown_and_nothing_is_left_behind(tmp_path: Path) -> None:
         status, headers, text = served.ask("/no-such-page", Accept="text/html")
         assert status == 404
         assert "There is nothing at this address" in text
-        for path in ("/../etc/passwd", "/_nicegui/3.18.0/static/..%2f..%2f..%2fpyproject.toml", "//etc/passwd"):
+        for path in ("/../etc/passwd", f"{ASSETS}/..%2f..%2f..%2fpyproject.toml", "//etc/passwd"):
             assert served.ask(path)[0] == 404, path
         for name in ("..", "../../etc/passwd", "%2e%2e%2f", str(runs / "job"), "job", f"{run}%00", f"{run}/../x"):
             assert served.ask(f"/api/v1/runs/{name}")[0] in (404, 400), name
@@ -159,7 +96,7 @@ def test_a_token_is_asked_for_by_pages_answers_and_assets(tmp_path: Path) -> Non
     file = tmp_path / "token"
     with serving(tmp_path, EXAMPLE, "--token-file", file) as served:
         token = file.read_text().strip()
-        for path in ("/", "/api/v1/runs", "/api/v1/openapi.json", "/_nicegui/3.18.0/static/nicegui.js", "/favicon.ico"):
+        for path in ("/", "/api/v1/runs", "/api/v1/openapi.json", f"{ASSETS}/nicegui.js", "/favicon.ico"):
             assert served.ask(path)[0] == 401, path
         assert served.ask("/api/v1/runs", Authorization=f"Bearer {token}")[0] == 200
         status, headers, _ = served.ask(f"/?token={token}", Accept="text/html")

@@ -75,7 +75,7 @@ def test_without_a_token_nothing_is_answered(closed_place: Place) -> None:
         "/",
         "/api/v1/runs",
         "/api/v1/openapi.json",
-        "/_nicegui/3.18.0/static/nicegui.js",
+        "/_nicegui/1/static/nicegui.js",
         "/favicon.ico",
         "/x.css",
     )
