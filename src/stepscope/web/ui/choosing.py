@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from stepscope.advice.messages import Text
+from stepscope.errors import StepscopeError
+from stepscope.texts import Text
 from stepscope.web.ui.controls import Choice, Control
 from stepscope.web.ui.words import WORDS
 
@@ -25,9 +26,15 @@ MOST_CHOICES = 400
 
 
 async def rank_of(context: Context, state: State) -> int:
-    """The rank that a page about one rank is about: the lowest unless one is given."""
-    given = state.number("rank")
-    if given is not None:
+    """The rank that a page about one rank is about: the lowest unless one is given.
+
+    Raises:
+        StepscopeError: If what is given is no number.
+    """
+    if text := state.get("rank"):
+        given = state.number("rank")
+        if given is None:
+            raise StepscopeError(f"rank {text}: give a whole number")
         return given
     key = ("lowest rank", context.run, context.web.catalogue.entry(context.run).stamp)
     return await context.asking.ask(key, lambda: context.web.catalogue.open(context.run).ranks[0].rank)

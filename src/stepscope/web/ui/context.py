@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stepscope.present import LANGUAGES, Language
+from stepscope.web.ui.panels import Panels
 from stepscope.web.ui.state import State, run_path
 from stepscope.web.ui.words import WORDS
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from stepscope.web.catalogue import Catalogue, Entry
     from stepscope.web.kept_files import KeptFiles
     from stepscope.web.settings import Settings
-    from stepscope.web.ui.panels import Panels
 
 LANGUAGE_COOKIE, SCHEME_COOKIE = "stepscope_lang", "stepscope_scheme"
 """The cookies that the page's script sets: the language that was chosen last, and whether the page is light or dark."""
@@ -53,8 +52,6 @@ class Context:
     panels: Panels = field(init=False)
 
     def __post_init__(self) -> None:
-        from stepscope.web.ui.panels import Panels
-
         self.panels = Panels(self)
 
     @classmethod
@@ -82,11 +79,10 @@ class Context:
         """Name of the figures' theme."""
         return "dark" if self.dark else "light"
 
-    def word(self, key: str, values: Mapping[str, Any] | None = None, /, **more: Any) -> str:
+    def word(self, key: str, /, **values: Any) -> str:
         """A word or sentence of the application in the reader's language, with its values filled in."""
         text = WORDS[key].of(self.language)
-        known = {**(values or {}), **more}
-        return text.format(**known) if known else text
+        return text.format(**values) if values else text
 
     def link(self, page: str = "", **values: object) -> str:
         """The URL of another page of the same run."""

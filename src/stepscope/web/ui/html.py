@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nicegui.elements.html import Html
 
     from stepscope.present import Language
-    from stepscope.web.ui.context import Context
+    from stepscope.web.ui.reader import Reader
 
 TEMPLATES = (
     "frame.html.j2",
@@ -52,7 +52,7 @@ def heading(text: str, level: int = 2, identity: str = "") -> Html:
     return raw(Markup("<h{0}{1}>{2}</h{0}>").format(level, start, escape(text)))
 
 
-def rendered(context: Context, template: str, name: str = "", **values: Any) -> Markup:
+def rendered(context: Reader, template: str, name: str = "", **values: Any) -> Markup:
     """What a template, or a macro of it, gives in the reader's language."""
     environment = _environment(context.language)
     found = environment.get_template(template)

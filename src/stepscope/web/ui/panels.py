@@ -18,12 +18,11 @@ from nicegui import background_tasks, ui
 from stepscope.errors import StepscopeError
 from stepscope.web.errors import NotReady
 from stepscope.web.ui.html import paragraph
+from stepscope.web.ui.reader import Reader
 from stepscope.web.ui.state import State
 
 if TYPE_CHECKING:
     from nicegui.element import Element
-
-    from stepscope.web.ui.context import Context
 
 T = TypeVar("T")
 
@@ -54,7 +53,7 @@ class Panel(Generic[T]):
 
     def __init__(
         self,
-        context: Context,
+        context: Reader,
         key: str,
         load: Callable[[State], Awaitable[T]],
         show: Callable[[T, State], Any],
@@ -77,6 +76,7 @@ class Panel(Generic[T]):
         """Show what the present state asks for: at once if it is known soon, later otherwise."""
         self._turn += 1
         turn, state = self._turn, self._context.state
+        self._element.props("data-state=loading")
         task = asyncio.ensure_future(self._load(state))
         done, _ = await asyncio.wait({task}, timeout=AT_ONCE_S)
         if done:
@@ -94,7 +94,7 @@ class Panel(Generic[T]):
             self._put(task, state)
 
     def _put(self, task: asyncio.Future[T], state: State) -> None:
-        self._element.classes(remove="waiting")
+        self._element.classes(remove="waiting").props("data-state=filled")
         self._element.clear()
         error = task.exception()
         with self._element:
@@ -123,7 +123,7 @@ class Panel(Generic[T]):
 class Panels:
     """The panels of a page."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Reader) -> None:
         self._context = context
         self._all: list[Panel[Any]] = []
         self._followers: list[Callable[[State], Any]] = []

@@ -19,6 +19,8 @@ ALL = Text("all", "全部")
 def part_of(point: Point, place: int) -> object:
     """One of the values that a point carries; None if it has none."""
     carried = point.get("customdata")
+    if isinstance(carried, list) and carried and isinstance(carried[0], list):  # a slice of a pie stands for several
+        carried = carried[0]
     return carried[place] if isinstance(carried, list) and place < len(carried) else None
 
 
@@ -109,7 +111,7 @@ OPERATORS = WebPage(
     ),
     sections=("ops", "flops/operator_flops", "flops/model_flops"),
     figures=(
-        FigurePlace("operator-types", _types, click=_to_type, by_rank=True, by_step=True),
+        FigurePlace("operator-types", _types, lambda _: {"form": "bar"}, _to_type, by_rank=True, by_step=True),
         FigurePlace("roofline", by_rank=True, by_step=True),
     ),
     parts=("computation",),
