@@ -148,6 +148,14 @@ async def _links(context: Context, _: State) -> Sequence[Control]:
     )
 
 
+def _to_link(context: Context, point: Point) -> str | None:
+    """The rows of the link that was clicked."""
+    source, destination = part_of(point, 0), part_of(point, 1)
+    if source is None or destination is None:
+        return None
+    return context.state.changed(source=source, destination=destination).url
+
+
 LINKS = WebPage(
     "links",
     Text("Links", "链路"),
@@ -156,7 +164,7 @@ LINKS = WebPage(
         "What moved between which ranks, and how fast. Rows send, columns receive.",
         "哪些 rank 之间传输了多少数据、速度如何。行为发送方，列为接收方。",
     ),
-    figures=(FigurePlace("link-matrix", _links),),
+    figures=(FigurePlace("link-matrix", _links, click=_to_link),),
     parts=("slow-links", "communication"),
 )
 
@@ -192,15 +200,32 @@ def _to(context: Context, point: Point, page: str) -> str | None:
     return None if not isinstance(rank, (int, float)) else context.link(page, rank=int(rank), ranks=None)
 
 
+def _to_moment(context: Context, point: Point) -> str | None:
+    """What ran on the rank at the range that was clicked, on the timeline."""
+    rank, start, end = part_of(point, 0), part_of(point, 2), part_of(point, 3)
+    if rank is None or start is None:
+        return None
+    return context.link("timeline", rank=rank, start_ns=start, end_ns=end, ranks=None)
+
+
+async def _marey(context: Context, _: State) -> Sequence[Control]:
+    return (_step(context, "marey"),)
+
+
+async def _pipeline(context: Context, _: State) -> Sequence[Control]:
+    return (_step(context, "pipeline"),)
+
+
 PIPELINE = WebPage(
     "pipeline",
     Text("Pipeline", "流水线"),
     "cluster",
     about=Text(
-        "What each rank does in a step, stage by stage, and what passes between them: a slope is a delay.",
-        "各 rank 在一步中逐阶段的活动，以及其间的传递：斜线表示延迟。",
+        "What each rank does in a step, stage by stage, and what passes between them: a slope is a delay. Click a range "
+        "to see it on the timeline.",
+        "各 rank 在一步中逐阶段的活动，以及其间的传递：斜线表示延迟。点击区间可在时间线上查看。",
     ),
-    figures=(FigurePlace("pipeline"),),
+    figures=(FigurePlace("marey", _marey, click=_to_moment), FigurePlace("pipeline", _pipeline)),
     parts=("slow-ranks", "communication"),
 )
 
@@ -214,7 +239,7 @@ STRATEGY = WebPage(
         "模型如何划分到各 rank：依据记录到的编译器图，以及作业的通信组。",
     ),
     sections=("strategy", "layout"),
-    figures=(FigurePlace("strategy"), FigurePlace("layout")),
+    figures=(FigurePlace("layout", click=to_rank), FigurePlace("strategy")),
     parts=("slow-ranks", "communication"),
 )
 
