@@ -221,8 +221,8 @@ PIPELINE = WebPage(
     Text("Pipeline", "流水线"),
     "cluster",
     about=Text(
-        "What each rank does in a step, stage by stage, and what passes between them: a slope is a delay. Click a range "
-        "to see it on the timeline.",
+        "What each rank does in a step, stage by stage, and what passes between them: a slope is a delay. Click a "
+        "range to see it on the timeline.",
         "各 rank 在一步中逐阶段的活动，以及其间的传递：斜线表示延迟。点击区间可在时间线上查看。",
     ),
     figures=(FigurePlace("marey", _marey, click=_to_moment), FigurePlace("pipeline", _pipeline)),
