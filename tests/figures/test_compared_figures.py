@@ -58,6 +58,8 @@ def test_kernels_that_differ_lead_to_the_right_or_left_and_noise_is_grey() -> No
     assert found["Add"][0] == "not beyond noise"
     assert found["Old"][0] == "shorter"
     assert set(found) == set(answer["name"])
+    with pytest.raises(Unavailable, match="all kernels take the same time"):
+        figure_named("compared-operators").drawn(compare(kernels_run(BASE), kernels_run(BASE)))
     assert one.spec["layout"]["yaxis"]["ticktext"][0] == "MatMul"
     with pytest.raises(StepscopeError, match="kernels"):
         figure_named("compared-operators").drawn(pair, of="kernel")

@@ -71,7 +71,9 @@ def data(pair: Pair, *, of: str = "", by: str | None = None) -> Data:
     if found is None:
         assert reason is not None
         raise reason
-    rows = found.with_columns(name=named)
+    rows = found.with_columns(name=named).filter(pl.col("difference_ns") != 0)
+    if found.height and rows.is_empty():
+        raise Unavailable(f"nothing differs: all {kind} take the same time on both sides")
     if rows["operation"].count() if "operation" in rows.columns else False:
         sized = filled_in("{} {}", "name", pl.col("size_bytes").map_elements(_size, return_dtype=pl.String))
         rows = rows.with_columns(name=pl.coalesce(sized, "name"))

@@ -116,9 +116,11 @@ def _of_ranks(rows: pl.DataFrame, language: Language) -> Spec:
                 "base": unit.of(own["since_ns"]),
                 "x": unit.of(own["length_ns"]),
                 "y": [rank_rows[rank] for rank in own["rank"]],
-                "customdata": batches,
+                "customdata": [
+                    [number, rank, step] for number, rank, step in own.select("micro_batch", "rank", "step").iter_rows()
+                ],
                 "marker": {"color": COLOURS[direction]},
-                "hovertemplate": f"{name}, {batch} %{{customdata}}<br>%{{x:.4~g}}{unit.after}<extra></extra>",
+                "hovertemplate": f"{name}, {batch} %{{customdata[0]}}<br>%{{x:.4~g}}{unit.after}<extra></extra>",
                 **({"text": [str(one) for one in batches], "textposition": "inside"} if numbered else {}),
             }
         )
