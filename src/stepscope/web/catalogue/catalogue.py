@@ -27,7 +27,6 @@ from stepscope.web.catalogue.orders import RunOrder, order_of
 from stepscope.web.catalogue.summary import Summary, kept_summary
 from stepscope.web.errors import NotReady, RunBroken, UnknownRun
 
-GONE = "its files are no longer there"
 _GONE_S = 3600.0
 """How long a run is listed whose files are gone."""
 
@@ -42,7 +41,6 @@ _BUSY_SHARE = 0.1
 
 _DIED = "the process that read it died ({how})"
 _DIED_REMEDY = "Run `stepscope analyze` on it to see why; if memory ran out, set STEPSCOPE_WORKERS=1"
-_NO_FINDINGS = "its findings are missing: the process that computed them died ({how})"
 
 _LOG = logging.getLogger(__name__)
 
@@ -80,8 +78,8 @@ class Catalogue:
         """Of what follows, up to the entries, which are replaced as a whole."""
         self._below = [Below(root, self.roots) for root in self.roots]
         self._jobs: dict[Path, list[Listed]] = {}
-        self._summaries: dict[str, Summary | str] = {}
-        """What was found out about the data with a stamp, or why that is not known."""
+        self._summaries: dict[str, Summary | None] = {}
+        """What was found out about the data with a stamp; None if that failed."""
         self._done: set[str] = set()
         """The stamps whose data needs no more analysis."""
         self._gone: dict[str, tuple[Entry, float]] = {}
@@ -325,12 +323,14 @@ class Catalogue:
             order = order_of(one.job, one.unread, self._store.directory)
             problem = self._analyst.analyse(order, summarised, progress).problem
         except HelperDied as death:
-            problem = _NO_FINDINGS.format(how=death)
+            problem = f"the process died ({death})"
+        if problem:
+            _LOG.warning("%s could not be analysed: %s", one.entry.name, problem)
         if self._is_closed:
             return
         with self._work:
             self._analysed = ("", 0.0)
-            self._summaries.setdefault(stamp, problem)
+            self._summaries.setdefault(stamp, None)
             self._done.add(stamp)
             self._publish()
         with self._open_lock:  # opened anew, it finds the answers that are kept now
@@ -386,8 +386,8 @@ class Catalogue:
         if isinstance(found, Summary):
             top = found.findings[0] if found.findings else None
             entry = replace(entry, top=top, findings=found.counts, steps=found.steps or entry.steps)
-        elif found:
-            entry = replace(entry, problem=" ".join(filter(None, (entry.problem, found))))
+        elif entry.stamp in self._summaries:
+            entry = entry.with_problem(entry.issues, ["no_findings"])
         if entry.state == "reading" or is_done:
             return entry if entry.state == "reading" else replace(entry, state="ready")
         stamp, ratio = self._analysed
@@ -398,7 +398,7 @@ class Catalogue:
         now = time.monotonic()
         for identity, one in self._listed.items():
             if identity not in found and one.job is not None and not self._is_there(one):
-                gone = replace(self._entries[identity], state="gone", progress=0.0, problem=GONE)
+                gone = replace(self._entries[identity], state="gone", progress=0.0).with_problem(notes=["gone"])
                 self._gone[identity] = (gone, now)
         for identity, (_, since) in list(self._gone.items()):
             if identity in found or now - since > _GONE_S:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from stepscope.advice import Finding
 from stepscope.paths import shown
+from stepscope.present import Language
+from stepscope.tables.issues import Issue
+from stepscope.web.catalogue.entry_words import told
 
 State = Literal["waiting", "reading", "analysing", "ready", "failed", "gone"]
 STATES: tuple[State, ...] = get_args(State)
@@ -43,6 +46,8 @@ class Entry:
         changed_ns: Newest change of its files, ns since the epoch; 0 if unknown.
         input_bytes: Size of its files.
         problem: Why it failed or waits, or what could not be read; empty if nothing is wrong.
+        issues: What could not be read.
+        notes: Other reasons why it failed or waits: keys of `entry_words.NOTES`.
         unread: How many of its inputs could not be read.
         top: Its most important finding; None if there is none, or none is known yet.
         findings: How many findings there are by severity; empty until they are known.
@@ -66,10 +71,20 @@ class Entry:
     changed_ns: int = 0
     input_bytes: int = 0
     problem: str = ""
+    issues: tuple[Issue, ...] = ()
+    notes: tuple[str, ...] = ()
     unread: int = 0
     top: Finding | None = None
     findings: Mapping[str, int] = field(default_factory=dict)
     stamp: str = ""
+
+    def with_problem(self, issues: Sequence[Issue] = (), notes: Sequence[str] = ()) -> Entry:
+        """The same with other issues and notes."""
+        return replace(self, problem=told(issues, notes, "en"), issues=tuple(issues), notes=tuple(notes))
+
+    def problem_in(self, language: Language) -> str:
+        """The problem in a language."""
+        return told(self.issues, self.notes, language) if self.issues or self.notes else self.problem
 
     @property
     def order(self) -> tuple[int, str]:

@@ -18,9 +18,6 @@ from stepscope.tables.issues import Issue
 from stepscope.web.catalogue.entry import Entry, digest, identity
 from stepscope.web.catalogue.finding import Below, Name
 
-WRITTEN = "its files are still being written; it is read when they have come to rest"
-"""Why a run waits."""
-
 _MOST_ALONE = 5
 """So many unreadable files of one directory are listed by themselves, more of them as one; chosen by us."""
 
@@ -170,10 +167,9 @@ class _Listing:
             world_size=max((one["world_size"] for one in facts if one.get("world_size") is not None), default=None),
             steps=max((recording.rows.get("steps", 0) for recording in recordings), default=0) or None,
             start_ns=_start(job),
-            problem=_said(place.unread),
             unread=sum(issue.inputs or 1 for issue in place.unread),
             stamp=_stamp(job, place.unread),
-        )
+        ).with_problem(place.unread)
         return Listed(entry, job, tuple(place.unread), frozenset(place.names))
 
     def _waiting(self, home: Path, names: Sequence[Name]) -> Listed:
@@ -182,7 +178,7 @@ class _Listing:
         files = {file for slot in slots for file in slot.item.files}
         entry = self._entry(path, files, name_of(path))
         if all(slot.state == "written" for slot in slots):
-            entry = replace(entry, problem=WRITTEN)
+            entry = entry.with_problem(notes=["written"])
         formats = tuple(sorted({slot.item.source for slot in slots}))
         return Listed(replace(entry, formats=formats, stamp=digest(*names)), names=frozenset(names))
 
@@ -196,9 +192,9 @@ class _Listing:
                 groups = [(home, [issue for some in paths.values() for issue in some])]
             for path, issues in groups:
                 entry = self._entry(path, [path], name_of(path))
-                told = _said(issues)
                 stamp = digest(*issues)
-                yield Listed(replace(entry, state="failed", problem=told, unread=len(issues), stamp=stamp))
+                failing = replace(entry, state="failed", unread=len(issues), stamp=stamp)
+                yield Listed(failing.with_problem(issues))
 
 
 def _start(job: Job) -> int | None:
@@ -208,15 +204,6 @@ def _start(job: Job) -> int | None:
 
 def _kinds(facts: Sequence[Mapping[str, object]], name: str) -> tuple[str, ...]:
     return tuple(sorted({str(one[name]) for one in facts if one.get(name) is not None}))
-
-
-def _said(issues: Sequence[Issue]) -> str:
-    """What is wrong with inputs: of the first one, and how many more there are."""
-    if not issues:
-        return ""
-    first = issues[0]
-    more = f" ({len(issues) - 1} more)" if len(issues) > 1 else ""
-    return f"{Path(first.file).name}: {first.problem}. {first.remedy}{more}"
 
 
 def _stamp(job: Job, unread: Sequence[Issue]) -> str:
