@@ -16,32 +16,21 @@ from stepscope.advice.finding import Finding, Per, Platform
 from stepscope.advice.formatters import FORMATTERS
 from stepscope.errors import StepscopeError
 from stepscope.present import Language
+from stepscope.texts import Text as Text  # noqa: PLC0414 - catalogues of words take it from here
 
 OPTIONAL = re.compile(r"\[([^\]]*)\]")
 FIELD = re.compile(r"\{(\w+)(?::(\w+)(?: ([^}]*))?)?\}")
 _STRAY = re.compile(r"[{}\[\]]")
 
 
-@dataclass(frozen=True)
-class Text:
-    """A text in each language. Without a Chinese one, the English one is shown."""
-
-    en: str
-    zh: str = ""
-
-    def __add__(self, other: Text) -> Text:
-        return Text(self.en + other.en, self.zh + other.zh)
-
-    def of(self, language: Language) -> str:
-        """The template in one language."""
-        return self.zh if language == "zh" else self.en
-
-
 Choices = Mapping[tuple[str | None, str | None], Text]
 """Texts by framework and device, see `Platform.pick`; each has a general one."""
 
 
-def framed(before: Text, texts: Text | Choices, after: Text = Text("", "")) -> Choices:
+NOTHING = Text("", "")
+
+
+def framed(before: Text, texts: Text | Choices, after: Text = NOTHING) -> Choices:
     """Texts by platform between words that all of them share."""
     choices = {(None, None): texts} if isinstance(texts, Text) else texts
     return {place: before + text + after for place, text in choices.items()}

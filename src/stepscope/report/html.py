@@ -6,15 +6,12 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
-from importlib import resources
+from importlib import import_module, resources
 from typing import TYPE_CHECKING, Any
 
 from stepscope import present
 from stepscope._version import __version__
-from stepscope.advice.messages import fill
 from stepscope.errors import StepscopeError
-from stepscope.figures import bundle, fragment
-from stepscope.report.problems import cost_cell, saving_cell
 from stepscope.report.report_words import CONFIDENCE, WORDS
 from stepscope.report.targets import MARK
 
@@ -46,6 +43,9 @@ BLOCKED = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-ur
 
 def to_html(found: Contents) -> bytes:
     """The report as a file."""
+    from stepscope.advice.messages import fill  # noqa: PLC0415 - pages that only have parts of a report load less
+    from stepscope.figures import bundle, fragment  # noqa: PLC0415
+
     language = found.language
     environment = environment_in(language, {"report.html.j2": template_file("report.html.j2")})
     environment.globals.update(figure=lambda drawn: Markup(fragment(drawn)))
@@ -84,12 +84,17 @@ def environment_in(language: Language, templates: Mapping[str, str]) -> Environm
         body=table_body,
         head=table_head,
         counted=lambda table: _counted(table, language),
-        saving_cell=lambda one: saving_cell(one, language),
-        cost_cell=cost_cell,
+        saving_cell=lambda one: _problems().saving_cell(one, language),
+        cost_cell=lambda one: _problems().cost_cell(one),
         percent=lambda ratio: f"{ratio:.1%}",
     )
     environment.filters["coded"] = coded
     return environment
+
+
+def _problems() -> Any:
+    """The words of findings; loaded when there is one, as it loads all that findings rest on."""
+    return import_module("stepscope.report.problems")
 
 
 def _with_nonce(text: str) -> str:
@@ -130,6 +135,8 @@ def cleaned(text: str, longest: int) -> str:
 
 def _counted(table: ShownTable, language: Language) -> str:
     """How many rows a table has, and whether all of them are here."""
+    from stepscope.advice.messages import fill  # noqa: PLC0415 - it loads all that findings rest on
+
     rows, every = table.rows.height, table.rows.height if table.found is None else table.found
     known = {"shown": rows, "found": every}
     return fill(WORDS["first_rows" if rows < every else "all_rows"], known, language)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stepscope.advice.messages import Text
+from stepscope.texts import Text
 
 DIMENSIONS: Mapping[str, Text] = {
     "overall": Text("Overall", "总体"),

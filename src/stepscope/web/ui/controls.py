@@ -8,9 +8,9 @@ from typing import Literal
 
 from markupsafe import Markup
 
-from stepscope.advice.messages import Text
 from stepscope.pages.base import Option, Page
 from stepscope.pages.words import said
+from stepscope.texts import Text
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.html import rendered
 from stepscope.web.ui.state import State

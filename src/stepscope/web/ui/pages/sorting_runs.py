@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stepscope.advice.messages import Text
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.web.catalogue import Entry
