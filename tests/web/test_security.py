@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import re
 import socket
 import struct
@@ -24,7 +23,7 @@ from stepscope.web.signing_in import next_address, without_token
 from tests.web.answering import PAGE, TOKEN, Place, answering, until
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml"}
-SMALL = Bounds(head_s=1, body_s=1.5, unread_s=1.5, idle_s=1, linger_s=0.5, connections=20, sockets=2, guess_s=0.05)
+SMALL = Bounds(head_s=1, body_s=1.5, unread_s=3, idle_s=1, linger_s=0.5, connections=20, sockets=2, guess_s=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +192,7 @@ def test_the_sign_in_page_shows_no_markup_of_an_address(closed_place: Place) -> 
 
 
 def test_wrong_tokens_are_slowed_down_and_the_right_one_is_not() -> None:
-    with answering(token=TOKEN, bounds=Bounds(guess_s=1.0, guesses=4)) as place:
+    with answering(token=TOKEN, bounds=Bounds(guess_s=4.0, guesses=4)) as place:
         statuses: list[int] = []
         began = time.monotonic()
         guesses = [
@@ -202,11 +201,11 @@ def test_wrong_tokens_are_slowed_down_and_the_right_one_is_not() -> None:
         ]
         for each in guesses:
             each.start()
-        assert until(lambda: len(statuses) >= 8, 10)
+        assert until(lambda: len(statuses) >= 8)
         assert place.ask(Authorization=f"Bearer {TOKEN}")[0] == 200
         for each in guesses:
             each.join()
-        assert time.monotonic() - began >= 1.0
+        assert time.monotonic() - began >= 4.0
         assert sorted(statuses) == [401] * 4 + [429] * 8
 
 
@@ -450,9 +449,12 @@ def test_a_hundred_megabytes_are_refused_unread(open_place: Place) -> None:
     open_place.seen.clear()
     with open_place.connect() as client:
         client.sendall(f"POST /api/v1/q HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n\r\n".encode())
-        answer = client.recv(10_000)
+        answer = b""
+        while b"at most 1000000 bytes" not in answer:  # what is refused is refused before it was sent
+            part = client.recv(10_000)
+            assert part
+            answer += part
         assert answer.startswith(b"HTTP/1.1 413")
-        assert b"at most 1000000 bytes" in answer
         assert _sent_until_closed(client, size) < size / 2
     assert open_place.seen == []
 
@@ -550,9 +552,9 @@ def test_a_body_that_trickles_is_given_up(small_place: Place) -> None:
     with small_place.connect() as slow:
         slow.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
         began = time.monotonic()
-        while _sends(slow, b"x") and time.monotonic() - began < 15:
+        while _sends(slow, b"x") and time.monotonic() - began < 40:
             time.sleep(0.1)
-        assert 1 < time.monotonic() - began < 10
+        assert 1 < time.monotonic() - began < 30
 
 
 def test_a_connection_is_not_kept_for_long(small_place: Place) -> None:
@@ -577,7 +579,7 @@ def test_who_reads_slowly_gets_everything(small_place: Place) -> None:
         began = time.monotonic()
         while part := slow.recv(1 << 20):
             size += len(part)
-            time.sleep(0.05)
+            time.sleep(0.1)
         assert size > 50_000_000
         assert time.monotonic() - began > SMALL.unread_s
 
@@ -593,13 +595,13 @@ def test_the_idlest_connection_gives_way_to_a_new_one(small_place: Place) -> Non
             each.close()
 
 
-def test_five_hundred_silent_connections_keep_nobody_out() -> None:
-    with answering() as place:
-        silent = [place.connect() for _ in range(550)] if os.name != "nt" else []
+def test_many_silent_connections_keep_nobody_out() -> None:
+    with answering(bounds=Bounds(connections=100)) as place:
+        silent = [place.connect() for _ in range(150)]
         try:
-            assert until(lambda: place.number_open() >= place.settings.bounds.connections)
+            assert until(lambda: place.number_open() >= 100)
             assert place.ask()[0] == 200
-            assert place.number_open() <= place.settings.bounds.connections
+            assert place.number_open() <= 100
         finally:
             for each in silent:
                 each.close()
