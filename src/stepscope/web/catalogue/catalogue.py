@@ -324,10 +324,10 @@ class Catalogue:
             problem = self._analyst.analyse(order, summarised, progress).problem
         except HelperDied as death:
             problem = f"the process died ({death})"
-        if problem:
-            _LOG.warning("%s could not be analysed: %s", one.entry.name, problem)
         if self._is_closed:
             return
+        if problem:
+            _LOG.warning("%s could not be analysed: %s", one.entry.name, problem)
         with self._work:
             self._analysed = ("", 0.0)
             self._summaries.setdefault(stamp, None)
