@@ -26,7 +26,7 @@ from stepscope.web.ui.state import State
 run = SimpleNamespace(
     id="a", name="job", relative="x/job", state="reading", progress=0.5, frameworks=("pytorch",), devices=(),
     formats=("kineto",), start_ns=None, changed_ns=10**18, world_size=None, ranks=0, steps=None, input_bytes=5,
-    problem="", unread=0, top=None, findings={},
+    problem="", unread=0, top=None, findings={}, problem_in=lambda _: "",
 )
 catalogue = SimpleNamespace(entries=lambda: [run], roots=[Path("/data")], revision=0)
 for language in ("en", "zh"):

@@ -142,6 +142,7 @@ def test_a_page_says_how_its_run_fares(state: str, language: str) -> None:
     assert ('href="/"' in html) == (state in ("failed", "gone"))
     assert is_worth_saying(one)
     assert is_lost(one) == (state in ("failed", "gone"))
+    assert is_lost(replace(one, ranks=0))
 
 
 def test_a_run_that_left_the_list_is_not_an_error() -> None:

@@ -27,7 +27,8 @@ def watch(context: Context) -> None:
 
     def show(entry: Entry | None, _: State) -> None:
         if entry is None or is_worth_saying(entry):
-            raw(rendered(context, "overview.html.j2", "run_state", one=entry, problem=said_of(context, entry)))
+            problem = "" if entry is None else entry.problem_in(context.language)
+            raw(rendered(context, "overview.html.j2", "run_state", one=entry, problem=problem))
 
     panel = context.panels.add("run-state", load, show)
 
@@ -57,19 +58,10 @@ def present(context: Context) -> Entry | None:
 
 
 def is_lost(entry: Entry | None) -> bool:
-    """Whether a run cannot be opened, and will not be unless its files change."""
-    return entry is None or entry.state in ("failed", "gone")
+    """Whether there is nothing to show of a run: it cannot be read, is gone, or nothing of it is read yet."""
+    return entry is None or entry.state in ("failed", "gone") or not entry.ranks
 
 
 def is_worth_saying(entry: Entry) -> bool:
     """Whether a page says in which state its run is."""
     return entry.state != "ready" or bool(entry.unread)
-
-
-def said_of(context: Context, entry: Entry | None) -> str:
-    """Why a run waits, or what could not be read, in the reader's language as far as its form is known."""
-    if entry is None or not entry.problem or context.language == "en":
-        return "" if entry is None else entry.problem
-    from stepscope.pages.words import sentence
-
-    return sentence(entry.problem, context.language)

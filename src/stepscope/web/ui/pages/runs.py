@@ -219,20 +219,11 @@ def row(context: Context, entry: Entry, state: State) -> Mapping[str, Any]:
         "state": context.word(f"state_{entry.state}"),
         "is_busy": entry.state in ("reading", "analysing"),
         "percent": f"{entry.progress:.0%}",
-        "problem": said_of(context, entry.problem),
+        "problem": entry.problem_in(context.language),
         "top": top_of(context, entry),
         "toggled": toggled(state, entry.id),
         "can_open": entry.state in ("ready", "analysing") or (entry.state == "reading" and entry.ranks > 0),
     }
-
-
-def said_of(context: Context, problem: str) -> str:
-    """Why a run waits or cannot be read, in the reader's language as far as its form is known."""
-    if not problem or context.language == "en":
-        return problem
-    from stepscope.pages.words import sentence
-
-    return sentence(problem, context.language)
 
 
 def top_of(context: Context, entry: Entry) -> str:
