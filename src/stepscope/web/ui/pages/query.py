@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -32,6 +31,9 @@ MOST_POINTS = 5_000
 
 MOST_SERIES = 12
 """Series of a chart; a reader tells no more colours apart."""
+
+LONGEST_NS = 10**15
+"""Longer times, eleven days, are no durations of a recording, but moments."""
 
 KINDS = ("line", "bar", "scatter")
 
@@ -256,16 +258,9 @@ def with_moments(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with moments as the numbers that they are: as durations since 1970 nobody can use them."""
     import polars as pl
 
-    names = [name for name, dtype in rows.schema.items() if name in _moments() and dtype.is_integer()]
+    times = [name for name, dtype in rows.schema.items() if name.endswith("_ns") and dtype.is_integer()]
+    names = [name for name in times if (most := rows[name].max()) is not None and int(most) > LONGEST_NS]  # type: ignore[call-overload]
     return rows.with_columns(pl.col(names).cast(pl.String)) if names else rows
-
-
-@cache
-def _moments() -> frozenset[str]:
-    """Names of columns that are moments in the tables of runs."""
-    from stepscope.tables import TABLES
-
-    return frozenset(column.name for table in TABLES.values() for column in table.columns if column.moment)
 
 
 def _chart(context: Context, rows: pl.DataFrame | None, state: State) -> None:

@@ -7,7 +7,7 @@ afar, or with all details around the place; the page says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -61,6 +61,10 @@ WORDS = {
     "around": Text(
         "This recording has {rows} rows, so {length} around the place are shown.",
         "此记录有 {rows} 行，因此只显示该位置附近的 {length}。",
+    ),
+    "unexplained": Text(
+        "The run is still being analysed, so idle time by cause, the critical path and findings are not drawn yet.",
+        "此运行仍在分析中，因此尚未绘制空闲原因、关键路径和发现。",
     ),
     "show_all": Text("Show all that was recorded", "显示全部记录"),
     "one_rank": Text("Rank {rank} is shown.", "显示 rank {rank}。"),
@@ -147,8 +151,10 @@ async def shown(context: Context, state: State) -> Shown:
     stamp = context.web.catalogue.entry(context.run).stamp
     words = tuple((name, state.get(name)) for name in _READS)
     key = ("timeline choice", context.run, stamp, words, context.language)
+    is_known = context.web.catalogue.entry(context.run).state == "ready"
     chosen = await context.asking.ask(
-        key, lambda: choose(context.web.catalogue.open(context.run), state, start, end, context.language)
+        (*key, is_known),
+        lambda: choose(context.web.catalogue.open(context.run), state, start, end, context.language, is_known=is_known),
     )
     files = context.web.files
     assert files is not None
@@ -164,8 +170,19 @@ async def shown(context: Context, state: State) -> Shown:
     return Shown(chosen, written, problem, place)
 
 
-def choose(run: Run, state: State, start: int | None, end: int | None, language: Any) -> Chosen:
-    """Which timeline a state asks for: as much as opens soon, unless it says what."""
+def choose(
+    run: Run, state: State, start: int | None, end: int | None, language: Any, *, is_known: bool = True
+) -> Chosen:
+    """Which timeline a state asks for: as much as opens soon, unless it says what.
+
+    Args:
+        run: The run.
+        state: What is asked for.
+        start, end: The place, ns as the rank of the state recorded it.
+        language: Of the notes.
+        is_known: Whether what analyses say of the run is known already; of a large one, computing that takes minutes.
+    """
+    from stepscope import present
     from stepscope.timeline import TimelineOptions
     from stepscope.timeline.clocks import clocks_of
     from stepscope.web.timelines import Wanted
@@ -184,22 +201,19 @@ def choose(run: Run, state: State, start: int | None, end: int | None, language:
     notes = []
     if ranks is not None and ranks == str(rank) and len(run.ranks) > 1 and not state.get("ranks"):
         notes.append(WORDS["one_rank"].of(language).format(rank=rank))
+    if not is_known and kind != "summary" and _rows(run.whole) > MOST_ROWS:
+        options = replace(options, explain=False)
+        notes.append(WORDS["unexplained"].of(language))
     rows = _rows(narrowed)
     if kind or rows <= MOST_ROWS:
         return Chosen(Wanted("perfetto", ranks, steps, options), notes)
     if start is None:
         notes.append(WORDS["afar"].of(language).format(rows=f"{rows:,}"))
-        far = TimelineOptions("summary", options.graphs, options.merge_graphs, options.scope_names)
-        return Chosen(Wanted("perfetto", ranks, steps, far), notes, is_part=True)
-    from stepscope import present
-
-    clocks = clocks_of(narrowed, align=True)
-    window = _around(narrowed, rows, start, end or start)
-    shift = 0 if rank is None else clocks.by_rank.get(rank, 0)
-    first, last = (moment - shift for moment in window)
+        return Chosen(Wanted("perfetto", ranks, steps, replace(options, kind="summary")), notes, is_part=True)
+    shift = 0 if rank is None else clocks_of(narrowed, align=True).by_rank.get(rank, 0)
+    first, last = (time - shift for time in _around(narrowed, rows, start, end or start))
     notes.append(WORDS["around"].of(language).format(rows=f"{rows:,}", length=present.duration(last - first)))
-    near = TimelineOptions("detail", options.graphs, options.merge_graphs, options.scope_names, window_ns=(first, last))
-    return Chosen(Wanted("perfetto", ranks, steps, near), notes, is_part=True)
+    return Chosen(Wanted("perfetto", ranks, steps, replace(options, window_ns=(first, last))), notes, is_part=True)
 
 
 def _rows(run: Run) -> int:
@@ -332,10 +346,8 @@ def _size(written: Written, context: Context) -> str:
 
 
 def _whole(chosen: Chosen) -> Wanted:
-    from dataclasses import replace
-
     options = chosen.wanted.options
-    return replace(chosen.wanted, options=replace(options, kind="detail", window_ns=None))
+    return replace(chosen.wanted, options=replace(options, kind="detail", explain=None, window_ns=None))
 
 
 def downloads(context: Context, wanted: Wanted) -> list[tuple[str, str]]:
