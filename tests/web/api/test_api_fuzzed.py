@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from tests.web.api.api_server import Api, catalogued
 
 schemathesis = pytest.importorskip("schemathesis", reason="pip install 'stepscope[web-tests]'")
 
-EXAMPLES = 2
+EXAMPLES = 4
 """Requests of each operation that are possible, and as many that are not."""
 
 PATIENCE_S = 120
@@ -51,8 +51,8 @@ TELLING: dict[str, dict[str, Any]] = {
 """Values with which a request gets further than with any text; the others are as the document says."""
 
 
-SEVERAL = ("what-if", "steps", "memory")
-"""Pages that are asked wrongly: those with most options. The others take their parameters in the same way."""
+SEVERAL = ("what-if", "steps", "memory", "step-trace")
+"""Pages and figures that stand for the others where these take their parameters in the same way."""
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +75,15 @@ def _narrowed(document: Any, values: Mapping[str, Any]) -> Any:
                         key: value for key, value in schema.items() if key in ("type", "format", "default")
                     } | values[parameter["name"]]
     return narrowed
+
+
+def _only(document: Any, is_wanted: Callable[[list[str]], bool]) -> Any:
+    """The document without what is not wanted below a run, by the words of its address."""
+    parts = {path: path.strip("/").split("/") for path in document["paths"]}
+    kept = {
+        path: methods for path, methods in document["paths"].items() if len(parts[path]) < 4 or is_wanted(parts[path])
+    }
+    return {**document, "paths": kept}
 
 
 def _try(api: Api, document: Any, mode: Any) -> Counter[int]:
@@ -119,20 +128,19 @@ def _try(api: Api, document: Any, mode: Any) -> Counter[int]:
     return statuses
 
 
-def test_possible_requests(asked: Any) -> None:
+def test_possible_requests(asked: Any, computed: pytest.MonkeyPatch) -> None:
+    computed.undo()  # as on a server, answers are kept
     api, document = asked
-    statuses = _try(api, _narrowed(document, TELLING), schemathesis.GenerationMode.POSITIVE)
+    several = _only(document, lambda words: words[2:] != ["pages", words[-1]] or words[-1] in SEVERAL)
+    statuses = _try(api, _narrowed(several, TELLING), schemathesis.GenerationMode.POSITIVE)
     assert set(statuses) <= {200, 400, 404}
     assert statuses[200] > 50
 
 
-def test_impossible_requests(asked: Any) -> None:
+def test_impossible_requests(asked: Any, computed: pytest.MonkeyPatch) -> None:
+    computed.undo()  # as on a server, answers are kept
     api, document = asked
-    paths = {
-        path: methods
-        for path, methods in document["paths"].items()
-        if "/pages/" not in path or path.split("/")[4] in SEVERAL
-    }
-    statuses = _try(api, {**document, "paths": paths}, schemathesis.GenerationMode.NEGATIVE)
+    several = _only(document, lambda words: words[2] not in ("pages", "figures") or words[3] in SEVERAL)
+    statuses = _try(api, several, schemathesis.GenerationMode.NEGATIVE)
     assert max(statuses) < 500
-    assert statuses[400] > 30
+    assert statuses[400] > 10
