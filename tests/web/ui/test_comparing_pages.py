@@ -11,6 +11,7 @@ import pytest
 from page_contexts import context_of, entry
 
 from stepscope.compare import Pair
+from stepscope.compare.kernels import BY
 from stepscope.errors import StepscopeError
 from stepscope.pages.answering import answer, opening_of
 from stepscope.pages.compare import PAGE
@@ -128,4 +129,5 @@ def test_the_fields_of_a_side_stand_together_and_runs_that_cannot_be_opened_are_
     fields = controls(context, State.of("/compare?new=a"))
     assert [field.name for field in fields][:6] == ["base", "base_ranks", "base_steps", "new", "ranks", "steps"]
     assert [choice.value for choice in fields[0].choices] == ["", "a"]
+    assert [choice.value for choice in fields[6].choices] == ["", *BY]
     assert fields[0].choices[0].label != fields[3].choices[0].label  # the same run; none chosen

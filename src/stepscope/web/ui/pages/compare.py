@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nicegui import ui
@@ -37,6 +37,7 @@ HOW = Text(
     "请选择两个运行：新的一侧相对于基准进行度量。也可只选一个运行，比对其最慢的 rank 与典型 rank，或分别给出基准与新的"
     "一侧的 rank 或步。",
 )
+WAY, USUAL = Text("Compare kernels by", "比对 kernel 的依据"), Text("what they have in common", "两侧的共同之处")
 SWAP = Text("Swap sides", "互换两侧")
 
 FIGURES = (FigurePlace("compared-parts"),)
@@ -113,7 +114,19 @@ def controls(context: Context, state: State) -> list[Control]:
         first = Choice("", (SAME if other else NO_RUN).of(language))
         fields.append(Control(side, label.of(language), "select", [first, *runs]))
         fields += [control_of(options.pop(name), context) for name in chosen]
-    return [*fields, *(control_of(option, context) for option in options.values())]
+    return [*fields, *(_way(control_of(option, context), context) for option in options.values())]
+
+
+def _way(control: Control, context: Context) -> Control:
+    """The field for what tells kernels apart, with its values."""
+    from stepscope.compare.kernels import BY
+    from stepscope.pages.words import said
+
+    if control.name != "by":
+        return control
+    language = context.language
+    ways = [Choice("", USUAL.of(language)), *(Choice(way, said(way, language)) for way in BY)]
+    return replace(control, label=WAY.of(language), kind="select", choices=ways)
 
 
 def _called(entry: Entry) -> str:
