@@ -38,10 +38,10 @@ def write_job(directory: Path, world: int = 2, *, day: int = 0) -> Path:
 
 
 @contextmanager
-def catalogue_of(*roots: Path, analyse: bool = False, **options: Any) -> Iterator[Catalogue]:
+def catalogue_of(*roots: Path, analyse: bool = False, rest_s: float = 0.1, **options: Any) -> Iterator[Catalogue]:
     """A started catalogue that looks often; it reads what has come to rest."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(survey, "REST_S", 0.1)
+        patch.setattr(survey, "REST_S", rest_s)
         catalogue = Catalogue(roots, rescan_s=0.05, analyse=analyse, **options)
         catalogue.start()
         try:

@@ -87,7 +87,7 @@ def test_a_file_that_is_written_waits(tmp_path: Path) -> None:
         is_over.set()
 
     writer = threading.Thread(target=write)
-    with catalogue_of(root) as catalogue:
+    with catalogue_of(root, rest_s=1.5) as catalogue:
         writer.start()
         try:
             seen: list[Entry] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import shutil
 import threading
 import time
@@ -10,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from stepscope import plugins
@@ -35,6 +37,9 @@ _ANSWERS_MB = 4.0
 
 _MORE_DIGITS = 4
 """Of a hash, added to ids that would be the same."""
+
+_SMALL_BYTES = 64 << 20
+"""Runs with files of at most this size are analysed beside larger ones, which take minutes; chosen by us."""
 
 _BUSY_SHARE = 0.1
 """Share of the time that looking for changes may take; of very many files it is done less often."""
@@ -83,8 +88,8 @@ class Catalogue:
         self._done: set[str] = set()
         """The stamps whose data needs no more analysis."""
         self._gone: dict[str, tuple[Entry, float]] = {}
-        self._analysed: tuple[str, float] = ("", 0.0)
-        """The stamp that is being analysed, and how far that is."""
+        self._analysed: dict[str, float] = {}
+        """The stamps that are being analysed, and how far that is."""
         self._listed: dict[str, Listed] = {}
         self._entries: dict[str, Entry] = {}
         self._open_lock = threading.Lock()
@@ -93,14 +98,16 @@ class Catalogue:
         self._look = threading.Event()
         self._is_closed = False
         self._threads: list[threading.Thread] = []
-        self._reader, self._analyst = Helper(), Helper()
+        self._reader = Helper()
+        self._analysts = {limit: Helper() for limit in (_SMALL_BYTES, None)} if analyse else {}
+        """By the size of the largest run that they take; large ones do not hold up small ones."""
 
     def start(self) -> None:
         """Begin to look, read and analyse in the background."""
         plugins.install()
-        work = (self._keep_looking, self._keep_reading, *([self._keep_analysing] if self._analyses else []))
-        for target in work:
-            thread = threading.Thread(target=self._guarded, args=(target,), name=f"catalogue-{target.__name__[6:]}")
+        analysing = (partial(self._keep_analysing, helper, limit) for limit, helper in self._analysts.items())
+        for target in (self._keep_looking, self._keep_reading, *analysing):
+            thread = threading.Thread(target=self._guarded, args=(target,), name="catalogue")
             thread.daemon = True
             thread.start()
             self._threads.append(thread)
@@ -112,11 +119,13 @@ class Catalogue:
             self._work.notify_all()
         self._look.set()
         self._reader.close()
-        self._analyst.close()
+        for helper in self._analysts.values():
+            helper.close()
         for thread in self._threads:
             thread.join(timeout=10)
         self._reader.rest()
-        self._analyst.rest()
+        for helper in self._analysts.values():
+            helper.rest()
         with self._open_lock:
             self._open.clear()
         if self._is_temporary:
@@ -289,23 +298,26 @@ class Catalogue:
             problems += more
         return refused, problems
 
-    def _keep_analysing(self) -> None:
+    def _keep_analysing(self, helper: Helper, limit_bytes: int | None) -> None:
         while not self._is_closed:
             with self._work:
-                one = self._next_to_analyse()
+                one = self._next_to_analyse(limit_bytes)
                 if one is None:
-                    self._analyst.rest()
+                    helper.rest()
                     self._work.wait()
                     continue
-                self._analysed = (one.entry.stamp, 0.0)
+                self._analysed[one.entry.stamp] = 0.0
                 self._publish()
-            self._analyse(one)
+            self._analyse(one, helper)
 
-    def _next_to_analyse(self) -> Listed | None:
-        waiting = (one for one in self._listed.values() if one.job and one.entry.stamp not in self._done)
-        return min(waiting, key=lambda one: (one.entry.input_bytes, one.entry.order), default=None)
+    def _next_to_analyse(self, limit_bytes: int | None) -> Listed | None:
+        """The smallest run that is not analysed, if it is small enough."""
+        known = {*self._done, *self._analysed}
+        waiting = [one for one in self._listed.values() if one.job and one.entry.stamp not in known]
+        first = min(waiting, key=lambda one: (one.entry.input_bytes, one.entry.order), default=None)
+        return None if first is None or first.entry.input_bytes > (limit_bytes or math.inf) else first
 
-    def _analyse(self, one: Listed) -> None:
+    def _analyse(self, one: Listed, helper: Helper) -> None:
         stamp = one.entry.stamp
         assert one.job is not None
 
@@ -316,25 +328,28 @@ class Catalogue:
 
         def progress(ratio: float) -> None:
             with self._work:
-                self._analysed = (stamp, ratio)
+                self._analysed[stamp] = ratio
                 self._publish()
 
         try:
             order = order_of(one.job, one.unread, self._store.directory)
-            problem = self._analyst.analyse(order, summarised, progress).problem
+            problem = helper.analyse(order, summarised, progress).problem
         except HelperDied as death:
             problem = f"the process died ({death})"
+        except FAILURES as error:
+            problem = f"{type(error).__name__}: {error}"
         if self._is_closed:
             return
         if problem:
             _LOG.warning("%s could not be analysed: %s", one.entry.name, problem)
         with self._work:
-            self._analysed = ("", 0.0)
+            self._analysed.pop(stamp, None)
             self._summaries.setdefault(stamp, None)
             self._done.add(stamp)
             self._publish()
         with self._open_lock:  # opened anew, it finds the answers that are kept now
-            self._open.pop(one.entry.id, None)
+            for identity in [each for each, (known, _) in self._open.items() if known == stamp]:
+                del self._open[identity]
 
     def _regroup(self, *changed: Below) -> None:
         """Sort anew what is read below some roots, and take what is kept about new runs."""
@@ -390,8 +405,7 @@ class Catalogue:
             entry = entry.with_problem(entry.issues, ["no_findings"])
         if entry.state == "reading" or is_done:
             return entry if entry.state == "reading" else replace(entry, state="ready")
-        stamp, ratio = self._analysed
-        return replace(entry, state="analysing", progress=ratio if stamp == entry.stamp else 0.0)
+        return replace(entry, state="analysing", progress=self._analysed.get(entry.stamp, 0.0))
 
     def _note_gone(self, found: Mapping[str, object]) -> None:
         """List runs on whose files are no longer there, until a run of their name is back."""
