@@ -259,7 +259,7 @@ def with_moments(rows: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
     times = [name for name, dtype in rows.schema.items() if name.endswith("_ns") and dtype.is_integer()]
-    names = [name for name in times if (most := rows[name].max()) is not None and int(most) > LONGEST_NS]  # type: ignore[call-overload]
+    names = [name for name in times if (most := rows[name].max()) is not None and int(most) > LONGEST_NS]  # type: ignore[arg-type]
     return rows.with_columns(pl.col(names).cast(pl.String)) if names else rows
 
 
