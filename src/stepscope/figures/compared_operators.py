@@ -123,6 +123,7 @@ def draw(data: Data, language: Language) -> Spec:
                 "name": word(name, language),
                 "x": unit.of(own["difference_ns"]),
                 "y": own["at"].to_list(),
+                "width": 0.75,  # Plotly would make bars of few rows as wide as the gaps between them
                 "text": words,
                 "textposition": "outside",
                 "cliponaxis": False,

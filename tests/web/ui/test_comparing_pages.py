@@ -17,7 +17,7 @@ from stepscope.pages.answering import answer, opening_of
 from stepscope.pages.compare import PAGE
 from stepscope.web.asking import Asking
 from stepscope.web.ui.context import Context, Web
-from stepscope.web.ui.pages.compare import FIGURES, controls
+from stepscope.web.ui.pages.compare import FIGURES, LISTS, controls
 from stepscope.web.ui.state import State
 from stepscope.web.ui.subjects import OfPair, OfRun, SaidAbove
 from stepscope.web.ui.tables import downloads, load_section
@@ -107,9 +107,21 @@ def test_why_nothing_can_be_compared_is_said_once(two: Context) -> None:
 
 def test_a_figure_shows_both_sides(two: Context) -> None:
     runs = ids(two)
-    state = at(two, base=runs["monday"], new=runs["tuesday"])
+    state = at(two, base=runs["monday"], new=runs["tuesday"], by="name")
     drawn = asyncio.run(OfPair(two).drawn(FIGURES[0].name, {}, state))
     assert len(drawn.spec["data"]) == 2
+
+
+def test_a_click_on_a_difference_finds_its_rows() -> None:
+    click = FIGURES[1].click
+    assert click is not None
+    context = context_of("/compare?base=a&new=b&compared-operators.of=operators&operator_differences.page=3")
+    link = urlsplit(click(context, {"customdata": ["aten::mm", "", ""]}) or "")
+    assert link.fragment == "operator_differences"
+    assert parse_qs(link.query)["operator_differences.search"] == ["aten::mm"]
+    assert "operator_differences.page" not in parse_qs(link.query)
+    assert click(context, {"customdata": None}) is None
+    assert {section for _, section, _ in LISTS} <= set(PAGE.keys)
 
 
 def test_all_rows_can_be_downloaded_with_what_is_chosen() -> None:

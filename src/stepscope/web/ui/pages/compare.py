@@ -10,8 +10,8 @@ from nicegui import ui
 
 from stepscope.advice.messages import Text
 from stepscope.web.ui.context import Context
-from stepscope.web.ui.controls import Choice, Control, control_of, form
-from stepscope.web.ui.figures import FigurePlace, figure_panel
+from stepscope.web.ui.controls import Choice, Control, control_of, form, select
+from stepscope.web.ui.figures import FigurePlace, Point, figure_panel
 from stepscope.web.ui.frame import frame
 from stepscope.web.ui.html import paragraph, raw, rendered
 from stepscope.web.ui.pages.runs import moment
@@ -40,7 +40,42 @@ HOW = Text(
 WAY, USUAL = Text("Compare kernels by", "比对 kernel 的依据"), Text("what they have in common", "两侧的共同之处")
 SWAP = Text("Swap sides", "互换两侧")
 
-FIGURES = (FigurePlace("compared-parts"),)
+LISTS = (
+    ("kernels", "kernel_differences", Text("kernels", "kernel")),
+    ("operators", "operator_differences", Text("operators", "算子")),
+    ("modules", "module_differences", Text("modules", "模块")),
+    ("communication", "communication_differences", Text("communication", "通信")),
+    ("apis", "api_differences", Text("calls on the host", "主机调用")),
+)
+"""What the figure of differences shows one of: its name, the section with its rows, and its title."""
+
+
+async def _lists(context: Context, _: State) -> Sequence[Control]:
+    return [select("compared-operators.of", WHAT, context, ("", FIRST), *((name, title) for name, _, title in LISTS))]
+
+
+def _of_name(context: Context, point: Point) -> str | None:
+    """The rows of a name, at a click on its bar."""
+    place = point.get("customdata")
+    if not isinstance(place, (list, tuple)) or not place:
+        return None
+    chosen = context.state.get("compared-operators.of") or LISTS[0][0]
+    section = next((section for name, section, _ in LISTS if name == chosen), LISTS[0][1])
+    return f"{context.state.changed({f'{section}.search': place[0], f'{section}.page': None}).url}#{section}"
+
+
+WHAT, FIRST = Text("Compare", "比对"), Text("the first that is known", "首个已知的")
+
+FIGURES = (
+    FigurePlace("compared-parts", reads=("steps", "base_steps", "base_ranks")),
+    FigurePlace(
+        "compared-operators",
+        controls=_lists,
+        options=lambda state: {"by": state.get("by") or None},
+        click=_of_name,
+        reads=("steps", "base_steps", "base_ranks", "by"),
+    ),
+)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ window.stepscope = (() => {
     }
     const target = url.pathname + url.search, before = new URLSearchParams(location.search);
     if (target !== location.pathname + location.search) history.pushState({}, "", target + url.hash);
+    if (url.hash) showing = false;
     follow(before);
     emitEvent("stepscope_go", target);
   };
