@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from stepscope.compare import Pair
 from stepscope.errors import Unavailable
 from stepscope.figures import FIGURES
 from stepscope.report.answers import answers
@@ -95,6 +96,17 @@ def test_figures_are_those_that_notebooks_draw(served: Api, name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("name", [figure.name for figure in FIGURES if figure.of_pair])
+def test_figures_of_comparisons(served: Api, name: str) -> None:
+    run = served.runs.open(ID)
+    figure = next(figure for figure in FIGURES if figure.name == name)
+    drawn = figure.drawn(Pair(run, run).select(base_ranks="0", ranks="2"))  # type: ignore[arg-type]
+    response = served.get(f"/compare/figures/{name}", base=ID, base_ranks="0", ranks="2")
+    assert response.status_code == 200, response.text
+    assert response.json()["figure"] == json.loads(json.dumps(drawn.themed()))
+    served.problem(f"/runs/{ID}/figures/{name}", 404, "unknown-page")
+
+
 def test_options_of_figures(served: Api) -> None:
     listed = {figure["name"]: figure for figure in served.of_run("/figures")["figures"]}
     assert "rank" in listed["memory"]["options"]
@@ -103,6 +115,7 @@ def test_options_of_figures(served: Api) -> None:
     some = served.of_run("/figures/step-times", steps="4-6")["tables"][0]["rows"]
     assert {row["step"] for row in some} == {4, 5, 6}
     served.problem(f"/runs/{ID}/figures/time-by-rank", 400, "bad-request", rank=0)
+    assert "pie or bar" in served.problem(f"/runs/{ID}/figures/operator-types", 400, "bad-request", form="x")["detail"]
 
 
 @pytest.mark.parametrize("form", ["perfetto", "json", "json.gz"])

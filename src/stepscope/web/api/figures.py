@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,47 +11,53 @@ from starlette.responses import Response
 
 from stepscope.figures import FIGURES, Drawn, Figure
 from stepscope.figures.style import THEMES
-from stepscope.pages.base import RANKS, STEPS
+from stepscope.pages.base import RANKS, STEPS, Kind
 from stepscope.present import Language
 from stepscope.web.api.calls import JSON, Call, Operation, Place
 from stepscope.web.api.content import described_table
-from stepscope.web.api.parameters import INT64, LANGUAGE, Parameter, of_option
+from stepscope.web.api.parameters import INT64, LANGUAGE, NUMBERS, Parameter, of_option
 from stepscope.web.api.problems import ApiProblem
 
 _BY_NAME: Mapping[str, Figure] = {figure.name: figure for figure in FIGURES if not figure.of_pair}
 
-_THEME = Parameter("theme", "text", "Colours for a light or a dark page.", "light", choices=THEMES)
+THEME = Parameter("theme", "text", "Colours for a light or a dark page.", "light", choices=THEMES)
 
-_KINDS = {int: "integer", float: "number", str: "text", bool: "flag"}
+_KINDS: Mapping[str, Kind] = {"int": "integer", "float": "number", "bool": "flag"}
 
 
-def figure_named(name: str) -> Figure:
+def figure_named(name: str, known: Mapping[str, Figure]) -> Figure:
     """The figure of a name.
 
     Raises:
         ApiProblem: If there is none; the text lists them.
     """
-    if name not in _BY_NAME:
-        raise ApiProblem("unknown-page", f"there is no figure {name}. There are: {', '.join(_BY_NAME)}")
-    return _BY_NAME[name]
+    if name not in known:
+        raise ApiProblem("unknown-page", f"there is no figure {name}. There are: {', '.join(known)}")
+    return known[name]
 
 
-def _options(figure: Figure) -> list[Parameter]:
+def options_of(figure: Figure) -> list[Parameter]:
     """What may be chosen of a figure: the keyword arguments with which it asks for its rows."""
-    found = []
-    for each in list(inspect.signature(figure.data, eval_str=False).parameters.values())[1:]:
-        kind = next((kind for known, kind in _KINDS.items() if str(each.annotation).startswith(known.__name__)), None)
-        if kind is None:
-            continue
-        words = each.name.replace("_", " ")
-        text = f"Choose the {words}." if each.default is None else f"Choose the {words}. Default: {each.default}."
-        found.append(Parameter(each.name, kind, text, each.default, 0 if kind == "integer" else None))  # type: ignore[arg-type]
-    return found
+    asked = list(inspect.signature(figure.data).parameters.values())[1:]
+    return [found for each in asked if (found := _option(each.name, str(each.annotation), each.default)) is not None]
+
+
+def _option(name: str, annotation: str, default: Any) -> Parameter | None:
+    """An option by its type as it is written; None for what is no plain value."""
+    words = name.replace("_", " ")
+    about = f"Choose the {words}." + (f" Default: {default}." if default else "")
+    if annotation.startswith("Literal["):
+        choices = ast.literal_eval(annotation[len("Literal") : annotation.index("]") + 1])
+        return Parameter(name, "text", about, default, choices=choices)
+    if annotation.startswith("Choice"):
+        return Parameter(name, "text", f"{about} Write numbers like 0,3-5 or 7-.", pattern=NUMBERS)
+    kind = _KINDS.get(annotation.partition(" ")[0], "text" if "str" in annotation else None)
+    return None if kind is None else Parameter(name, kind, about, default, 0 if kind == "integer" else None)
 
 
 def _parameters(place: Place) -> Sequence[Parameter]:
-    own = _options(figure_named(place["figure"]))
-    return (*own, of_option(RANKS), of_option(STEPS), _THEME, LANGUAGE, INT64)
+    own = options_of(figure_named(place["figure"], _BY_NAME))
+    return (*own, of_option(RANKS), of_option(STEPS), THEME, LANGUAGE, INT64)
 
 
 async def _list(call: Call) -> Response:
@@ -69,23 +76,26 @@ def _described(figure: Figure, language: Language) -> dict[str, Any]:
         "title": figure.title.of(language),
         "shows": figure.shows.of(language),
         "needs": list(figure.needs),
-        "options": [each.name for each in _options(figure)],
+        "options": [each.name for each in options_of(figure)],
     }
 
 
 async def _one(call: Call) -> Response:
-    figure, entry = figure_named(call.place["figure"]), call.entry()
+    figure, entry = figure_named(call.place["figure"], _BY_NAME), call.entry()
     tag = call.tag(entry.stamp, JSON)
     if (same := call.unchanged(tag)) is not None:
         return same
     asking, values = call.service.asking, call.values
-    options = {each.name: values[each.name] for each in _options(figure) if values[each.name] is not None}
+    options = {each.name: values[each.name] for each in options_of(figure) if values[each.name] is not None}
     drawn = await asking.figure(call.run, figure.name, call.language, options, values["ranks"], values["steps"])
-    body = await asking.ask(call.question(entry.stamp, JSON), lambda: call.encoded(_plain(drawn, values["theme"])))
+    body = await asking.ask(
+        call.question(entry.stamp, JSON), lambda: call.encoded(plain_figure(drawn, values["theme"]))
+    )
     return call.sent(body, JSON, tag=tag)
 
 
-def _plain(drawn: Drawn, theme: Any) -> dict[str, Any]:
+def plain_figure(drawn: Drawn, theme: Any) -> dict[str, Any]:
+    """A figure for programs: as Plotly reads it, with its tables and notes."""
     return {
         "name": drawn.name,
         "title": drawn.title,
