@@ -136,6 +136,41 @@ def test_what_fails_is_a_line_here_and_a_page_there(tmp_path: Path) -> None:
 
 
 @needs_web
+def test_malformed_messages_of_a_socket_cost_nobody_else_anything(tmp_path: Path) -> None:
+    from websockets.exceptions import ConnectionClosed
+    from websockets.sync.client import connect
+
+    with serving(tmp_path, EXAMPLE) as served:
+        page = served.ask(Accept="text/html")[2]
+        found = re.search(r"client_id.{1,8}?([0-9a-f-]{36})", page)
+        assert found is not None
+        query = "EIO=4&transport=websocket&implicit_handshake=true&tab_id=t&document_id=d&next_message_id=0"
+        address = f"ws://127.0.0.1:{served.port}/_nicegui_ws/socket.io/?{query}&client_id={found[1]}"
+        for text in (
+            "42" + "[" * 100_000,
+            "42[",
+            '42["event",5]',
+            '42["event",{"client_id":"x"}]',
+            "7",
+            "\0",
+            "451-[]",
+        ):
+            with connect(address) as client:
+                assert str(client.recv()).startswith("0{")
+                client.send("40")
+                assert str(client.recv()).startswith("40{")
+                try:
+                    client.send(text)
+                    client.recv(timeout=0.3)
+                except (ConnectionClosed, TimeoutError):
+                    pass
+        assert served.ask(Accept="text/html")[0] == 200
+        err = served.end()[2]
+    assert "Traceback" not in err
+    assert len(err.splitlines()) <= 5, err
+
+
+@needs_web
 def test_ctrl_c_and_sigterm_end_it_at_once_with_open_pages_and_questions(tmp_path: Path) -> None:
     for number, expected in ((signal.SIGINT, 0), (signal.SIGTERM, 143)):
         with serving(tmp_path, EXAMPLE) as served:

@@ -372,7 +372,7 @@ def status_of(client: socket.socket) -> int:
     return int(client.recv(4096).split(b" ")[1])
 
 
-def frame(text: bytes) -> bytes:
+def frame(text: bytes, kind: bytes = b"\x81") -> bytes:
     """A WebSocket message of a client; its mask is zero."""
     size = len(text)
     length = (
@@ -382,7 +382,7 @@ def frame(text: bytes) -> bytes:
         if size < 65_536
         else (b"\xff" + struct.pack(">Q", size))
     )
-    return b"\x81" + length + b"\0\0\0\0" + text
+    return kind + length + b"\0\0\0\0" + text
 
 
 def test_sockets_need_the_token(closed_place: Place) -> None:
@@ -439,6 +439,18 @@ def test_messages_are_bounded_in_size_and_number() -> None:
             while answered < 125:
                 answered += client.recv(10_000).count(b"got 1")
             assert time.monotonic() - began > 1.2
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [(b"x", b"\x82"), (b"451-['event']", b"\x81"), (b"469999999999-[]", b"\x81"), (b"bAAAA", b"\x81")],
+)
+def test_binary_data_which_no_page_sends_ends_a_socket(open_place: Place, text: bytes, kind: bytes) -> None:
+    with upgrade(open_place) as client:
+        assert status_of(client) == 101
+        client.sendall(frame(text, kind))
+        assert b"got" not in client.recv(100)
+        assert _ends(client)
 
 
 # What is too large

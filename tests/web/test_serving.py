@@ -13,7 +13,7 @@ import pytest
 
 from stepscope.errors import StepscopeError
 from stepscope.web import serving
-from stepscope.web.logs import report_failures
+from stepscope.web.logs import NAMES, OF_CLIENTS, report_failures
 from stepscope.web.serving import Listener, serve
 from stepscope.web.settings import Settings
 
@@ -106,12 +106,11 @@ def test_modules_are_hidden_for_a_while_alone() -> None:
 @pytest.fixture
 def loggers() -> Any:
     """All loggers as they were, afterwards."""
-    from stepscope.web.logs import NAMES
-
-    kept = [(one := logging.getLogger(name), one.handlers, one.propagate, one.level) for name in NAMES]
+    names = (*NAMES, *OF_CLIENTS, "stepscope.web")
+    kept = [(one := logging.getLogger(name), one.handlers, one.propagate, one.disabled, one.level) for name in names]
     yield
-    for one, handlers, propagate, level in kept:
-        one.handlers, one.propagate = handlers, propagate
+    for one, handlers, propagate, disabled, level in kept:
+        one.handlers, one.propagate, one.disabled = handlers, propagate, disabled
         one.setLevel(level)
 
 
@@ -140,6 +139,16 @@ def test_a_failure_shows_where_if_asked(loggers: None, capfd: Any) -> None:
     report_failures(debug=True)
     failed("nicegui", None)
     assert 'raise ValueError("bad' in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", OF_CLIENTS)
+def test_what_a_client_sends_is_no_failure(loggers: None, capfd: Any, name: str) -> None:
+    report_failures(debug=False)
+    failed(name, "message async handler error")
+    assert capfd.readouterr().err == ""
+    report_failures(debug=True)
+    failed(name, "message async handler error")
+    assert "message async handler error" in capfd.readouterr().err
 
 
 def test_what_only_happens_is_not_printed(loggers: None, capfd: Any) -> None:

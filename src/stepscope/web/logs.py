@@ -8,8 +8,11 @@ import traceback
 
 from stepscope.present import printable
 
-NAMES = ("stepscope", "nicegui", "uvicorn", "asyncio", "engineio", "socketio", "fastapi")
+NAMES = ("stepscope", "nicegui", "uvicorn", "asyncio", "fastapi")
 """Loggers that report here; all are quiet unless something fails."""
+
+OF_CLIENTS = ("engineio.server", "socketio.server")
+"""Loggers of what is wrong with the messages of clients, which is no failure here; reported for debugging alone."""
 
 _NO_FAILURES = ("timeout graceful shutdown", "without completing handshake")
 """What uvicorn logs as an error when it ends, and when a WebSocket is refused."""
@@ -61,8 +64,10 @@ def report_failures(*, debug: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Line(debug=debug))
     handler.addFilter(_Reported())
-    for name in NAMES:
+    for name in (*NAMES, *OF_CLIENTS):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False
         logger.setLevel(logging.WARNING if name == "stepscope" else logging.ERROR)
+        logger.disabled = name in OF_CLIENTS and not debug
+    logging.getLogger("stepscope.web").setLevel(logging.INFO if debug else logging.WARNING)

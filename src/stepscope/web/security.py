@@ -33,6 +33,7 @@ from stepscope.web.signing_in import (
     token_in,
     without_token,
 )
+from stepscope.web.sockets import is_expected
 
 log = logging.getLogger("stepscope.web")
 
@@ -152,7 +153,7 @@ class Security:
         try:
             await self.app(_cleaned(scope), _paced(receive, self._bounds.messages_a_second), send)
         except Exception as error:
-            log.error("the connection of a page failed", exc_info=error)
+            log.info("a message of a page could not be taken", exc_info=error)
             raise _Broken from None
         finally:
             self._sockets -= 1
@@ -304,7 +305,8 @@ async def _form(receive: Any, headers: Mapping[str, str]) -> bytes:
 
 
 def _paced(receive: Any, most_a_second: float) -> Any:
-    """The messages of a WebSocket, at a bounded rate: while one waits, no more are read from its connection."""
+    """The messages of a WebSocket, at a bounded rate: while one waits, no more are read from its connection. The first
+    that no page sends ends it."""
     spare, at = most_a_second, time.monotonic()
 
     async def receiving() -> Any:
@@ -312,8 +314,11 @@ def _paced(receive: Any, most_a_second: float) -> Any:
         message = await receive()
         now = time.monotonic()
         spare, at = min(spare + (now - at) * most_a_second, most_a_second) - 1.0, now
-        if spare < 0 and message["type"] == "websocket.receive":
-            await asyncio.sleep(-spare / most_a_second)
+        if message["type"] == "websocket.receive":
+            if not is_expected(message):
+                return {"type": "websocket.disconnect", "code": 1008}
+            if spare < 0:
+                await asyncio.sleep(-spare / most_a_second)
         return message
 
     return receiving

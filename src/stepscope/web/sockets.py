@@ -1,8 +1,9 @@
 """The WebSockets of pages: what NiceGUI leaves open is closed here.
 
 What NiceGUI already does: a page has an id that nobody can guess, and a socket may only join the page whose id it was
-opened with, once, and with the tab that joined first. What it does not do: an event is taken from any socket that names
-the id of a page. Here it must come from a socket that joined this page.
+opened with, once, and with the tab that joined first. What it does not do: it takes an event from any socket that names
+the id of a page. Here the event must come from a socket that joined this page. uvicorn bounds the size of each message;
+what the library makes of several is bounded here.
 """
 
 from __future__ import annotations
@@ -39,6 +40,15 @@ def confine(sio: Any, config: Any, bounds: Bounds) -> None:
     for name in FROM_PAGES:
         handlers[name] = _of_its_own_page(handlers[name], sio)
     handlers["log"] = _of_its_own_page(_log, sio)
+
+
+def is_expected(message: Mapping[str, Any]) -> bool:
+    """Whether a WebSocket message is one that a page sends: text that announces no binary data.
+
+    Pages send none, and the library would collect as many pieces of it as a client announces, in memory.
+    """
+    text = message.get("text")
+    return text is not None and not text.startswith(("b", "45", "46"))
 
 
 def forget_unseen(pages: Mapping[str, Any], most: int) -> None:
