@@ -13,6 +13,26 @@ let about = '';  // of the timeline: its size, or what is wrong with it
 let isIncomplete = false;
 let opened = null;  // a promise: the timeline is open
 
+// What is said in Chinese, by the English words; the application has readers of both.
+const CHINESE = {
+  'Starting the viewer ...': '正在启动查看器……',
+  'Loading {} of {} ...': '正在加载 {}，共 {}……',
+  'Reading {} ...': '正在读取 {}……',
+  'Not shown: {}': '未显示：{}',
+  'Cannot show the timeline: {}': '无法显示时间线：{}',
+  'Not all of the timeline could be read ({}). {}': '时间线未能全部读取（{}）。{}',
+  '{}, without any event': '{}，没有任何事件',
+  'the time is outside of the timeline': '该时间不在时间线内',
+  'no track "{}"': '没有轨道“{}”',
+  '{} is no whole number of nanoseconds': '{} 不是整数纳秒',
+  zoom: '缩放', move: '移动', 'fit selection': '适应所选', search: '搜索', help: '帮助',
+};
+
+function worded(text, ...values) {
+  const said = (document.documentElement.lang === 'zh' && CHINESE[text]) || text;
+  return said.replace(/\{\}/g, () => values.shift());
+}
+
 function say(text, isProblem = false) {
   state.textContent = text;
   state.classList.toggle('problem', isProblem);
@@ -45,7 +65,7 @@ async function download(url) {
     if (done) break;
     bytes.set(value, at);
     at += value.length;
-    say(`Loading ${megabytes(at)} of ${megabytes(size)} ...`);
+    say(worded('Loading {} of {} ...', megabytes(at), megabytes(size)));
   }
   if (at !== size) throw new Error('the timeline ended early; run stepscope view again');
   return bytes.buffer;
@@ -195,7 +215,7 @@ function place() {
     const text = words.get(name);
     if (text === null) return null;
     if (/^-?\d{1,19}$/.test(text)) return BigInt(text);
-    problems.push(`${name} is no whole number of nanoseconds`);
+    problems.push(worded('{} is no whole number of nanoseconds', name));
     return null;
   };
   const [start, end] = [time('start_ns'), time('end_ns')];
@@ -215,13 +235,13 @@ async function goToPlace() {
     }
   }
   if (names.length && !info) problems.push('this version of the UI has no way to go to a track');
-  else if (names.length && !await showTrack(names, start, end)) problems.push(`no track "${names.join(' / ')}"`);
+  else if (names.length && !await showTrack(names, start, end)) problems.push(worded('no track "{}"', names.join(' / ')));
   if (start !== null) {
-    if (info && (start > info.end || (end ?? start) < info.start)) problems.push('the time is outside of the timeline');
+    if (info && (start > info.end || (end ?? start) < info.start)) problems.push(worded('the time is outside of the timeline'));
     const half = info ? (info.end - info.start) / 100n + 1n : 1000000n;
     scrollToNs(end === null ? start - half : start, end === null ? start + half : end);
   }
-  if (problems.length) say(`Not shown: ${problems.join('; ')}`, true);
+  if (problems.length) say(worded('Not shown: {}', problems.join('; ')), true);
   else say(about, isIncomplete);
 }
 
@@ -252,15 +272,16 @@ async function open() {
   view = await response.json();
   document.documentElement.lang = view.language ?? 'en';
   document.body.classList.toggle('embedded', Boolean(view.embedded));
+  for (const hint of document.querySelectorAll('.hint [data-word]')) hint.textContent = worded(hint.dataset.word);
   if (!response.ok) throw new Error(view.problem);
   document.title = `${view.title} - stepscope`;
   document.getElementById('title').textContent = view.title;
   frame.src = view.ui;
   const buffer = await download(view.trace);
   const size = buffer.byteLength;
-  say('Starting the viewer ...');
+  say(worded('Starting the viewer ...'));
   await listening();
-  say(`Reading ${megabytes(size)} ...`);
+  say(worded('Reading {} ...', megabytes(size)));
   withoutStorage();
   post({buffer, title: view.title, fileName: view.file, url: location.href, keepApiOpen: true}, [buffer]);
   const trace = await loaded();
@@ -277,8 +298,8 @@ async function open() {
   const isEmpty = await query('select (select count(*) from slice) + (select count(*) from counter) as n')
     .then(([row]) => Number(row.n) === 0, () => false);
   isIncomplete = isEmpty || lost.length > 0;
-  if (lost.length) about = `Not all of the timeline could be read (${lost.slice(0, 3).join(', ')}). ${view.remedy}`.trim();
-  else if (isEmpty) about += ', without any event';
+  if (lost.length) about = worded('Not all of the timeline could be read ({}). {}', lost.slice(0, 3).join(', '), view.remedy).trim();
+  else if (isEmpty) about = worded('{}, without any event', about);
   say(about, isIncomplete);
 }
 
@@ -288,7 +309,7 @@ function arrive() {
   const isPlace = location.hash.length > 1 || location.search.length > 1;
   opened.then(() => (isPlace ? goToPlace() : null)).then(() => { document.body.dataset.state = 'open'; }, (error) => {
     document.body.dataset.state = 'failed';
-    say(`Cannot show the timeline: ${error.message}`, true);
+    say(worded('Cannot show the timeline: {}', error.message), true);
   });
 }
 
