@@ -25,7 +25,7 @@ from stepscope.web.api.content import described
 from stepscope.web.api.files import CSV, FORMAT, PARQUET, file_name, format_of, table_file
 from stepscope.web.api.listings import LISTING, TOP_ROWS, listing_of, paging
 from stepscope.web.api.parameters import INT64, LANGUAGE, Parameter, name_of, of_option
-from stepscope.web.api.problems import ApiProblem
+from stepscope.web.api.problems import ApiProblem, in_words_of_queries
 
 RUN_PAGES: Mapping[str, Page] = {page.name: page for page in (JOB, *PAGES) if page.scope != "pair"}
 """Pages about a run, by name."""
@@ -190,7 +190,7 @@ def declared_page(page: Page, language: Language) -> dict[str, Any]:
             {
                 "name": name_of(option),
                 "kind": option.kind,
-                "help": option.help,
+                "help": in_words_of_queries(option.help),
                 "default": option.default,
                 "minimum": option.minimum,
                 "repeated": bool(option.joined),

@@ -12,7 +12,7 @@ from starlette.datastructures import QueryParams
 
 from stepscope.pages.base import BASE_RANKS, BASE_STEPS, RANKS, STAGE, STEPS, Kind, Option
 from stepscope.present import LANGUAGES, listed
-from stepscope.web.api.problems import BadRequest
+from stepscope.web.api.problems import BadRequest, in_words_of_queries
 
 LONGEST_TEXT = 2_000
 """Characters of a text that a client gives, unless less is said."""
@@ -125,7 +125,7 @@ class Parameter:
         return {
             "name": self.name,
             "in": "query",
-            "description": self.help,
+            "description": in_words_of_queries(self.help),
             "required": self.required,
             "schema": several if self.joined else value,
             **({"style": "form", "explode": True} if self.joined else {}),
