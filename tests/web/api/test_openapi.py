@@ -12,6 +12,7 @@ import pytest
 
 from stepscope.web.api import OPERATIONS
 from stepscope.web.api.pages import RUN_PAGES
+from stepscope.web.api.problems import in_words_of_queries
 from tests.web.api.api_server import ID, PREFIX, Api
 
 
@@ -42,7 +43,8 @@ def test_every_operation_is_described(described: Any) -> None:
         named = {each["name"] for each in operation["parameters"] if each["in"] == "path"}
         assert named == set(re.findall(r"\{(\w+)\}", path))
         for parameter in operation["parameters"]:
-            assert parameter["description"] and "--" not in parameter["description"], (path, parameter)
+            said = parameter["description"]
+            assert said and in_words_of_queries(said) == said, (path, parameter)
             _is_bounded(parameter)
 
 

@@ -17,8 +17,9 @@ _ABOUT = f"""Runs below the served directories, asked by programs: the same answ
 Names of columns end in their unit: `_ns` are nanoseconds, `_bytes` bytes, `_ratio` 0 to 1. Moments are {NS}. They are
 whole numbers beyond 2^53, which JavaScript rounds: `int64=text` gives such numbers as strings.
 
-Answers but those of `health` and queries have an `ETag`; asked with `If-None-Match`, the server answers 304 without computing anything. Lists are
-paged by `top` and `page`, with links to the other pages. Every address that takes GET takes HEAD.
+Answers have an `ETag`, but those of `health` and of queries; asked with `If-None-Match`, the server answers 304 without
+computing anything. Lists are paged by `top` and `page`, with links to the other pages. Every address that takes GET
+takes HEAD.
 
 Problems are `{MEDIA_TYPE}` (RFC 9457): `detail` says what is wrong and what there is instead.
 
