@@ -17,7 +17,6 @@ from stepscope.pages.replayed import replayed_steps
 from stepscope.report.sentences import Sentence, counted
 from stepscope.report.time_split import Stages, Waits, awaited, waits_of
 from stepscope.report.timelines import Timelines
-from stepscope.run.narrow_windows import narrow_step_ns
 
 if TYPE_CHECKING:
     from stepscope.run import Run
@@ -86,7 +85,6 @@ def answers(run: Run, *, strict: bool = False) -> Answers:
     )
     known = 0 if timed_steps is None else timed_steps.height
     steps = run.table("steps").select(pl.len()).collect().item() if run.has("steps") else 0
-    narrow_ns = narrow_step_ns(run.ranks)
     return Answers(
         answered.tables,
         findings,
@@ -95,7 +93,7 @@ def answers(run: Run, *, strict: bool = False) -> Answers:
         timed_steps,
         outer_steps,
         step_lengths,
-        narrow_ns,
+        run.narrow_step_ns,
         max(steps - known, 0),
         None if run.whole is run else [rank.rank for rank in run.ranks],
         run.limits,

@@ -8,8 +8,6 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.present import duration, plural
-from stepscope.run.rank import Rank, stacked
-from stepscope.tables import STEPS
 from stepscope.tables.issues import Issue
 
 LEAST_SHARE = 0.5
@@ -18,19 +16,18 @@ lasts from the first device task of a step to that of the next, so the windows o
 their time. The window of a single step lacks the host's time before its first and after its last task."""
 
 
-def _narrow_windows(ranks: Sequence[Rank]) -> list[dict[str, int]]:
+def narrow_windows(steps: pl.LazyFrame) -> list[dict[str, int]]:
     """The ranks whose windows cover less than `LEAST_SHARE` of their steps, worst first.
 
     `host_ns` and `device_ns` are from the start of the first step to the end of the last.
+
+    Args:
+        steps: The table, with all steps of the ranks even if some are selected: a step may run on the device while the
+            host is in the next one.
     """
-    # over all steps even if some are selected: a step may run on the device while the host is in the next one
-    having = [rank.whole for rank in ranks if rank.has(STEPS.name)]
-    if not having:
-        return []
     of_device = (pl.col("window") == "device") & pl.col("recorded").fill_null(True)
     spans = (
-        stacked(having, STEPS.name)
-        .filter(of_device)
+        steps.filter(of_device)
         .group_by("rank")
         .agg(
             steps=pl.len(),
@@ -42,9 +39,13 @@ def _narrow_windows(ranks: Sequence[Rank]) -> list[dict[str, int]]:
     return spans.filter((pl.col("host_ns") > 0) & (share < LEAST_SHARE)).sort(share, "rank").collect().to_dicts()
 
 
-def narrow_window_issues(ranks: Sequence[Rank], path: Path) -> list[Issue]:
-    """A warning about the rank whose windows cover the least of its steps, if that is too little."""
-    narrow = _narrow_windows(ranks)
+def narrow_window_issues(narrow: Sequence[dict[str, int]], path: Path) -> list[Issue]:
+    """A warning about the rank whose windows cover the least of its steps, if that is too little.
+
+    Args:
+        narrow: See `narrow_windows`.
+        path: The path of the run.
+    """
     if not narrow:
         return []
     worst, more = narrow[0], len(narrow) - 1
@@ -59,9 +60,13 @@ def narrow_window_issues(ranks: Sequence[Rank], path: Path) -> list[Issue]:
     return [Issue("warning", str(path), problem, remedy, rank=rank)]
 
 
-def narrow_step_ns(ranks: Sequence[Rank]) -> float | None:
-    """The time of a step on the host, if the windows of most ranks cover little of it."""
-    narrow = _narrow_windows(ranks)
-    if 2 * len(narrow) <= len(ranks):
+def narrow_step_ns(narrow: Sequence[dict[str, int]], ranks: int) -> float | None:
+    """The time of a step on the host, if the windows of most ranks cover little of it.
+
+    Args:
+        narrow: See `narrow_windows`.
+        ranks: How many ranks there are.
+    """
+    if 2 * len(narrow) <= ranks:
         return None
     return sum(one["host_ns"] for one in narrow) / sum(one["steps"] for one in narrow)

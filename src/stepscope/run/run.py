@@ -17,14 +17,14 @@ from stepscope.run.answer_cache import DEFAULT_MB, AnswerCache
 from stepscope.run.engine import Engine, Threads
 from stepscope.run.iterations import Iterations, iterations_of, marks_no_steps, may_have_iterations
 from stepscope.run.kept_answers import Asked, KeptAnswers
-from stepscope.run.narrow_windows import narrow_window_issues
+from stepscope.run.narrow_windows import narrow_step_ns, narrow_window_issues, narrow_windows
 from stepscope.run.query import query
 from stepscope.run.rank import Rank, known_table, narrowed, stacked
 from stepscope.run.recorded import Recorded
 from stepscope.run.supply import Supplier
 from stepscope.selection import Choice, describe_numbers, named_numbers, parse_selection
 from stepscope.store.recording import MemoryRecording
-from stepscope.tables import ISSUES, RANKS, TABLES
+from stepscope.tables import ISSUES, RANKS, STEPS, TABLES
 from stepscope.tables.issues import Issue, issue_rows
 
 T = TypeVar("T")
@@ -135,11 +135,20 @@ class Run(Recorded):
 
     @cached_property
     def _issues(self) -> pl.DataFrame:
-        around = [*self.own_issues, *self.unread, *narrow_window_issues(self.ranks, self.path)]
+        around = [*self.own_issues, *self.unread, *narrow_window_issues(self._narrow_windows, self.path)]
         having = [rank for rank in self.ranks if rank.has(ISSUES.name)]
         reported = [stacked(having, ISSUES.name).collect()] if having else []
         supplied = [rank.supplied_issues for rank in self.ranks]
         return pl.concat([issue_rows(around), *reported, *(rows.collect() for rows in supplied if rows is not None)])
+
+    @cached_property
+    def _narrow_windows(self) -> list[dict[str, int]]:
+        return narrow_windows(self._supplier.whole_table(STEPS.name)) if self.has(STEPS.name) else []
+
+    @property
+    def narrow_step_ns(self) -> float | None:
+        """The time of a step on the host, ns, if the recorded work of most devices spans little of it."""
+        return narrow_step_ns(self._narrow_windows, len(self.ranks))
 
     def table(self, name: str) -> pl.LazyFrame:
         """See `Recorded.table`."""

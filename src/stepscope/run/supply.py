@@ -104,6 +104,10 @@ class Supplier:
         """A table of all ranks, which at least one has."""
         return narrowed(self._rows.scan(name), name, self.run.ranks[0].steps)
 
+    def whole_table(self, name: str) -> pl.LazyFrame:
+        """A table of these ranks with all steps, which at least one has."""
+        return self._rows.table(name, [rank.rank for rank in self.run.ranks if rank.has(name)])
+
     def ask(self, analysis: Analysis, options: Mapping[str, Any]) -> Any:
         """The answer about the whole job, or of all ranks; `options` are all that it has.
 
