@@ -138,7 +138,11 @@ class Page:
         """Addresses that were asked since the last call, and whether there was an answer."""
         return list(self._requests())
 
-    def _requests(self) -> Iterator[tuple[str, bool]]:
+    def sent_requests(self) -> list[str]:
+        """Addresses that were asked since the last call, without those that the browser itself refused to ask."""
+        return [url for url, _ in self._requests(refused=False)]
+
+    def _requests(self, *, refused: bool = True) -> Iterator[tuple[str, bool]]:
         asked: dict[str, str] = {}
         answered = set()
         for entry in self.driver.get_log("performance"):
@@ -148,6 +152,8 @@ class Page:
                 asked[params["requestId"]] = params["request"]["url"]
             elif message["method"] == "Network.responseReceived":
                 answered.add(params["requestId"])
+            elif message["method"] == "Network.loadingFailed" and params.get("blockedReason") and not refused:
+                asked.pop(params["requestId"], None)
         for key, url in asked.items():
             if urlsplit(url).scheme not in ("data", "blob", "chrome"):
                 yield url, key in answered

@@ -157,8 +157,8 @@ class Pages:
         return [text for text in told if "/perfetto/" not in text and "/live_reload" not in text]
 
     def outside(self) -> list[str]:
-        """Addresses on other machines that were asked since the last call."""
-        return [url for url, _ in self._page.all_requests() if not url.startswith(self.site.url)]
+        """Addresses on other machines that were asked since the last call, but those that our policy kept from it."""
+        return [url for url in self._page.sent_requests() if not url.startswith(self.site.url)]
 
     def screenshot(self, target: Path) -> None:
         """Write a picture of the page."""
