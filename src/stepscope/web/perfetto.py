@@ -45,7 +45,10 @@ def mount_perfetto(app: FastAPI, catalogue: Catalogue, files: KeptFiles) -> None
 
     @app.get(ROOT + "{key}/ui/{name:path}", include_in_schema=False)
     def of_ui(key: str, name: str) -> Response:
-        found = _ui().get(f"ui/{quote(name)}") if key == _key() else None
+        try:
+            found = _ui().get(f"ui/{quote(name)}") if key == _key() else None
+        except StepscopeError:  # it is not installed
+            found = None
         return Response(status_code=404) if found is None else _sent(found, _KEPT)
 
     @app.get(ROOT + "runs/{run}/view.json", include_in_schema=False)

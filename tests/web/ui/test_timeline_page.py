@@ -244,3 +244,21 @@ def test_unknown_runs_and_files_are_not_there(client: TestClient) -> None:
     key = perfetto._key()
     for path in (f"{key}/ui/../../../pyproject.toml", f"{key}/ui/%2e%2e/secret", "0/ui/index.html", f"runs/{ID}/x.js"):
         assert client.get(ROOT + path).status_code == 404
+
+
+def test_without_the_ui_nothing_of_it_is_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise StepscopeError("The Perfetto UI is not installed")
+
+    monkeypatch.setattr(perfetto, "_ui", missing)
+    monkeypatch.setattr(perfetto, "_key", missing)
+    app, files = FastAPI(), KeptFiles()
+    mount_perfetto(app, Opened(run), files)  # type: ignore[arg-type] # what a test needs of a catalogue
+
+    with TestClient(app) as client:
+        view, ui = client.get(f"{ROOT}runs/{ID}/view.json"), client.get(f"{ROOT}x/ui/index.html")
+        trace = client.get(f"{ROOT}runs/{ID}/trace?kind=summary")
+    files.close()
+
+    assert (view.status_code, ui.status_code, trace.status_code) == (409, 404, 200)
+    assert "not installed" in view.json()["problem"]

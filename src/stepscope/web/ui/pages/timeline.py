@@ -201,13 +201,14 @@ def choose(
     notes = []
     if ranks is not None and ranks == str(rank) and len(run.ranks) > 1 and not state.get("ranks"):
         notes.append(WORDS["one_rank"].of(language).format(rank=rank))
-    if not is_known and kind != "summary" and _rows(run.whole) > MOST_ROWS:
+    rows = _rows(narrowed)
+    is_far = not kind and rows > MOST_ROWS and start is None
+    if not is_known and options.kind == "detail" and not is_far and _rows(run.whole) > MOST_ROWS:
         options = replace(options, explain=False)
         notes.append(WORDS["unexplained"].of(language))
-    rows = _rows(narrowed)
     if kind or rows <= MOST_ROWS:
         return Chosen(Wanted("perfetto", ranks, steps, options), notes)
-    if start is None:
+    if is_far or start is None:
         notes.append(WORDS["afar"].of(language).format(rows=f"{rows:,}"))
         return Chosen(Wanted("perfetto", ranks, steps, replace(options, kind="summary")), notes, is_part=True)
     shift = 0 if rank is None else clocks_of(narrowed, align=True).by_rank.get(rank, 0)
