@@ -14,13 +14,14 @@ from stepscope.web.ui.site_map import WebPage
 from stepscope.web.ui.state import State
 
 STEP = Text("Step (mean if empty)", "步（空为平均）")
+ONE_STEP = Text("Step (a usual one if empty)", "步（空为典型步）")
 SORTED_BY = Text("Sorted by", "排序")
 BY = Text("By", "按")
 RANK = Text("rank", "rank")
 
 
-def _step(context: Context, figure: str) -> Control:
-    return Control(f"{figure}.step", STEP.of(context.language), "number")
+def _step(context: Context, figure: str, label: Text = STEP) -> Control:
+    return Control(f"{figure}.step", label.of(context.language), "number")
 
 
 def to_rank(context: Context, point: Point) -> str | None:
@@ -209,11 +210,11 @@ def _to_moment(context: Context, point: Point) -> str | None:
 
 
 async def _marey(context: Context, _: State) -> Sequence[Control]:
-    return (_step(context, "marey"),)
+    return (_step(context, "marey", ONE_STEP),)
 
 
 async def _pipeline(context: Context, _: State) -> Sequence[Control]:
-    return (_step(context, "pipeline"),)
+    return (_step(context, "pipeline", ONE_STEP),)
 
 
 PIPELINE = WebPage(
