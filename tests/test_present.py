@@ -20,6 +20,10 @@ def test_a_title_is_the_name_without_its_unit() -> None:
     ]
 
 
+def test_what_is_no_number_has_no_unit() -> None:
+    assert [cell(name, value) for name in ("at_ns", "part_ratio") for value in ("text", None)] == ["text", "-"] * 2
+
+
 def test_a_factor_is_shown_as_times() -> None:
     assert cell("slowdown_factor", 2.5) == "2.50x"
 

@@ -31,12 +31,16 @@ def title(column: str) -> str:
 
 
 def cell(column: str, value: Any) -> str:
-    """A value as text, with its unit by the column's suffix; null is a dash."""
+    """A value as text, with its unit by the column's suffix; null is a dash.
+
+    In the answer to a query, also texts and moments may be called as numbers are.
+    """
     if value is None:
         return "-"
-    for suffix, text in TEXTS.items():
-        if column.endswith(suffix):
-            return text(value)
+    if isinstance(value, (int, float)):
+        for suffix, text in TEXTS.items():
+            if column.endswith(suffix):
+                return text(value)
     return f"{value:.2f}".replace("-0.00", "0.00") if isinstance(value, float) else str(value)
 
 

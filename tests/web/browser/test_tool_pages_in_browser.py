@@ -142,6 +142,16 @@ def test_what_a_query_may_not_do_is_said(pages: Pages, sql: str, said: str) -> N
     assert "root:" not in pages.text("#result")
 
 
+def test_moments_and_texts_are_shown_whatever_they_are_called(pages: Pages) -> None:
+    sql = "SELECT start_ns, 'a text' AS wait_ns, name AS part_ratio, step AS size_bytes FROM slices LIMIT 3"
+
+    pages.open(of(pages, "gloo", "query", f"sql={quote(sql)}"))
+
+    expected = open_run(EXAMPLE).query(sql)
+    assert pages.column("result", 1) == [str(moment) for moment in expected["start_ns"]]
+    assert pages.column("result", 2) == ["a text"] * 3
+
+
 def test_names_of_columns_are_put_into_the_query(pages: Pages) -> None:
     pages.open(of(pages, "gloo", "query"))
 

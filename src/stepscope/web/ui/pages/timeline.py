@@ -301,6 +301,7 @@ def controls(context: Context) -> list[Control]:
 
 
 def _show(context: Context, found: Shown, state: State) -> None:
+    from stepscope.pages.words import sentence
     from stepscope.web.perfetto import frame_url
 
     chosen, written = found.chosen, found.written
@@ -323,8 +324,8 @@ def _show(context: Context, found: Shown, state: State) -> None:
             ranks_url=state.changed(ranks="all").url if _has_more_ranks(context, written) else "",
             said={key: text.of(context.language) for key, text in WORDS.items()},
             size=_size(written, context),
-            left_out=list(written.left_out.items()),
-            written_notes=written.notes,
+            left_out=[(what, sentence(why, context.language)) for what, why in written.left_out.items()],
+            written_notes=[sentence(text, context.language) for text in written.notes],
             downloads=downloads(context, chosen.wanted),
             whole=downloads(context, _whole(chosen)) if chosen.is_part else [],
         )
