@@ -6,6 +6,52 @@ _STEP = r"(?:step|iteration|recording)"
 _A_STEP = r"(?:a step|an iteration|the recording)"
 
 FORMS: tuple[tuple[str, str], ...] = (
+    # what-if
+    (
+        rf"With this, (?:the mean {_STEP}|the {_STEP}) takes (at least |at most )?(\S+ \S+) instead of (\S+ \S+): it "
+        r"(saves|costs) (at least |at most )?(\S+ \S+) \((\S+)\)(.*)\.",
+        r"更改后每步平均耗时{1} \2，原为 \3：{4}{5} \6（\7）{8}。",
+    ),
+    (r"saves", "节省"),
+    (r"costs", "增加"),
+    (r"at least ", "至少"),
+    (r"at most ", "至多"),
+    (rf", (\S+ \S+) to (\S+ \S+) depending on the {_STEP}", r"，各步为 \1 至 \2"),
+    (rf", (\S+ \S+) to (\S+ \S+) in the middle half of the {_STEP}s", r"，居中一半的步为 \1 至 \2"),
+    (
+        r"At most, as calls with members that were not recorded may wait for these, and such waiting would stay\.",
+        "此为上限：有未记录成员的通信可能在等待它们，这类等待不会消失。",
+    ),
+    (
+        rf"This hardly changes the {_STEP}s?, although (\S+ \S+) of work are (taken away|added) in {_A_STEP}, summed over "
+        r"ranks: other work takes as long at the same time\.",
+        r"这几乎不改变步时间，尽管每步{2}了各 rank 合计 \1 的工作：同时进行的其他工作耗时同样长。",
+    ),
+    (r"taken away", "去除"),
+    (r"added", "增加"),
+    (
+        r"Nothing changes: what was named takes hardly longer than usual, or no time at all\.",
+        "没有变化：所指定的工作几乎不比通常耗时更长，或根本不耗时。",
+    ),
+    (
+        rf"Without changes, the replay is within (\S+) of the recording\. Here, {_A_STEP} lasts from (its first work|the "
+        r"end of the one before) to the end of its last work( on any rank)?\.",
+        r"不作更改时，重放与记录相差不超过 \1。此处每步从{2}到任意 rank 上最后一项工作结束。",
+    ),
+    (r"its first work", "第一项工作开始"),
+    (r"the end of the one before", "上一步结束"),
+    (
+        rf"This is the {_STEP} of the whole job, (\S+ \S+) on average; a rank's own, as `stepscope analyze` shows it, takes "
+        r"(\S+ \S+), since ranks neither begin nor end at once\.",
+        r"这是整个作业的步，平均 \1；`stepscope analyze` 显示的单个 rank 的步耗时 \2，因为各 rank 并不同时开始和结束。",
+    ),
+    (
+        rf"Careful: without changes, the replay takes (\S+) (longer|less) than the recording(?: on average| in the worst "
+        rf"{_STEP})?\. .+",
+        r"注意：不作更改时，重放比记录{2} \1。时钟可能不一致，或缺少未记录的依赖，因此这些时间并不确定。",
+    ),
+    (r"longer", "多"),
+    (r"less", "少"),
     # where figures come from
     (
         r"Without `wait`: calls that match no recorded call of another rank, .+",
