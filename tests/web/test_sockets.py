@@ -71,14 +71,14 @@ def test_a_malformed_message_costs_only_itself(sockets: Sockets) -> None:
 def test_pages_that_nobody_opened_give_way_to_newer_ones() -> None:
     deleted: list[str] = []
 
-    def page(name: str, created: float, *, built: bool = True, alive: bool = False) -> SimpleNamespace:
+    def page(name: str, created: float, *, built: bool = True, tab: str | None = None) -> SimpleNamespace:
         return SimpleNamespace(
-            created=created, _response_built=built, has_socket_connection=alive, delete=lambda: deleted.append(name)
+            created=created, _response_built=built, _pinned_tab_id=tab, delete=lambda: deleted.append(name)
         )
 
     pages = {
         "new": page("new", 9),
-        "alive": page("alive", 1, alive=True),
+        "alive, or about to connect again": page("alive", 1, tab="tab"),
         "old": page("old", 3),
         "being made": page("being made", 0, built=False),
         "older": page("older", 2),

@@ -54,13 +54,14 @@ def is_expected(message: Mapping[str, Any]) -> bool:
 def forget_unseen(pages: Mapping[str, Any], most: int) -> None:
     """Delete the oldest of the pages that were sent to clients and never came alive.
 
-    NiceGUI keeps each for a minute: enough for one client that only asks for pages to fill the memory.
+    NiceGUI keeps each for a minute: enough for one client that only asks for pages to fill the memory. Those that came
+    alive and lost their socket are left to it: it waits a moment for the browser to connect again.
 
     Args:
         pages: NiceGUI's clients.
         most: How many of such pages are kept.
     """
-    unseen = [one for one in pages.values() if one._response_built and not one.has_socket_connection]
+    unseen = [one for one in pages.values() if one._response_built and one._pinned_tab_id is None]
     for one in sorted(unseen, key=lambda one: one.created)[: max(len(unseen) - most, 0)]:
         one.delete()
 
