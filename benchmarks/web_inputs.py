@@ -19,12 +19,13 @@ _LINK = re.compile(r'(?<=")(\d)-(\d)(?=")')
 _PERIOD_US = 200_000.0
 """How far apart copies of a timeline begin; the small job takes 158 ms."""
 
-_DETAIL, _TYPES, _FRAMEWORK, _FLOPS, _DISPLAY = (
+_DETAIL, _TYPES, _FRAMEWORK, _FLOPS, _DISPLAY, _KERNELS = (
     "aicore_intermediate_0_detail.csv",
     "aicore_intermediate_0_type.csv",
     "framework_raw_0.csv",
     "flops_0.txt",
     "ascend_timeline_display_0.json",
+    "output_timeline_data_0.txt",
 )
 
 
@@ -100,6 +101,7 @@ def _multiplied(file: Path, rows: int, named: tuple[int, ...]) -> None:
 def long_timeline(small: Path, directory: Path, events: int) -> Path:
     """The small job with so many events in the timeline of rank 0."""
     profiler = _copied(small, directory)
+    (profiler / _KERNELS).unlink()  # where it is, stepscope takes kernels from it; MindInsight never does
     file = profiler / _DISPLAY
     known = json.loads(file.read_bytes())
     timed, others = ([one for one in known if ("ts" in one) == has_time] for has_time in (True, False))

@@ -32,6 +32,8 @@ class Load:
         failures: Why pages were not shown, and how often.
         before, after: Memory of the server.
         during: Resident memory of its largest process at some moments, bytes.
+        slowest: Seconds and address of each.
+        cpu_s: Processor time that the server took, seconds.
     """
 
     opened: list[float] = field(default_factory=list)
@@ -41,6 +43,7 @@ class Load:
     before: Memory | None = None
     after: Memory | None = None
     during: list[int] = field(default_factory=list)
+    cpu_s: float = 0.0
 
     def lines(self) -> list[str]:
         """The figures for people."""
@@ -50,6 +53,7 @@ class Load:
             f"{sum(self.failures.values())} errors",
             f"until a page is whole: p50 {_percentile(every, 0.5):.3f} s, p95 {_percentile(every, 0.95):.3f} s, "
             f"p99 {_percentile(every, 0.99):.3f} s, longest {every[-1] if every else 0.0:.3f} s",
+            f"processor time of the server: {self.cpu_s:.0f} s, {1e3 * self.cpu_s / max(len(every), 1):.0f} ms a click",
             f"memory before: {self.before}; after: {self.after}",
             "largest process meanwhile: " + ", ".join(f"{size / 1e6:.0f}" for size in self.during) + " MB",
         ]
@@ -72,7 +76,7 @@ def load(served: Served, starts: Sequence[str], *, clients: int, seconds: float,
 
 
 async def _load(served: Served, starts: Sequence[str], clients: int, seconds: float, think_s: float, seed: int) -> Load:
-    found = Load(before=served.memory())
+    found, used_s = Load(before=served.memory()), served.cpu_s()
     end = time.monotonic() + seconds
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         at_work = [
@@ -82,6 +86,7 @@ async def _load(served: Served, starts: Sequence[str], clients: int, seconds: fl
         watching = asyncio.create_task(_watch(served, end, found))
         await asyncio.gather(*at_work)
         await watching
+    found.cpu_s = served.cpu_s() - used_s
     await asyncio.sleep(5)
     found.after = served.memory()
     return found

@@ -82,19 +82,35 @@ class Served:
         except urllib.error.HTTPError as error:
             return Answer(error.code, error.read(), time.perf_counter() - start)
 
+    def cpu_s(self) -> float:
+        """Processor time of its processes so far, seconds; without those that have ended."""
+        ticks = 0
+        for folder in self._processes():
+            with suppress(OSError):
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def memory(self) -> Memory:
         """What its processes take now."""
-        sizes = [size for folder in Path("/proc").glob("[0-9]*") if (size := self._size(folder)) is not None]
+        sizes = [size for folder in self._processes() if (size := _size(folder)) is not None]
         return Memory(sum(shared for shared, _ in sizes), max((own for _, own in sizes), default=0), len(sizes))
 
-    def _size(self, folder: Path) -> tuple[int, int] | None:
-        with suppress(OSError):
-            if f"{_MARK}={self.mark}".encode() not in (folder / "environ").read_bytes().split(b"\0"):
-                return None
-            fields = (line.split() for line in (folder / "smaps_rollup").read_text().splitlines()[1:])
-            kilobytes = {each[0]: int(each[1]) for each in fields}
-            return kilobytes["Pss:"] * 1024, kilobytes["Rss:"] * 1024
-        return None
+    def _processes(self) -> Iterator[Path]:
+        """The folders of its processes in `/proc`."""
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if f"{_MARK}={self.mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                    yield folder
+
+
+def _size(folder: Path) -> tuple[int, int] | None:
+    """Bytes of a process: its part of shared memory, and all that is resident."""
+    with suppress(OSError):
+        fields = (line.split() for line in (folder / "smaps_rollup").read_text().splitlines()[1:])
+        kilobytes = {each[0]: int(each[1]) for each in fields}
+        return kilobytes["Pss:"] * 1024, kilobytes["Rss:"] * 1024
+    return None
 
 
 @contextmanager
