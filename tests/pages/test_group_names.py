@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 
+from stepscope.pages import job as job_page
 from stepscope.pages.job import groups
 from stepscope.run import Run
 from stepscope.tables import GROUPS
@@ -34,3 +36,14 @@ def test_the_names_of_calls_stay() -> None:
     rows = groups(job(ranks=1, steps=1), found).rows
 
     assert rows.to_dicts() == [{"name": "allReduce_0", "group_name": "dp"}]
+
+
+def test_members_are_read_of_groups_of_one_name_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    read = job_page._members
+    monkeypatch.setattr(job_page, "_members", lambda run, keys: asked.append([*keys]) or read(run, keys))
+    members = {"a": [0, 1], "b": [2, 3], "c": [0, 2]}
+
+    assert shown(members, ["dp", "dp", "tp"]) == ["dp 0-1", "dp 2-3", "tp"]
+    assert shown(members, ["x", "y", "z"]) == ["x", "y", "z"]
+    assert asked == [["a", "b"], []]
