@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from stepscope.timeline import Written
     from stepscope.web.timelines import Wanted
 
-MOST_ROWS = 400_000
+MOST_ROWS = 300_000
 """Rows of a recording up to which all details are shown unasked: they open in a few seconds."""
+
+AROUND = 3
+"""Around a place of a longer one, a part of as many rows: what is shown lies where most happens."""
 
 PLACES = 8
 """Places of findings that are listed."""
@@ -229,7 +232,7 @@ def _around(run: Run, rows: int, start: int, end: int) -> tuple[int, int]:
     first, last = steps.collect().row(0) if run.has("steps") else (None, None)
     if first is None or last is None:
         first, last = start - 10**9, end + 10**9
-    room = max((last - first) * MOST_ROWS // rows - (end - start), (end - start) // 5, 1_000_000) // 2
+    room = max((last - first) * MOST_ROWS // AROUND // rows - (end - start), (end - start) // 5, 1_000_000) // 2
     return start - room, end + room
 
 
