@@ -21,11 +21,13 @@ from stepscope.errors import StepscopeError
 from stepscope.figures import Drawn, figure_named
 from stepscope.pages.answering import Answered, Request, answer, one_table
 from stepscope.pages.base import Page
+from stepscope.pages.layout import LAYOUT, with_layout
+from stepscope.pages.layout import PAGE as LAYOUT_PAGE
 from stepscope.plugins import FAILURES
 from stepscope.present import Language
 from stepscope.report.answers import answers
 from stepscope.report.contents import Contents, contents
-from stepscope.run import Cancellation, watched
+from stepscope.run import Cancellation, Run, watched
 from stepscope.run.answer_cache import size_of
 from stepscope.selection import Choice
 from stepscope.web.catalogue import Catalogue
@@ -115,7 +117,10 @@ class Asking:
             StepscopeError: If the request asks for what there is not.
         """
         key = ("page", page.name, hashable(request))
-        return await self._of(run, key, lambda: answer(self.catalogue.open(run), page, request), holds=True)
+        layout = (
+            None if page.name == LAYOUT_PAGE.name else request.options.get(LAYOUT.name)
+        )  # which shows what contradicts it
+        return await self._of(run, key, lambda: answer(self._opened(run, layout), page, request), holds=True)
 
     async def figure(
         self,
@@ -125,8 +130,12 @@ class Asking:
         options: Mapping[str, Any] | None = None,
         ranks: Choice = None,
         steps: Choice = None,
+        layout: str | None = None,
     ) -> Drawn:
         """A figure of a run, of some of its ranks and steps.
+
+        Args:
+            layout: Parallel sizes to take for those of the run.
 
         Raises:
             Unavailable: If the run has no answers for it.
@@ -135,11 +144,11 @@ class Asking:
         figure, given = figure_named(name), dict(options or {})
 
         def draw() -> Drawn:
-            opened = self.catalogue.open(run)
+            opened = self._opened(run, layout)
             chosen = opened if ranks is None and steps is None else opened.select(ranks, steps)
             return figure.drawn(chosen, language=language, **given)
 
-        return await self._of(run, ("figure", name, language, hashable((given, ranks, steps))), draw)
+        return await self._of(run, ("figure", name, language, hashable((given, ranks, steps, layout))), draw)
 
     async def overview(self, run: str, language: Language = "en") -> Contents:
         """Facts of a run, its verdict, its findings with their evidence, and what could not be read; no modules."""
@@ -200,6 +209,11 @@ class Asking:
         self._queries.close()
         for threads in (self._threads, self._slow):
             threads.shutdown(wait=False, cancel_futures=True)
+
+    def _opened(self, run: str, layout: str | None) -> Run:
+        """A run, with parallel sizes if some are given."""
+        opened = self.catalogue.open(run)
+        return with_layout(opened, layout) if layout else opened
 
     async def _of(
         self,

@@ -12,10 +12,9 @@ from starlette.responses import Response
 
 from stepscope.errors import Unavailable
 from stepscope.pages import PAGES
-from stepscope.pages.answering import Answered, Request, answer, document, one_table, per_of
+from stepscope.pages.answering import Answered, Request, document, one_table, per_of
 from stepscope.pages.base import BASE_CHOOSING, CHOOSING, Option, Page, Section
 from stepscope.pages.job import PAGE as JOB
-from stepscope.pages.layout import LAYOUT, with_layout
 from stepscope.pages.listing import Listing
 from stepscope.pages.shown_table import columns_of
 from stepscope.pages.words import said
@@ -100,12 +99,7 @@ def page_document(answered: Answered, language: Language) -> dict[str, Any]:
 
 async def answered_of(call: Call, page: Page, request: Request) -> Answered:
     """The answers of a page about the run of an address."""
-    layout = request.options.get(LAYOUT.name)
-    asking, catalogue, run = call.service.asking, call.service.catalogue, call.run
-    if layout is None or page.name == LAYOUT.name:  # which shows what contradicts it
-        return await asking.answered(run, page, request)
-    key = call.question(call.entry().stamp, "answers")
-    return await asking.ask(key, lambda: answer(with_layout(catalogue.open(run), layout), page, request))
+    return await call.service.asking.answered(call.run, page, request)
 
 
 async def sent(call: Call, page: Page, stamps: Sequence[str], answers: Any, section: Section | None) -> Response:

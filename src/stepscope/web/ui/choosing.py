@@ -12,14 +12,15 @@ from stepscope.web.ui.words import WORDS
 
 if TYPE_CHECKING:
     from stepscope.pages.choosing import Places
+    from stepscope.run import Run
     from stepscope.web.ui.context import Context
     from stepscope.web.ui.state import State
 
 PLACED = ("stage", "host", "group")
 """Parameters that choose ranks by where they stand."""
 
-OF_RANK, OF_JOB = ("rank",), ("ranks", *PLACED)
-"""Parameters that choose the rank of a page about one, and the ranks of a page about a job."""
+OF_RANK, OF_JOB = ("rank",), ("ranks", *PLACED, "layout")
+"""Parameters that choose the rank of a page about one, and the ranks of a page about a job, with what places them."""
 
 MOST_CHOICES = 400
 """Hosts, stages or groups that a field lists; of more, one is typed."""
@@ -46,28 +47,36 @@ async def ranks_of(context: Context, state: State) -> str | None:
     Raises:
         StepscopeError: If there is no such stage, host or group.
     """
-    ranks = state.get("ranks") or None
+    ranks, layout = state.get("ranks") or None, state.get("layout") or None
     given = {name: state.get(name) or None for name in PLACED}
     if not any(given.values()):
         return ranks
-    key = ("ranks", context.run, context.web.catalogue.entry(context.run).stamp, ranks, *given.values())
+    key = ("ranks", context.run, context.web.catalogue.entry(context.run).stamp, ranks, layout, *given.values())
 
     def choose() -> str:
         from stepscope.pages import choosing
 
-        run = context.web.catalogue.open(context.run)
+        run = _with_sizes(context, layout)
         chosen = run.select(ranks=choosing.ranks_of(run, ranks, **given))
         return ",".join(str(rank.rank) for rank in chosen.ranks)
 
     return await context.asking.ask(key, choose)
 
 
-async def places_of(context: Context) -> Places:
-    """Where the ranks of the job stand."""
+async def places_of(context: Context, state: State) -> Places:
+    """Where the ranks of the job stand, by the parallel sizes that the state gives, if it gives some."""
     from stepscope.pages import choosing
 
-    key = ("places", context.run, context.web.catalogue.entry(context.run).stamp)
-    return await context.asking.ask(key, lambda: choosing.places_of(context.web.catalogue.open(context.run)))
+    layout = state.get("layout") or None
+    key = ("places", context.run, context.web.catalogue.entry(context.run).stamp, layout)
+    return await context.asking.ask(key, lambda: choosing.places_of(_with_sizes(context, layout)))
+
+
+def _with_sizes(context: Context, layout: str | None) -> Run:
+    from stepscope.pages.layout import with_layout
+
+    run = context.web.catalogue.open(context.run)
+    return with_layout(run, layout) if layout else run
 
 
 async def values_of(context: Context, question: str, column: str, rank: int | None = None) -> list[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stepscope.errors import StepscopeError
 from stepscope.pages.base import RANKS, STEP, STEPS, Page, Section
+from stepscope.pages.choosing import Places
 from stepscope.pages.words import said
 from stepscope.web.ui.choosing import PLACED, place_controls, places_of
 from stepscope.web.ui.context import Context
@@ -59,9 +61,9 @@ def fields(context: Context, page: WebPage) -> None:
     of = declared().get(page.name)
     usual = {"rank": (STEP,), "job": (RANKS, STEPS), "pair": ()}[page.scope]
 
-    async def load(state: State) -> list[Control]:  # noqa: ARG001 - fields do not depend on the state
+    async def load(state: State) -> list[Control]:
         own = list(page.controls(context)) if page.controls else []
-        placed = place_controls(context, await places_of(context)) if page.scope == "job" else []
+        placed = place_controls(context, await _places(context, state)) if page.scope == "job" else []
         names = {control.name for control in (*own, *placed)}
         options = controls_of(of, context, without=PLACED) if of is not None else []
         chosen = [control_of(option, context) for option in usual]
@@ -71,6 +73,14 @@ def fields(context: Context, page: WebPage) -> None:
         raw(form(context, state, controls))
 
     context.panels.add("fields", load, show, reads=ANY)
+
+
+async def _places(context: Context, state: State) -> Places:
+    """Where ranks stand; as recorded if the parallel sizes that are given are none, as tables and figures say why."""
+    try:
+        return await places_of(context, state)
+    except StepscopeError:
+        return await places_of(context, state.changed(layout=None))
 
 
 def sections_of(page: WebPage) -> Iterator[tuple[Page, Section]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
+from stepscope.pages.base import STEP, STEPS
 from stepscope.web.ui.choosing import OF_JOB, OF_RANK
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, form
@@ -58,7 +59,7 @@ class FigurePlace:
         click: The URL that a click on a point leads to; None if to none.
         reads: Parameters of the page on which it depends.
         by_rank: Whether it is drawn of the one rank that the page is about.
-        by_step: Whether it is drawn of the steps that the page is about.
+        by_step: Whether it is drawn of the steps that the page is about, as its tables are.
     """
 
     name: str
@@ -67,7 +68,7 @@ class FigurePlace:
     click: Callable[[Context, Point], str | None] | None = None
     reads: Sequence[str] = field(default_factory=tuple)
     by_rank: bool = False
-    by_step: bool = False
+    by_step: bool = True
 
 
 def options_of(place: FigurePlace, state: State) -> dict[str, Any]:
@@ -104,7 +105,8 @@ def figure_panel(
         clicked = (lambda point: place.click(context, point)) if place.click else None  # type: ignore[misc]
         show_figure(context, drawn, state, controls, clicked)
 
-    chosen = [*(OF_RANK if place.by_rank else OF_JOB), *(("step", "steps") if place.by_step else ())]
+    steps = STEP if place.by_rank else STEPS
+    chosen = [*(OF_RANK if place.by_rank else OF_JOB), *((steps.name,) if place.by_step else ())]
     return context.panels.add(
         f"figure-{place.name}", load, show, reads=[*chosen, *asked.reads, f"{place.name}.", *place.reads]
     )

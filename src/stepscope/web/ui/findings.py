@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from stepscope.web.ui.choosing import rank_of
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.html import raw, rendered
 from stepscope.web.ui.state import State
@@ -25,11 +26,12 @@ def advice_panel(context: Context, parts: Sequence[str], *, of_rank: bool = Fals
         of_rank: Leave out findings about other ranks than that of the page.
     """
 
-    async def load(_: State) -> Contents:
-        return await context.asking.overview(context.run, context.language)
+    async def load(state: State) -> tuple[Contents, int | None]:
+        rank = await rank_of(context, state) if of_rank else None
+        return await context.asking.overview(context.run, context.language), rank
 
-    def show(found: Contents, state: State) -> None:
-        rank = state.number("rank") if of_rank else None
+    def show(loaded: tuple[Contents, int | None], state: State) -> None:  # noqa: ARG001 - one signature for all
+        found, rank = loaded
         problems = about(found.problems, parts, rank)
         raw(
             rendered(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlencode
 
 from stepscope.errors import StepscopeError
-from stepscope.pages.base import CHOOSING, Page
+from stepscope.pages.base import CHOOSING, RANKS, STEP, STEPS, Option, Page
 from stepscope.web.ui.choosing import OF_JOB, OF_RANK, rank_of, ranks_of
 from stepscope.web.ui.state import State, run_path
 
@@ -82,12 +82,33 @@ class OfRun:
         """See `Subject`."""
         context = self.context
         ranks: Any = await (rank_of if by_rank else ranks_of)(context, state)
-        steps = (state.get("step") or state.get("steps") or None) if by_step else None
-        return await context.asking.figure(context.run, name, context.language, options, ranks=ranks, steps=steps)
+        steps = steps_of(STEP if by_rank else STEPS, state) if by_step else None
+        layout = None if by_rank else state.get("layout") or None
+        return await context.asking.figure(context.run, name, context.language, options, ranks, steps, layout)
 
     def address(self, page: Page, section: Section, values: Mapping[str, str], state: State) -> str:  # noqa: ARG002
         """See `Subject`."""
         return f"/api/v1{run_path(self.context.run)}/pages/{page.name}/{section.key}?{urlencode(values)}"
+
+
+@dataclass(frozen=True)
+class OfWholeRun(OfRun):
+    """The run that a page is about, whatever ranks and steps were chosen on the pages before."""
+
+    async def answered(self, page: Page, request: Request, state: State) -> Answered:
+        """See `Subject`."""
+        return await super().answered(page, replace(request, ranks=None, steps=None), state)
+
+    async def drawn(
+        self, name: str, options: Mapping[str, Any], state: State, *, by_rank: bool = False, by_step: bool = False
+    ) -> Drawn:
+        """See `Subject`."""
+        return await super().drawn(name, options, state.elsewhere(state.path), by_rank=by_rank, by_step=by_step)
+
+    def address(self, page: Page, section: Section, values: Mapping[str, str], state: State) -> str:
+        """See `Subject`."""
+        own = {name: value for name, value in values.items() if name not in (RANKS.name, STEPS.name)}
+        return super().address(page, section, own, state)
 
 
 @dataclass(frozen=True)
@@ -159,6 +180,21 @@ class OfPair:
         """See `Subject`."""
         base, new = self.sides(state)
         return f"/api/v1/compare/{quote(section.key)}?{urlencode({'base': base, 'new': new, **values})}"
+
+
+def steps_of(option: Option, state: State) -> Any:
+    """The steps that the state chooses; None for all.
+
+    Args:
+        option: That of a page about one rank, which is one step, or about a job.
+
+    Raises:
+        StepscopeError: If the one step is no number.
+    """
+    text = state.get(option.name)
+    if option.name == STEP.name and text and state.number(option.name) is None:
+        raise StepscopeError(f"{option.name} {text}: give a whole number")
+    return (state.number(option.name) if option.name == STEP.name else text) if text else None
 
 
 def options_of(page: Page, state: State) -> dict[str, Any]:

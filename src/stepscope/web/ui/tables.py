@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stepscope.errors import StepscopeError
 from stepscope.pages.base import CHOOSING, Page, Section
 from stepscope.web.ui.choosing import PLACED, rank_of, ranks_of
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.html import paragraph, raw, rendered
 from stepscope.web.ui.panels import Panel
 from stepscope.web.ui.state import State
-from stepscope.web.ui.subjects import OfRun, Subject, options_of, read_by
+from stepscope.web.ui.subjects import OfRun, Subject, options_of, read_by, steps_of
 
 if TYPE_CHECKING:
     from stepscope.pages.answering import Answered, Request
@@ -31,6 +30,7 @@ class Loaded:
         heading: Heading of the section.
         reason: Why there is no answer; empty if there is one.
         notes: What the answer rests on.
+        ranks: The ranks that it is about, as they are asked for; None for all.
     """
 
     heading: str
@@ -38,6 +38,7 @@ class Loaded:
     sentences: Sequence[str] = ()
     notes: Sequence[str] = ()
     reason: str = ""
+    ranks: Any = None
 
 
 async def request_of(
@@ -53,22 +54,7 @@ async def request_of(
     ranks: Any = await (rank_of if page.scope == "rank" else ranks_of)(context, state)
     options = {name: value for name, value in options_of(page, state).items() if name not in PLACED}
     listing = state.listing(section.key, rows or section.rows)
-    return Request(ranks, steps_of(page, state), section.key, listing, options)
-
-
-def steps_of(page: Page, state: State) -> Any:
-    """The steps that the state chooses for a declared page.
-
-    Raises:
-        StepscopeError: If the step of a page about one rank is no number.
-    """
-    name = CHOOSING[page.scope][1].name
-    text = state.get(name)
-    if text and name == "step" and state.number(name) is None:
-        raise StepscopeError(f"{name} {text}: give a whole number")
-    if not text:
-        return None
-    return state.number(name) if name == "step" else text
+    return Request(ranks, steps_of(CHOOSING[page.scope][1], state), section.key, listing, options)
 
 
 def section_panel(
@@ -142,6 +128,7 @@ def _loaded(answered: Answered, section: Section, context: Context, *, wide: boo
         [table for one in shown for table in one.tables],
         [sentence(each, language) for one in shown for each in one.sentences],
         [sentence(each, language) for each in notes],
+        ranks=answered.request.ranks,
     )
 
 
@@ -164,7 +151,7 @@ def show_section(
     for place, table in enumerate(loaded.tables):
         if not is_chosen and not table.rows.height:
             continue
-        show_table(context, page, section, table, state, links, subject, is_first=place == 0)
+        show_table(context, page, section, table, state, links, subject, is_first=place == 0, ranks=loaded.ranks)
     for text in dict.fromkeys((*loaded.sentences, *loaded.notes)):
         paragraph(text, "said" if text in loaded.sentences else "note")
 
@@ -179,9 +166,14 @@ def show_table(
     subject: Subject | None = None,
     *,
     is_first: bool = True,
+    ranks: Any = None,
 ) -> None:
-    """One table, with what sorts, searches and pages it."""
-    files = downloads(subject or OfRun(context), page, section, state)
+    """One table, with what sorts, searches and pages it.
+
+    Args:
+        ranks: The ranks that it is about, as they are asked for.
+    """
+    files = downloads(subject or OfRun(context), page, section, state, ranks)
     show_rows(context, table, section.key, section.rows, state, files, links, is_first=is_first)
 
 
@@ -280,11 +272,20 @@ def usual_link(context: Context, column: str, value: Any) -> str | None:
     return None
 
 
-def downloads(subject: Subject, page: Page, section: Section, state: State) -> list[tuple[str, str]]:
-    """Names of formats, and where to get all rows of a section in them."""
+def downloads(subject: Subject, page: Page, section: Section, state: State, ranks: Any = None) -> list[tuple[str, str]]:
+    """Names of formats, and where to get all rows of a section in them.
+
+    Args:
+        ranks: The ranks that the section is about: of a page that declares no hosts, stages and groups, they are told
+            by number.
+    """
     key = section.key
-    chosen = [option.name for option in (*page.options, *CHOOSING[page.scope])]
-    values = {name: state.get(name) for name in chosen if state.get(name)}
+    chosen = {option.name: option for option in (*page.options, *CHOOSING[page.scope])}
+    values = {
+        name: "true" if option.kind == "flag" else state.get(name) for name, option in chosen.items() if state.get(name)
+    }
+    if page.scope == "job" and ranks is not None and any(state.get(name) and name not in chosen for name in PLACED):
+        values["ranks"] = str(ranks)
     values |= {name: state.get(f"{key}.{name}") for name in ("search", "filter", "sort") if state.get(f"{key}.{name}")}
     formats = ("CSV", "Parquet", "JSON")
     return [(name, subject.address(page, section, {**values, "format": name.lower()}, state)) for name in formats]

@@ -42,7 +42,7 @@ FIGURES = {
     "summary": (FigurePlace("job-time"), FigurePlace("time-by-rank")),
     "heat-map": (FigurePlace("heat-map", click=to_step_of_rank),),
     "bandwidth": (FigurePlace("bandwidth"),),
-    "counters": (FigurePlace("roofline", by_rank=True, by_step=True),),
+    "counters": (FigurePlace("roofline", by_rank=True),),
     "layout": (FigurePlace("layout"),),
     "kernels": (FigurePlace("operator-tree"), FigurePlace("operator-bars")),
 }

@@ -14,6 +14,7 @@ from stepscope.web.ui.figures import FigurePlace, Point, figure_panel
 from stepscope.web.ui.html import heading, raw, rendered
 from stepscope.web.ui.site_map import WebPage
 from stepscope.web.ui.state import State, run_path
+from stepscope.web.ui.subjects import OfWholeRun
 from stepscope.web.ui.tables import section_panel
 
 if TYPE_CHECKING:
@@ -42,10 +43,10 @@ async def build(context: Context, _: WebPage) -> None:
     context.panels.add("findings", load, lambda found, _: _findings(context, found))
     heading(FIGURES.of(context.language), identity="figures")
     for place in places():
-        figure_panel(context, place)
+        figure_panel(context, place, OfWholeRun(context))
     heading(SLOW_ONES.of(context.language), identity="slow")
     for name in SLOW:
-        section_panel(context, PAGE, PAGE.section_named(name))
+        section_panel(context, PAGE, PAGE.section_named(name), subject=OfWholeRun(context))
     ui.element("div").classes("gap")
     context.panels.add("about-data", load, lambda found, _: _shown(context, "data", report=found))
 

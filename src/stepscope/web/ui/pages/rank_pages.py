@@ -69,8 +69,8 @@ STEPS = WebPage(
         "按比例绘制一步的构成：所有步的平均值，或选定的一步。点击曲线上的点可查看该步。",
     ),
     figures=(
-        FigurePlace("step-trace", _graphs, options=_of_step, reads=_POINTS, by_rank=True),
-        FigurePlace("step-parts", options=_of_step, click=_to_step, reads=_POINTS, by_rank=True),
+        FigurePlace("step-trace", _graphs, options=_of_step, reads=_POINTS, by_rank=True, by_step=False),
+        FigurePlace("step-parts", options=_of_step, click=_to_step, reads=_POINTS, by_rank=True, by_step=False),
     ),
     parts=("summary", "slow-ranks", "schedule", "dataloader"),
 )
@@ -111,8 +111,8 @@ OPERATORS = WebPage(
     ),
     sections=("ops", "flops/operator_flops", "flops/model_flops"),
     figures=(
-        FigurePlace("operator-types", _types, lambda _: {"form": "bar"}, _to_type, by_rank=True, by_step=True),
-        FigurePlace("roofline", by_rank=True, by_step=True),
+        FigurePlace("operator-types", _types, lambda _: {"form": "bar"}, _to_type, by_rank=True),
+        FigurePlace("roofline", by_rank=True),
     ),
     parts=("computation",),
 )
@@ -207,6 +207,15 @@ async def _usages(context: Context, _: State) -> Sequence[Control]:
     )
 
 
+_STEPS = ("step", "steps")
+
+
+def _of_steps(state: State) -> dict[str, object]:
+    """The step, or the steps, of the page: they choose samples and ranges, as there may be some outside all steps."""
+    chosen = state.get("step") or state.get("steps")
+    return {"steps": chosen} if chosen else {}
+
+
 HOST = WebPage(
     "host",
     Text("CPU and host time", "CPU 与主机时间"),
@@ -217,7 +226,10 @@ HOST = WebPage(
         "host spent its time on.",
         "主机处理器的繁忙程度、进程及其数据集算子的占用，以及主机时间的去向。",
     ),
-    figures=(FigurePlace("cpu-usage", _usages, by_rank=True), FigurePlace("host-time", by_rank=True)),
+    figures=(
+        FigurePlace("cpu-usage", _usages, options=_of_steps, reads=_STEPS, by_rank=True, by_step=False),
+        FigurePlace("host-time", options=_of_steps, reads=_STEPS, by_rank=True, by_step=False),
+    ),
     parts=("schedule", "dataloader"),
 )
 
