@@ -221,6 +221,20 @@ def test_the_keyboard_reaches_what_the_mouse_does(pages: Pages, site: Site) -> N
     assert pages.until(lambda: "rank=3" in pages.address)
 
 
+def test_links_to_other_pages_take_ranks_and_steps_along(pages: Pages, site: Site) -> None:
+    pages.open(f"{_run(site, 'gloo')}/ranks")
+    field = pages.one("#field-ranks")
+    field.send_keys("1-2", ENTER)
+    assert pages.until(lambda: "ranks=1-2" in pages.address)
+    pages.settle()
+
+    links = {link.text: link.get_attribute("href") for link in pages.every("nav li a")}
+    assert "ranks=1-2" in links["Communication"]
+    pages.driver.get(links["Communication"])
+    pages.settle()
+    assert set(pages.column("rank_communication", 1)) == {"1", "2"}
+
+
 def test_all_rows_of_a_table_can_be_downloaded(pages: Pages, site: Site) -> None:
     pages.open(f"{_run(site, 'gloo')}/ops?rank=2&operator_types.search=softmax")
     links = {link.text: link.get_attribute("href") for link in pages.every("#operator_types .downloads a")}

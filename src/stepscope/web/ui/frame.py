@@ -13,7 +13,7 @@ from nicegui import ui
 from stepscope._version import __version__
 from stepscope.web.ui.context import LANGUAGE_COOKIE, SCHEME_COOKIE, Context
 from stepscope.web.ui.html import raw, rendered
-from stepscope.web.ui.state import run_path
+from stepscope.web.ui.state import CHOSEN, run_path
 
 if TYPE_CHECKING:
     from nicegui.element import Element
@@ -51,7 +51,7 @@ def frame(context: Context, title: str, pages: Sequence[WebPage] = (), current: 
                     hidden=[(name, value) for name, value in context.state.params.items() if name != "rank"],
                 ),
                 tag="nav",
-            ).props(f'aria-label="{context.word("pages")}"')
+            ).props(f'aria-label="{context.word("pages")}" data-carried="{" ".join(CHOSEN)}"')
         with ui.element("main").props('id="main" tabindex="-1"'):
             raw(Markup("<h1>{}</h1>").format(title))
             beside = ui.element("aside").classes("helper")

@@ -34,6 +34,19 @@ window.stepscope = (() => {
       carry(url.searchParams);
       link.href = url.href;
     }
+    // Links to other pages of the run take ranks and steps along.
+    for (const list of document.querySelectorAll("[data-carried]")) {
+      const carried = changed.filter((name) => list.dataset.carried.split(" ").includes(name));
+      for (const link of list.querySelectorAll("a")) {
+        const url = new URL(link.href);
+        for (const name of carried) {
+          if (now.has(name)) url.searchParams.set(name, now.get(name)); else url.searchParams.delete(name);
+        }
+        link.href = url.href;
+      }
+      const rank = list.querySelector("[name=rank]");
+      if (rank && carried.includes("rank")) rank.value = now.get("rank") ?? "";
+    }
     for (const form of document.querySelectorAll("form[data-go]")) {
       for (const name of changed) {
         const fields = [...form.elements].filter((field) => field.name === name);
