@@ -12,6 +12,7 @@ from stepscope.analysis.columns import SHARED
 from stepscope.analysis.registry import ANALYSES
 from stepscope.compare import COMPARISONS
 from stepscope.pages import PAGES
+from stepscope.pages.base import CHOOSING
 from stepscope.pages.chinese import PARTS, REASONS, WORDS
 from stepscope.pages.chinese.headings import ADDED
 from stepscope.pages.job import PAGE
@@ -22,16 +23,18 @@ from stepscope.tables.base import Column
 QUESTIONS = {**ANALYSES, **COMPARISONS}
 COLUMNS = [*SHARED.values(), *(column for question in QUESTIONS.values() for column in question.columns)]
 SECTIONS = [section for page in (PAGE, *PAGES) for section in page.sections]
+OPTIONS = {option.help for page in PAGES for option in (*page.options, *CHOOSING[page.scope])}
 HEADINGS = {section.heading for section in SECTIONS} | {view.heading for each in SECTIONS for view in each.views}
 
 
 def test_each_text_is_declared_somewhere() -> None:
-    own = {name.replace("_", " ").capitalize() for name in QUESTIONS}
+    own = {name.replace("_", " ").capitalize() for name in (*QUESTIONS, *(section.key for section in SECTIONS))}
     declared = {
         *HEADINGS,
         *REASONS,
         *ADDED,
         *own,
+        *OPTIONS,
         *(text for column in COLUMNS for text in (english_title(column), column.doc)),
     }
     pages = "".join(file.read_text(encoding="utf-8") for file in Path(pages_of.__file__).parent.glob("*.py"))
@@ -86,3 +89,14 @@ def test_a_report_of_a_small_job_has_no_english_headings_titles_and_meanings() -
     texts = [text for column in columns for text in (english_title(column), column.doc)]
 
     assert [text for text in texts if text not in WORDS and not text.startswith("{")] == []
+
+
+def test_pages_have_no_english_headings_titles_and_options() -> None:
+    """Lists what still needs a translation, if anything does."""
+    sections = [section for page in PAGES for section in page.sections]
+    own = {section.heading or section.key.replace("_", " ").capitalize() for section in sections}
+    shown = {column for section in sections for column in QUESTIONS[section.question].columns}
+    texts = {*own, *HEADINGS, *OPTIONS, *(english_title(column) for column in (*shown, *SHARED.values()))}
+    plain = {"", "cp", "dp", "ep", "pp", "tp", "stream", "{step}", "{steps}"}
+
+    assert sorted(texts - {*WORDS} - plain) == []

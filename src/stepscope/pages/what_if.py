@@ -251,7 +251,7 @@ PAGE = Page(
             rows=8,
             only_without=_CHANGES,
         ),
-        Section("work_names", "What --without and --scale can name here", notes=_unchanged, only_without=_CHANGES),
+        Section("work_names", "What changes can name here", notes=_unchanged, only_without=_CHANGES),
     ],
     options=[
         Option(

@@ -18,12 +18,16 @@ from stepscope.pages.chinese.headings import ADDED, HEADINGS, REASONS
 from stepscope.pages.chinese.titles import TITLES
 from stepscope.pages.chinese.titles_of_evidence import HEADINGS as HEADINGS_OF_EVIDENCE
 from stepscope.pages.chinese.titles_of_evidence import TITLES as TITLES_OF_EVIDENCE
+from stepscope.pages.chinese.web_headings import HEADINGS as HEADINGS_OF_PAGES
+from stepscope.pages.chinese.web_headings import OPTIONS
+from stepscope.pages.chinese.web_titles import TITLES as TITLES_OF_PAGES
 
 SUBJECTS = (general, communication, work, memory_and_input, comparisons_and_evidence, sides_and_reasons)
 EVIDENCE = (summaries_and_slowdowns, device_work, calls_and_hosts, compiling_and_buckets)
 
 PARTS = (
     *(HEADINGS, HEADINGS_OF_EVIDENCE, REASONS, ADDED, TITLES, TITLES_OF_EVIDENCE),
+    *(HEADINGS_OF_PAGES, OPTIONS, TITLES_OF_PAGES),
     *(part.MEANINGS for part in (*SUBJECTS, *EVIDENCE)),
 )
 
