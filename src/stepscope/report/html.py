@@ -192,12 +192,12 @@ def _cells(table: ShownTable, name: str, units: list[str], link: Callable[[str, 
 
 def _bar_of(table: ShownTable, name: str, values: pl.Series) -> float:
     """What fills a bar in a column; 0 if it has none: shares of a whole, and the column that the page draws."""
+    if name != table.bar and (name in WITHOUT_BAR or not name.endswith("_ratio")):
+        return 0.0
     highest = float(values.max() or 0)  # type: ignore[arg-type]
     if name == table.bar:
         return highest
-    if name in WITHOUT_BAR:
-        return 0.0
-    return 1.0 if name.endswith("_ratio") and 0 < highest <= 1 and float(values.min() or 0) >= 0 else 0.0  # type: ignore[arg-type]
+    return 1.0 if 0 < highest <= 1 and float(values.min() or 0) >= 0 else 0.0  # type: ignore[arg-type]
 
 
 WITHOUT_BAR = ("probability_ratio",)
