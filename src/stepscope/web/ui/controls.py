@@ -9,54 +9,17 @@ from typing import Literal
 from markupsafe import Markup
 
 from stepscope.pages.base import Option, Page
+from stepscope.pages.layout import LAYOUT
 from stepscope.pages.words import said
 from stepscope.texts import Text
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.html import rendered
+from stepscope.web.ui.labels import LABELS
 from stepscope.web.ui.state import State
 
 Field = Literal["select", "text", "number", "flag"]
 
 _FIELDS: dict[str, Field] = {"integer": "number", "number": "number", "text": "text", "flag": "flag"}
-
-
-LABELS = {
-    "at_ns": Text("At (ns)", "时刻（ns）"),
-    "backward_end": Text("Backward ends at", "反向结束于"),
-    "bandwidth": Text("Bandwidth", "带宽"),
-    "base_ranks": Text("Ranks of the base", "基准的 rank"),
-    "base_steps": Text("Steps of the base", "基准的步"),
-    "below_us": Text("Short below (us)", "短于（us）"),
-    "by": Text("By", "按"),
-    "by_rank": Text("Each rank", "每个 rank"),
-    "by_step": Text("Each step", "每一步"),
-    "destination": Text("To ranks", "目的 rank"),
-    "forward_start": Text("Forward starts at", "前向开始于"),
-    "graph": Text("Graph", "图"),
-    "group": Text("Group", "通信组"),
-    "host": Text("Host", "主机"),
-    "ideal": Text("All ranks alike", "所有 rank 相同"),
-    "layout": Text("Parallel sizes", "并行规模"),
-    "limit": Text("Rows of each rank", "每个 rank 的行数"),
-    "list": Text("In order of time", "按时间顺序"),
-    "node": Text("Node", "节点"),
-    "operator": Text("Operator", "算子"),
-    "outer": Text("With operators inside", "含内层算子"),
-    "peak_tflops": Text("Peak (TFLOP/s)", "峰值（TFLOP/s）"),
-    "ranks": Text("Ranks", "Rank"),
-    "scale": Text("Other times", "改变时间"),
-    "shortest": Text("Shortest", "最短"),
-    "shown": Text("Shown", "显示"),
-    "source": Text("From ranks", "源 rank"),
-    "stage": Text("Stage", "阶段"),
-    "step": Text("Step", "步"),
-    "steps": Text("Steps", "步"),
-    "time": Text("Time", "时间"),
-    "transport": Text("Transport", "链路类型"),
-    "with_first": Text("With start-up steps", "含启动步"),
-    "without": Text("Without", "去除"),
-}
-"""Labels of declared options by name; an option of a plug-in has its name as its label."""
 
 EXAMPLES = {
     "ranks": "0,3-5",
@@ -104,8 +67,16 @@ class Control:
 
 
 def controls_of(page: Page, context: Context, *, without: Sequence[str] = ()) -> list[Control]:
-    """Fields for the options that a declared page has of its own."""
-    return [control_of(option, context) for option in page.options if option.name not in without]
+    """Fields for the options that a declared page has of its own.
+
+    Those that only choose which sections a command prints, or how it writes a file, have none: pages show all sections.
+    """
+    taken = {LAYOUT.name, *(name for section in page.sections for name in section.takes)}
+    return [
+        control_of(option, context)
+        for option in page.options
+        if option.name not in without and (option.name in taken or option.columns)
+    ]
 
 
 def control_of(option: Option, context: Context) -> Control:

@@ -40,10 +40,18 @@ def raw(markup: Markup, tag: str = "div") -> Html:
 
 
 def paragraph(text: str, kind: str = "") -> Html:
-    """A paragraph; what stands between backticks is shown as code."""
+    """A paragraph; what stands between backticks is shown as code, options of commands as fields of the pages."""
+    return raw(Markup('<p class="{}">{}</p>').format(kind, _said(text)))
+
+
+def _said(text: str) -> Markup:
     from stepscope.report.html import coded
 
-    return raw(Markup('<p class="{}">{}</p>').format(kind, coded(text)))
+    if "--" in text or "`stepscope " in text:  # the list of runs needs no declared pages
+        from stepscope.web.ui.wording import in_words_of_pages
+
+        text = in_words_of_pages(text)
+    return coded(text)
 
 
 def heading(text: str, level: int = 2, identity: str = "") -> Html:
@@ -67,4 +75,6 @@ def _environment(language: Language) -> Environment:
     from stepscope.report.html import environment_in
 
     folder = resources.files(__package__) / "templates"
-    return environment_in(language, {name: (folder / name).read_text(encoding="utf-8") for name in TEMPLATES})
+    environment = environment_in(language, {name: (folder / name).read_text(encoding="utf-8") for name in TEMPLATES})
+    environment.filters["coded"] = _said
+    return environment

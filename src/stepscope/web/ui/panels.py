@@ -109,7 +109,9 @@ class Panel(Generic[T]):
                 paragraph(str(error), "computing")
                 background_tasks.create(self._again(self._turn), name="panel again")
             elif isinstance(error, StepscopeError):
-                paragraph(str(error), "empty")
+                from stepscope.pages.words import sentence
+
+                paragraph(sentence(str(error), self._context.language), "empty")
             else:
                 log.error("%s: %s: %s", self._context.state.path, type(error).__name__, error, exc_info=error)
                 paragraph(self._context.word("failed", error=type(error).__name__), "empty")
