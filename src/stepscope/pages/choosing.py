@@ -209,7 +209,7 @@ def _meets(name: str, dtype: pl.DataType, value: Any) -> pl.Expr:
 
 def _there(columns: Sequence[pl.Series], value: str) -> str:
     """What there is instead, near matches first."""
-    known = pl.concat([column.drop_nulls() for column in columns]).unique().sort()
-    if known.is_empty():
+    if not any(column.count() for column in columns):
         return "It was not recorded"
+    known = pl.concat([column.drop_nulls() for column in columns]).unique().sort()
     return f"There are {describe_numbers(known)}" if known.dtype.is_numeric() else there_are(value, known.to_list())

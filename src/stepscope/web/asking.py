@@ -117,9 +117,8 @@ class Asking:
             StepscopeError: If the request asks for what there is not.
         """
         key = ("page", page.name, hashable(request))
-        layout = (
-            None if page.name == LAYOUT_PAGE.name else request.options.get(LAYOUT.name)
-        )  # which shows what contradicts it
+        # the page that shows what contradicts a layout takes it itself
+        layout = None if page.name == LAYOUT_PAGE.name else request.options.get(LAYOUT.name)
         return await self._of(run, key, lambda: answer(self._opened(run, layout), page, request), holds=True)
 
     async def figure(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
+from stepscope.errors import StepscopeError
 from stepscope.pages.base import STEP, STEPS
 from stepscope.web.ui.choosing import OF_JOB, OF_RANK
 from stepscope.web.ui.context import Context
@@ -72,11 +75,30 @@ class FigurePlace:
 
 
 def options_of(place: FigurePlace, state: State) -> dict[str, Any]:
-    """The options of a figure that a state gives: whole numbers as numbers, all else as texts."""
+    """The options of a figure that a state gives.
+
+    Raises:
+        StepscopeError: If one that is a number is given as something else.
+    """
     start = f"{place.name}."
     own = {name.removeprefix(start): value for name, value in state.params.items() if name.startswith(start)}
-    given: dict[str, Any] = {name: int(value) if _is_whole(value) else value for name, value in own.items()}
+    kinds = _kinds(place.name)
+    if unknown := [name for name in own if name not in kinds]:
+        raise StepscopeError(f"figure {place.name} has no option {unknown[0][:100]}. There are: {', '.join(kinds)}")
+    numbers = {name for name, kind in kinds.items() if kind.partition(" ")[0] == "int"}
+    if wrong := next((name for name in own if name in numbers and not _is_whole(own[name])), ""):
+        raise StepscopeError(f"{wrong} {own[wrong][:100]}: give a whole number")
+    given: dict[str, Any] = {name: int(value) if name in numbers else value for name, value in own.items()}
     return {**(place.options(state) if place.options else {}), **given}
+
+
+@cache
+def _kinds(figure: str) -> dict[str, str]:
+    """The options of a figure, with their types as they are written."""
+    from stepscope.figures import figure_named
+
+    asked = list(inspect.signature(figure_named(figure).data).parameters.values())[1:]
+    return {option.name: str(option.annotation) for option in asked}
 
 
 def _is_whole(text: str) -> bool:

@@ -140,13 +140,19 @@ async def _links(context: Context, _: State) -> Sequence[Control]:
             ("traffic", Text("traffic", "流量")),
         ),
         select(
-            "link-matrix.transport",
+            "transport",
             Text("Transport", "链路类型"),
             context,
             ("", every),
             *((each, each) for each in transports),
         ),
     )
+
+
+def _of_transport(state: State) -> dict[str, object]:
+    """The transport of the page; source and destination choose rows of the tables only, as the figure leads there."""
+    transport = state.get("transport")
+    return {"transport": transport} if transport else {}
 
 
 def _to_link(context: Context, point: Point) -> str | None:
@@ -165,7 +171,7 @@ LINKS = WebPage(
         "What moved between which ranks, and how fast. Rows send, columns receive.",
         "哪些 rank 之间传输了多少数据、速度如何。行为发送方，列为接收方。",
     ),
-    figures=(FigurePlace("link-matrix", _links, click=_to_link),),
+    figures=(FigurePlace("link-matrix", _links, _of_transport, _to_link, reads=("transport",)),),
     parts=("slow-links", "communication"),
 )
 

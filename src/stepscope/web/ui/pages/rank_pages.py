@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stepscope.advice.messages import Text
+from stepscope.pages.base import STEP
 from stepscope.web.ui.choosing import rank_of, values_of
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, select
 from stepscope.web.ui.figures import FigurePlace, Point
 from stepscope.web.ui.site_map import WebPage
 from stepscope.web.ui.state import State
+from stepscope.web.ui.subjects import steps_of
 
 DEFAULT = Text("default", "默认")
 ALL = Text("all", "全部")
@@ -49,7 +51,7 @@ def _to_step(context: Context, point: Point) -> str | None:
 def _of_step(state: State) -> dict[str, object]:
     """The step that is drawn, and the points that cut it: those of the page."""
     names = ("forward_start", "backward_end")
-    step = state.number("step")
+    step = steps_of(STEP, state)
     return {
         **({} if step is None else {"step": step}),
         **{name: state.get(name) for name in names if state.get(name)},
@@ -132,8 +134,8 @@ def _to_operator(context: Context, point: Point) -> str | None:
 
 
 def _of_operator(state: State) -> dict[str, object]:
-    operator = state.number("operator")
-    return {} if operator is None else {"operator": operator}
+    operator = state.get("operator")
+    return {"operator": operator} if operator else {}
 
 
 INPUT = WebPage(
