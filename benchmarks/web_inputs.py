@@ -19,14 +19,17 @@ _LINK = re.compile(r'(?<=")(\d)-(\d)(?=")')
 _PERIOD_US = 200_000.0
 """How far apart copies of a timeline begin; the small job takes 158 ms."""
 
-_DETAIL, _TYPES, _FRAMEWORK, _FLOPS, _DISPLAY, _KERNELS = (
+_DETAIL, _TYPES, _FRAMEWORK, _FLOPS, _DISPLAY, _KERNELS, _STEPS = (
     "aicore_intermediate_0_detail.csv",
     "aicore_intermediate_0_type.csv",
     "framework_raw_0.csv",
     "flops_0.txt",
     "ascend_timeline_display_0.json",
     "output_timeline_data_0.txt",
+    "step_trace_raw_0_detail_time.csv",
 )
+_STEP_BARS = 100000
+"""The thread of a timeline with its steps, which are named by their numbers."""
 
 
 def small_job(generator: Path, directory: Path) -> Path:
@@ -101,14 +104,17 @@ def _multiplied(file: Path, rows: int, named: tuple[int, ...]) -> None:
 def long_timeline(small: Path, directory: Path, events: int) -> Path:
     """The small job with so many events in the timeline of rank 0."""
     profiler = _copied(small, directory)
-    (profiler / _KERNELS).unlink()  # where it is, stepscope takes kernels from it; MindInsight never does
+    for other in (_KERNELS, _STEPS):  # where these are, stepscope takes kernels and steps from them
+        (profiler / other).unlink()
     file = profiler / _DISPLAY
     known = json.loads(file.read_bytes())
     timed, others = ([one for one in known if ("ts" in one) == has_time] for has_time in (True, False))
     lines = [json.dumps(one) for one in others]
+    steps = sum(one["tid"] == _STEP_BARS for one in timed)
     for number in range(max(events - len(others), 0)):
-        one = timed[number % len(timed)]
-        lines.append(json.dumps({**one, "ts": one["ts"] + number // len(timed) * _PERIOD_US}))
+        copy, one = number // len(timed), timed[number % len(timed)]
+        name = str(int(one["name"]) + copy * steps) if one["tid"] == _STEP_BARS else one["name"]
+        lines.append(json.dumps({**one, "name": name, "ts": one["ts"] + copy * _PERIOD_US}))
     file.write_text("[" + ",\n".join(lines) + "]")
     return directory
 

@@ -36,7 +36,11 @@ def small(tmp_path: Path) -> Path:
     )
     (profiler / "flops_0.txt").write_text("full_kernel_name,MFLOPs\na/Conv-op1,7\nb/Add-op2,8\n")
     (profiler / "output_timeline_data_0.txt").write_text("op_name\n")
-    events = [{"name": "n", "ph": "M"}, {"name": "a", "ph": "X", "ts": 10.0, "dur": 2.0}]
+    events = [
+        {"name": "n", "ph": "M"},
+        {"name": "a", "ph": "X", "tid": 1, "ts": 10.0, "dur": 2.0},
+        {"name": "1", "ph": "X", "tid": 100000, "ts": 10.0, "dur": 3.0},
+    ]
     (profiler / "ascend_timeline_display_0.json").write_text(json.dumps(events))
     return tmp_path / "small"
 
@@ -60,9 +64,11 @@ def test_operators_are_as_many_as_asked_for_and_their_types_add_up(small: Path, 
 
 
 def test_a_timeline_has_as_many_events_as_asked_for_one_after_the_other(small: Path, tmp_path: Path) -> None:
-    profiler = long_timeline(small, tmp_path / "timeline", 4) / "profiler"
+    profiler = long_timeline(small, tmp_path / "timeline", 5) / "profiler"
     events = json.loads((profiler / "ascend_timeline_display_0.json").read_bytes())
-    assert [event.get("ts") for event in events] == [None, 10.0, 200_010.0, 400_010.0]
+    assert [event.get("ts") for event in events] == [None, 10.0, 10.0, 200_010.0, 200_010.0]
+    assert [event["name"] for event in events] == ["n", "a", "1", "a", "2"]
+    assert not (profiler / "step_trace_raw_0_detail_time.csv").exists()
 
 
 def tab() -> Tab:
