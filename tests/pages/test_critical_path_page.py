@@ -124,3 +124,11 @@ def test_it_fits_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 
     assert max(map(len, lines)) <= 80
     assert sum(line.startswith("The chain of step") for line in lines) == 1
+
+
+def test_ranks_that_are_not_on_the_path_are_told_without_it() -> None:
+    chosen = answer(slow(), PAGE, Request(ranks="3"))
+
+    assert chosen.tables["critical_path"].is_empty()
+    assert not document(chosen).get("notes") or all("chain" not in note for note in document(chosen)["notes"])
+    assert [table.rows["path_ns"].to_list() for table in list(shown_sections(chosen))[1].tables] == [[0]]

@@ -75,9 +75,11 @@ def _mean_of(run: Run, rows: pl.DataFrame, total_ns: float | None = None) -> str
     from stepscope.pages.answering import per_of
 
     count, per = rows["step"].n_unique(), per_of(run)
-    length = "" if total_ns is None else f" ({duration(total_ns / count)})"
+    length = "" if total_ns is None or not count else f" ({duration(total_ns / count)})"
     if per == "recording":
         return f", whole recording{length}"
+    if not count:
+        return ""
     return f", {per} {rows['step'][0]}{length}" if count == 1 else f", mean of {plural(count, per)}{length}"
 
 
@@ -95,6 +97,8 @@ def _chain(run: Run, path: pl.DataFrame) -> Iterator[str]:
     """The chain of the step of median length in words: which rank, how long, with what."""
     import polars as pl
 
+    if path.is_empty():  # no part of it is on the ranks that are chosen
+        return
     path = _of_all_ranks(run, path)
     time = pl.col("duration_ns") + pl.col("gap_ns")
     lengths = path.group_by("step").agg(length=time.sum()).sort("length", "step")
