@@ -50,6 +50,15 @@ def test_each_further_page_is_filled(pages: Pages, site: Site) -> None:
         _checked(pages, f"{run}/{page}")
 
 
+@pytest.mark.parametrize(("language", "spoken"), [("en", "en"), ("zh", "zh-Hans")])
+def test_a_page_has_one_main_part_and_says_its_language(pages: Pages, site: Site, language: str, spoken: str) -> None:
+    pages.open(f"{_run(site, 'gloo')}/steps?lang={language}")
+
+    assert [element.get_attribute("id") for element in pages.every("main")] == ["main"]
+    assert pages.one("html").get_attribute("lang") == spoken
+    assert len(pages.every("h1")) == 1
+
+
 def test_the_overview_says_what_matters_first_and_each_finding_opens_its_evidence(pages: Pages, site: Site) -> None:
     pages.open(_run(site, "gloo"))
 

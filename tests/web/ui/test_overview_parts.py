@@ -18,6 +18,7 @@ from stepscope.web.catalogue import Entry
 from stepscope.web.ui.context import Context, Web
 from stepscope.web.ui.declared import sections_of
 from stepscope.web.ui.evidence import places_of, rank_of, timeline_of
+from stepscope.web.ui.findings import about
 from stepscope.web.ui.html import rendered
 from stepscope.web.ui.pages.overview import places
 from stepscope.web.ui.pages.runs import top_of
@@ -69,6 +70,19 @@ def test_each_finding_leads_to_a_page_that_shows_its_evidence(run: Context, foun
 def test_some_finding_about_a_rank_leads_to_the_table_that_names_it(run: Context, found: Contents) -> None:
     slow = next(problem for problem in found.problems if len(problem.finding.ranks) == 1)
     assert any(urlsplit(place.url).fragment for place in places_of(run, slow))
+
+
+def test_a_rank_that_waits_for_data_leads_to_its_data_preparation_and_stands_there(
+    run: Context, found: Contents
+) -> None:
+    slow = next(problem for problem in found.problems if problem.finding.evidence.get("kind") == "data_loading")
+    rank = slow.finding.ranks[0]
+
+    assert any(place.url.startswith(f"/runs/{run.run}/input?") for place in places_of(run, slow))
+    assert slow in about(found.problems, ("dataloader",), rank)
+    assert slow not in about(found.problems, ("dataloader",), rank + 1)
+    assert slow in about(found.problems, ("slow-ranks",), None)
+    assert slow not in about(found.problems, ("memory",), None)
 
 
 def test_a_finding_leads_to_its_place_on_the_timeline(run: Context, found: Contents) -> None:

@@ -39,7 +39,7 @@ def places_of(context: Context, problem: Problem) -> list[Place]:
             page, key = _shown()[item.question]
             title = f"{page.title.of(context.language)}: {item.heading}" if page.name else item.heading
             found.setdefault(item.question, Place(title, _url(context, page, key, problem, item)))
-    places = list(found.values())[:MOST]
+    places = [*list(found.values())[: MOST - 1], *_cause(context, problem)]
     return places or list(_subject(context, problem))
 
 
@@ -81,6 +81,21 @@ def _subject(context: Context, problem: Problem) -> Iterator[Place]:
     part = part_of(problem.finding)
     for page in site_map():
         if page.name and part in page.parts:
+            yield Place(page.title.of(context.language), _url(context, page, "", problem, None))
+            return
+
+
+def _cause(context: Context, problem: Problem) -> Iterator[Place]:
+    """The page of one rank about the work at which it loses time."""
+    from stepscope.web.ui.findings import CAUSES
+    from stepscope.web.ui.site_map import site_map
+
+    kind = problem.finding.evidence.get("kind")
+    part = CAUSES.get(kind) if isinstance(kind, str) else None
+    if part is None or rank_of(problem) is None:
+        return
+    for page in site_map():
+        if page.group == "rank" and page.parts and page.parts[0] == part:
             yield Place(page.title.of(context.language), _url(context, page, "", problem, None))
             return
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stepscope.web.ui.choosing import rank_of
@@ -11,6 +11,7 @@ from stepscope.web.ui.html import raw, rendered
 from stepscope.web.ui.state import State
 
 if TYPE_CHECKING:
+    from stepscope.advice import Finding
     from stepscope.report.contents import Contents
     from stepscope.report.problems import Problem
 
@@ -49,11 +50,27 @@ def advice_panel(context: Context, parts: Sequence[str], *, of_rank: bool = Fals
 
 def about(problems: Sequence[Problem], parts: Sequence[str], rank: int | None) -> list[Problem]:
     """The problems that belong to some parts, and to a rank if one is given."""
-    from stepscope.report.contents import part_of
-
     return [
         problem
         for problem in problems
-        if (not parts or part_of(problem.finding) in parts)
+        if (not parts or parts_of(problem.finding).intersection(parts))
         and (rank is None or not problem.finding.ranks or rank in problem.finding.ranks)
     ]
+
+
+CAUSES: Mapping[str, str] = {
+    "data_loading": "dataloader",
+    "computing": "computation",
+    "dispatch": "schedule",
+    "communication": "communication",
+    "memory": "memory",
+}
+"""Parts of a report about the work at which a rank loses time, by the kind of the work."""
+
+
+def parts_of(finding: Finding) -> set[str]:
+    """The parts of a report that a finding is about: the one that shows it, and the one about its cause."""
+    from stepscope.report.contents import part_of
+
+    kind = finding.evidence.get("kind")
+    return {part_of(finding)} | ({CAUSES[kind]} if isinstance(kind, str) and kind in CAUSES else set())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 from nicegui import ui
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 ASSETS = "/assets/"
 """Where the application's own style and script are served."""
 
+SPOKEN: Mapping[str, str] = {"en": "en", "zh": "zh-Hans"}
+"""What browsers and readers of screens call a language."""
+
 
 @contextmanager
 def frame(context: Context, title: str, pages: Sequence[WebPage] = (), current: str = "") -> Iterator[Element]:
@@ -36,6 +39,7 @@ def frame(context: Context, title: str, pages: Sequence[WebPage] = (), current: 
     name = context.entry.name if context.entry else ""
     ui.page_title(" · ".join(part for part in (title, name, "stepscope") if part))
     ui.add_head_html(str(_head(context)))
+    _plain_surroundings()
     raw(rendered(context, "frame.html.j2", "header", title=title, context_name=name))
     with ui.element("div").classes("shell" if pages else "shell bare"):
         if pages:
@@ -61,12 +65,21 @@ def frame(context: Context, title: str, pages: Sequence[WebPage] = (), current: 
         yield beside
 
 
+def _plain_surroundings() -> None:
+    """Make NiceGUI's own `<main>` around header, list and content a plain element: a page has one, of its content."""
+    element: Any = ui.context.client.content
+    while element.parent_slot is not None:
+        element = element.parent_slot.parent
+        if element.tag == "q-page":
+            element.tag = "div"
+
+
 def _head(context: Context) -> Markup:
     """Style and script; the theme is set before anything is drawn."""
     theme = context.state.get("theme")
     return Markup(
         '<link rel="stylesheet" href="{assets}style.css?v={version}">'
-        '<script src="{assets}theme.js?v={version}" data-theme="{theme}" data-lang="{language}" '
+        '<script src="{assets}theme.js?v={version}" data-theme="{theme}" data-lang="{language}" data-spoken="{spoken}" '
         'data-cookies="{scheme} {kept}"></script>'
         '<script src="{assets}script.js?v={version}" defer></script>'
     ).format(
@@ -74,6 +87,7 @@ def _head(context: Context) -> Markup:
         version=__version__,
         theme=theme if theme in ("light", "dark", "auto") else "",
         language=context.state.get("lang") and context.language,
+        spoken=SPOKEN[context.language],
         scheme=SCHEME_COOKIE,
         kept=LANGUAGE_COOKIE,
     )

@@ -1,7 +1,8 @@
 "use strict";
-// Runs before anything is drawn: sets the theme, and keeps it and the language for the next page.
+// Runs before anything is drawn: sets the theme and the language of the text, and keeps it and the language for the next page.
 (() => {
   const own = document.currentScript.dataset;
+  document.documentElement.lang = own.spoken;
   const [schemeCookie, languageCookie] = own.cookies.split(" ");
   const keep = (name, value) => { document.cookie = `${name}=${value}; path=/; max-age=31536000; SameSite=Strict`; };
   const cookie = (name) => (document.cookie.split("; ").find((each) => each.startsWith(`${name}=`)) || "").split("=")[1];
