@@ -38,6 +38,14 @@ def to_step_of_rank(context: Context, point: Point) -> str | None:
     return context.link("steps", rank=int(rank), step=int(step), ranks=None, steps=None)
 
 
+def _to_bar(context: Context, point: Point) -> str | None:
+    """The steps of the rank that was clicked; of a bar for a stage or host, the ranks there."""
+    by, place = context.state.get("rank-steps.by") or "rank", part_of(point, 0)
+    if by == "rank":
+        return to_rank(context, point)
+    return None if place is None else context.state.changed({by: place, "rank-steps.by": None}).url
+
+
 # Steps of all ranks
 
 
@@ -87,7 +95,7 @@ RANKS = WebPage(
         "并列显示所有 rank，并标出慢 rank。点击 rank 可查看其各步。",
     ),
     figures=(
-        FigurePlace("rank-steps", _steps, click=to_rank),
+        FigurePlace("rank-steps", _steps, click=_to_bar),
         FigurePlace("step-map", click=to_step_of_rank),
         FigurePlace("heat-map", click=to_step_of_rank),
         FigurePlace("step-times"),
@@ -210,7 +218,7 @@ def _to(context: Context, point: Point, page: str) -> str | None:
 def _to_moment(context: Context, point: Point) -> str | None:
     """What ran on the rank at the range that was clicked, on the timeline."""
     rank, start, end = part_of(point, 0), part_of(point, 2), part_of(point, 3)
-    if rank is None or start is None:
+    if rank is None or end is None:  # a mark at the end of a line has no range
         return None
     return context.link("timeline", rank=rank, start_ns=start, end_ns=end, ranks=None)
 

@@ -163,6 +163,8 @@ INPUT = WebPage(
 def _to_moment(context: Context, point: Point) -> str | None:
     """What holds the memory at a click: at a node of a graph, else at a time."""
     node, moment = part_of(point, 1), part_of(point, 2)
+    if part_of(point, 4) is None:  # not a point of the curve
+        return None
     if moment is not None:
         return context.state.changed(at_ns=moment, node=None, graph=None).url + "#memory_breakdown"
     if node is not None:

@@ -35,6 +35,9 @@ MOST_ROWS = 300_000
 AROUND = 3
 """Around a place of a longer one, a part of as many rows: what is shown lies where most happens."""
 
+KINDS = ("summary", "detail")
+"""What timelines show, besides as much as opens in seconds."""
+
 PLACES = 8
 """Places of findings that are listed."""
 
@@ -184,16 +187,22 @@ def choose(
         start, end: The place, ns as the rank of the state recorded it.
         language: Of the notes.
         is_known: Whether what analyses say of the run is known already; of a large one, computing that takes minutes.
+
+    Raises:
+        StepscopeError: If there is no such rank, step or kind of timeline.
     """
     from stepscope import present
     from stepscope.timeline import TimelineOptions
     from stepscope.timeline.clocks import clocks_of
     from stepscope.web.timelines import Wanted
 
-    rank = state.number("rank")
+    rank, kind = state.number("rank"), state.get("kind")
+    if rank is None and state.get("rank"):
+        raise StepscopeError(f"rank {state.get('rank')[:40]}: give a whole number")
+    if kind not in ("", *KINDS):
+        raise StepscopeError(f"there is no timeline of kind {kind[:40]}. There are: {', '.join(KINDS)}")
     ranks = None if state.get("ranks") == "all" else state.get("ranks") or (None if rank is None else str(rank))
     steps = state.get("steps") or state.get("step") or None
-    kind = state.get("kind")
     options = TimelineOptions(
         kind="summary" if kind == "summary" else "detail",
         graphs=state.get("graphs") or None,
@@ -245,7 +254,7 @@ def moment(state: State, name: str) -> int | None:
     text = state.get(name)
     if not text:
         return None
-    if not text.removeprefix("-").isdecimal() or len(text) > 19:
+    if not text.removeprefix("-").isdecimal() or len(text) > 20 or abs(int(text)) >= 1 << 62:
         raise StepscopeError(f"{name} {text[:40]}: give a whole number of nanoseconds")
     return int(text)
 
