@@ -79,6 +79,8 @@ class Panel(Generic[T]):
         self._element.props("data-state=loading")
         task = asyncio.ensure_future(self._load(state))
         done, _ = await asyncio.wait({task}, timeout=AT_ONCE_S)
+        if turn != self._turn or self._element.is_deleted:  # asked for something else meanwhile, or left
+            return
         if done:
             self._put(task, state)
             return
