@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 from nicegui import ui
@@ -102,17 +104,31 @@ def _grouped(context: Context, pages: Sequence[WebPage]) -> list[tuple[str, list
     return list(groups.items())
 
 
-def assets() -> dict[str, tuple[str, str]]:
-    """The application's own files by name, each with its MIME type."""
+class Asset(NamedTuple):
+    """A file of the application: its text and MIME type, and a tag that changes with the text."""
+
+    text: str
+    mime: str
+    tag: str
+
+
+@cache
+def assets() -> dict[str, Asset]:
+    """The application's own files by name."""
     from stepscope.report.html import template_file
 
     folder = resources.files(__package__) / "static"
     own = {name: (folder / name).read_text(encoding="utf-8") for name in ("style.css", "script.js", "theme.js")}
-    return {
+    found = {
         "style.css": (template_file("parts.css") + own["style.css"], "text/css"),
         "script.js": (template_file("parts.js") + own["script.js"], "text/javascript"),
         "theme.js": (own["theme.js"], "text/javascript"),
     }
+    return {name: Asset(text, mime, f'"{_digest(text)}"') for name, (text, mime) in found.items()}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def overview_link(context: Context, run: str) -> str:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI, Request, Response
 from nicegui import ui
 
-from stepscope._version import __version__
 from stepscope.errors import StepscopeError
 from stepscope.web.errors import UnknownRun
 from stepscope.web.live_jobs import LiveJob
 from stepscope.web.perfetto import mount_perfetto
 from stepscope.web.ui.context import Context, Web
-from stepscope.web.ui.frame import ASSETS, frame
+from stepscope.web.ui.frame import ASSETS, assets, frame
 from stepscope.web.ui.html import paragraph
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from stepscope.web.catalogue import Catalogue
     from stepscope.web.settings import Settings
 
-NO_STORE = {"Cache-Control": "no-cache"}
+ASKED_AGAIN = {"Cache-Control": "no-cache"}
 
 
 def mount(app: FastAPI, catalogue: Catalogue, asking: Asking, settings: Settings) -> None:
@@ -35,14 +34,14 @@ def mount(app: FastAPI, catalogue: Catalogue, asking: Asking, settings: Settings
     web = Web(catalogue, asking, settings, files)
 
     @app.get(ASSETS + "{name}", include_in_schema=False)
-    def asset(name: str) -> Response:
-        from stepscope.web.ui.frame import assets
-
+    def asset(request: Request, name: str) -> Response:
         found = assets().get(name)
         if found is None:
             return Response(status_code=404)
-        text, mime = found
-        return Response(text, media_type=mime, headers={**NO_STORE, "ETag": f'"{__version__}-{hash(text):x}"'})
+        headers = {**ASKED_AGAIN, "ETag": found.tag}
+        if request.headers.get("if-none-match", "").removeprefix("W/") == found.tag:
+            return Response(status_code=304, headers=headers)
+        return Response(found.text, media_type=found.mime, headers=headers)
 
     @ui.page("/")
     async def runs(request: Request) -> None:
