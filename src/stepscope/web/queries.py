@@ -73,7 +73,10 @@ class Queries:
             raise StepscopeError(f"{problem}. Ask for fewer rows, e.g. with WHERE, or join fewer tables") from None
         finally:
             late.cancel()
-        self._give_back(process)
+        if is_late.is_set():  # it was stopped just as it had answered
+            self._end(process)
+        else:
+            self._give_back(process)
         if isinstance(answer, Rows):
             return pl.read_ipc_stream(answer.content)
         raise StepscopeError(answer.problem)
