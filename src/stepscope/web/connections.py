@@ -1,7 +1,7 @@
 """Connections that stand still are dropped: a client that sends or reads nothing must not hold on to the server.
 
 uvicorn waits for a client for as long as it likes, except between requests. The protocols here are uvicorn's, with
-times in a registry that is looked through once a second.
+times in a registry that is looked through twice a second.
 """
 
 from __future__ import annotations
