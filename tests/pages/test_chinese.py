@@ -91,7 +91,7 @@ def test_a_report_of_a_small_job_has_no_english_headings_titles_and_meanings() -
     assert [text for text in texts if text not in WORDS and not text.startswith("{")] == []
 
 
-def test_pages_have_no_english_headings_titles_and_options() -> None:
+def test_pages_have_no_english_headings_titles_options_and_meanings() -> None:
     """Lists what still needs a translation, if anything does."""
     sections = [section for page in PAGES for section in page.sections]
     own = {section.heading or section.key.replace("_", " ").capitalize() for section in sections}
@@ -100,3 +100,4 @@ def test_pages_have_no_english_headings_titles_and_options() -> None:
     plain = {"", "cp", "dp", "ep", "pp", "tp", "stream", "{step}", "{steps}"}
 
     assert sorted(texts - {*WORDS} - plain) == []
+    assert sorted({column.doc for column in (*shown, *SHARED.values())} - {*WORDS, ""}) == []
