@@ -19,7 +19,7 @@ WANTED := $(subst $(comma),$(empty) $(empty),$(EXTRAS))
 NATIVE := src/stepscope/sources/native
 # Modules that some tests need, and the extra that installs each.
 OPTIONAL := torch:torch mindspore:mindspore ray:ray asyncssh:cluster grpc_tools:live prometheus_client:live \
-	kubernetes:kubernetes opentelemetry:otlp viztracer:view nicegui:web selenium:browser-tests
+	kubernetes:kubernetes opentelemetry:otlp viztracer:view nicegui:web schemathesis:web-tests selenium:browser-tests
 # What `make fuzz` tries: this many texts of each kind, the same ones for the same seed.
 SEED ?= 1
 COUNT ?= 20000
