@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stepscope.errors import StepscopeError
 from stepscope.pages.base import RANKS, STEP, STEPS, Page, Section
 from stepscope.pages.choosing import Places
+from stepscope.pages.layout import LAYOUT
+from stepscope.pages.layout import PAGE as SIZES
 from stepscope.pages.words import said
-from stepscope.web.ui.choosing import PLACED, place_controls, places_of
+from stepscope.web.ui.choosing import OF_JOB, PLACED, place_controls, places_of
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, control_of, controls_of, form
 from stepscope.web.ui.figures import figure_panel
@@ -18,7 +20,7 @@ from stepscope.web.ui.html import paragraph, raw
 from stepscope.web.ui.panels import ANY
 from stepscope.web.ui.site_map import WebPage, declared, site_map
 from stepscope.web.ui.state import State
-from stepscope.web.ui.tables import section_panel
+from stepscope.web.ui.tables import load_section, section_panel
 from stepscope.web.ui.watching import is_lost, watch
 
 
@@ -49,11 +51,31 @@ async def build(context: Context, page: WebPage) -> None:
 def parts(context: Context, page: WebPage) -> None:
     """The fields, figures and sections of a page."""
     fields(context, page)
+    if page.name != SIZES.name and page.name in declared() and LAYOUT in declared()[page.name].options:
+        _contradictions(context)
     for place in page.figures:
         figure_panel(context, place)
     links = page.links(context) if page.links else None
     for of, section in sections_of(page):
         section_panel(context, of, section, links=links)
+
+
+def _contradictions(context: Context) -> None:
+    """A panel that says where the parallel sizes that are given do not count."""
+
+    async def load(state: State) -> Sequence[str]:
+        if not state.get(LAYOUT.name):
+            return ()
+        try:
+            return (await load_section(context, SIZES, SIZES.section_named("layout_conflicts"), state)).sentences
+        except StepscopeError:  # which tables and figures say
+            return ()
+
+    def show(said: Sequence[str], state: State) -> None:  # noqa: ARG001 - one signature for all
+        for each in said:
+            paragraph(each, "note")
+
+    context.panels.add("sizes", load, show, reads=OF_JOB)
 
 
 def fields(context: Context, page: WebPage) -> None:
