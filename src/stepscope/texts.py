@@ -20,3 +20,7 @@ class Text:
     def of(self, language: Language) -> str:
         """The template in one language."""
         return self.zh if language == "zh" else self.en
+
+    def filled(self, **values: object) -> Text:
+        """The text with its values filled in."""
+        return Text(self.en.format(**values), self.zh.format(**values))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.compare.noise import VERDICTS
 from stepscope.errors import StepscopeError, Unavailable, close_matches
 from stepscope.figures.axes import labels, named_ticks, short, unit_of
@@ -17,6 +16,7 @@ from stepscope.figures.words import word
 from stepscope.pages.short_names import readable
 from stepscope.present import Language, cell
 from stepscope.text_columns import filled_in
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.compare import Pair

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stepscope.advice.messages import Text
 from stepscope.compare.noise import VERDICTS
 from stepscope.figures.axes import label, named_ticks, short, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
@@ -12,6 +11,7 @@ from stepscope.figures.compared import side_name, sides, signed, times
 from stepscope.figures.style import BLUE, GREY
 from stepscope.figures.words import WORDS, word
 from stepscope.present import Language
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.compare import Pair

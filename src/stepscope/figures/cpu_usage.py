@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.analysis.host.cpu_utilization import ALL_OPERATORS
 from stepscope.errors import StepscopeError, Unavailable, close_matches
 from stepscope.figures.axes import Unit, labels, short, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column, one_rank
 from stepscope.figures.style import BLUE, GREEN, GREY, ORANGE, SERIES
 from stepscope.present import Language
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.figures.axes import short, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.on_cpu import OUTSIDE, kinds_as_called
 from stepscope.figures.sharing import cells as shared_cells
 from stepscope.figures.sharing import sharing_note
 from stepscope.present import Language
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

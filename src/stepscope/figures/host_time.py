@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stepscope.advice.messages import Text
 from stepscope.figures.axes import ROOM, label, labels, named_ticks, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column, one_rank
 from stepscope.figures.style import SERIES
 from stepscope.figures.words import word
 from stepscope.present import Language, duration
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.figures.axes import label, short, shortened
 from stepscope.figures.base import Data, Figure, Note, Rows, Spec, column, one_rank
 from stepscope.figures.style import BLUE, GREEN, VERMILION
 from stepscope.present import Language
 from stepscope.selection import named_numbers
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.advice.messages import Text
 from stepscope.analysis.job.step_parts import PARTS
 from stepscope.figures.axes import ROOM, named_ticks, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.style import COLOURS, PATTERNS
 from stepscope.figures.words import word
 from stepscope.present import Language, duration
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

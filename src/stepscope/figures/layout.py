@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import Unavailable
 from stepscope.figures.axes import label
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.sharing import some_ticks
 from stepscope.present import Language
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

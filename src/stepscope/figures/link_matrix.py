@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import StepscopeError, Unavailable, close_matches
 from stepscope.figures.axes import label, short, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
@@ -14,6 +13,7 @@ from stepscope.figures.sharing import Shared, shared, some_ticks
 from stepscope.figures.style import ALARMS, PURPLE
 from stepscope.present import Language
 from stepscope.selection import Choice
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.analysis.pipeline.bands import COLLECTIVE, COMPUTING, KINDS, RECEIVE, SEND
 from stepscope.errors import Unavailable
 from stepscope.figures.axes import label, unit_of
@@ -18,6 +17,7 @@ from stepscope.figures.style import BLUE, GREEN, ORANGE, PURPLE, VERMILION
 from stepscope.figures.words import word
 from stepscope.present import Language
 from stepscope.selection import describe_numbers
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import Unavailable
 from stepscope.figures.axes import Unit, label, labels, named_ticks, short, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
@@ -20,6 +19,7 @@ from stepscope.figures.operator_groups import names_of
 from stepscope.figures.style import BLUE, GREEN, GREY, ORANGE, VERMILION
 from stepscope.present import Language
 from stepscope.present import size as in_words
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

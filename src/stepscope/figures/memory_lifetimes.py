@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import Unavailable
 from stepscope.figures.axes import Unit, label, labels, named_ticks, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column, one_rank
@@ -15,6 +14,7 @@ from stepscope.figures.operator_groups import names_of
 from stepscope.figures.style import SERIES
 from stepscope.present import Language, duration
 from stepscope.present import size as in_words
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

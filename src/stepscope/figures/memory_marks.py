@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import Unavailable
 from stepscope.figures.axes import Unit, shortened
 from stepscope.figures.base import Note, Spec
 from stepscope.figures.style import PURPLE, SKY
 from stepscope.figures.words import word
 from stepscope.present import Language
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.advice.messages import Text
 from stepscope.figures.axes import ROOM, labels, named_ticks, short, unit_of
 from stepscope.figures.base import Data, Figure, Spec
 from stepscope.figures.operator_groups import most, names_of
 from stepscope.figures.style import COLOURS
 from stepscope.figures.words import word
 from stepscope.present import Language, duration
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

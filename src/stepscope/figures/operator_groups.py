@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.analysis.operators.operator_shares import KINDS
 from stepscope.figures.base import Data, Rows, column
 from stepscope.pages.short_names import readable
+from stepscope.texts import Text
 
 OTHERS = "…"
 """Name of the row that stands for all that are left out."""

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import StepscopeError, Unavailable, close_matches
 from stepscope.figures.axes import ROOM, labels, named_ticks, short, shortened, unit_of
 from stepscope.figures.base import Data, Figure, Note, Rows, Spec, column, one_rank
 from stepscope.figures.style import GREY, MANY, ink_on
 from stepscope.figures.words import word
 from stepscope.present import Language, duration
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import Unavailable
 from stepscope.figures.axes import named_ticks, short, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.style import COLOURS
 from stepscope.figures.words import word
 from stepscope.present import Language
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

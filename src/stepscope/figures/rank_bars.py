@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import StepscopeError, close_matches
 from stepscope.figures.axes import FEW, label, short, unit_of
 from stepscope.figures.base import Spec
@@ -19,6 +18,7 @@ from stepscope.figures.words import word
 from stepscope.present import Language
 from stepscope.selection import describe_numbers
 from stepscope.text_columns import filled_in
+from stepscope.texts import Text
 
 MOST = 1100
 """Bars; of more ranks, one of several that follow one another has a bar."""

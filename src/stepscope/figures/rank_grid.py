@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.figures.axes import label, short
 from stepscope.figures.base import Spec
 from stepscope.figures.sharing import some_ticks
 from stepscope.figures.style import SHADES
 from stepscope.present import Language, cell
 from stepscope.selection import describe_numbers
+from stepscope.texts import Text
 
 MOST = 4096
 """Cells; of more ranks, several that follow one another share one."""

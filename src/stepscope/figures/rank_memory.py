@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import Unavailable
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.rank_grid import Said, draw_grid, placed
 from stepscope.present import Language
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

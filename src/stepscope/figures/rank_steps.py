@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import StepscopeError, Unavailable, close_matches
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.rank_bars import HOST, RANK, STAGE, Bars, draw_bars, fewer, in_order, members_of, place_of
@@ -14,6 +13,7 @@ from stepscope.figures.slow_marks import slow_of
 from stepscope.figures.words import word
 from stepscope.present import Language
 from stepscope.text_columns import filled_in
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

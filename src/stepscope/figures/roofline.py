@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import Unavailable
 from stepscope.figures.axes import label, short, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.operator_groups import names_of
 from stepscope.figures.style import GREY, SERIES
 from stepscope.present import Language, data_type, duration
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.advice.messages import Text
 from stepscope.analysis.job.improvements import GROUP, LEFT, LINK, RANK, RECORDED, WHAT
 from stepscope.analysis.methods.saving_range import TRUSTED_RATIO
 from stepscope.errors import Unavailable
@@ -15,6 +14,7 @@ from stepscope.figures.style import BLUE, GREEN, GREY
 from stepscope.figures.words import WORDS, word
 from stepscope.pages.replayed import own_step_ns
 from stepscope.present import Language, duration
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import StepscopeError, Unavailable, close_matches
 from stepscope.figures.axes import labels, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column, one_rank
 from stepscope.figures.style import MANY
 from stepscope.present import Language
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.selection import describe_numbers
+from stepscope.texts import Text
 
 MOST_ROWS, MOST_COLUMNS, MOST_CELLS = 160, 160, 9000
 """Rows, columns and cells of a map; of more ranks or steps, several that follow one another share a cell."""

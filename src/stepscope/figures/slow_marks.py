@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.analysis.methods.memberships import HOST
 from stepscope.errors import Unavailable
 from stepscope.figures.on_cpu import kinds_as_called
 from stepscope.figures.words import word
 from stepscope.present import Language
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

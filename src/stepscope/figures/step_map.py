@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import Unavailable
 from stepscope.figures.axes import label, short, unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.sharing import cells, sharing_note, some_ticks
 from stepscope.figures.slow_marks import slow_of
 from stepscope.present import Language, duration
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

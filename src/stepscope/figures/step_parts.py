@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import Unavailable
 from stepscope.figures.axes import unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column, one_rank
@@ -15,6 +14,7 @@ from stepscope.figures.step_trace import ALL_PHASES, COLOUR, PARTS, of_graph
 from stepscope.figures.style import GREY, VERMILION
 from stepscope.figures.words import WORDS, word
 from stepscope.present import Language, duration
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import Unavailable
 from stepscope.figures.axes import unit_of
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
@@ -14,6 +13,7 @@ from stepscope.figures.style import BLUE, SKY, VERMILION
 from stepscope.figures.words import WORDS, word
 from stepscope.present import Language
 from stepscope.selection import describe_numbers
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

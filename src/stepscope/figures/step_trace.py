@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.figures.axes import Unit, label, labels, named_ticks, shortened, unit_of
 from stepscope.figures.base import Data, Figure, Note, Rows, Spec, column, one_rank
@@ -17,6 +16,7 @@ from stepscope.figures.words import WORDS, word
 from stepscope.pages.short_names import readable
 from stepscope.present import Language, duration
 from stepscope.selection import named_numbers
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.analysis.methods.parallel_graphs import ROLES
 from stepscope.errors import Unavailable
 from stepscope.figures.axes import label
@@ -16,6 +15,7 @@ from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.style import BLUE, GREEN, GREY, LIGHT_GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from stepscope.figures.words import word
 from stepscope.present import Language
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.advice.messages import Text
 from stepscope.analysis.job.step_parts import PARTS
 from stepscope.errors import Unavailable
 from stepscope.figures.axes import FEW, short, unit_of
@@ -14,6 +13,7 @@ from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.style import COLOURS, PATTERNS
 from stepscope.figures.words import word
 from stepscope.present import Language
+from stepscope.texts import Text
 
 if TYPE_CHECKING:
     from stepscope.run import Run

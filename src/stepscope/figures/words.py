@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from stepscope.advice.finding import Per
-from stepscope.advice.messages import Text
 from stepscope.pages.shown_table import english_title, titled
 from stepscope.present import Language
 from stepscope.tables.base import Column
+from stepscope.texts import Text
 
 WORDS: dict[str, Text] = {
     "computing": Text("computing", "计算"),

@@ -13,10 +13,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stepscope._version import __version__
+from stepscope.texts import Text
 from stepscope.web.api import make_router
 from stepscope.web.kept_files import KeptFiles
 from stepscope.web.policies import PagePolicies
-from stepscope.web.refusals import Said, refusal
+from stepscope.web.refusals import refusal
 from stepscope.web.security import FAILED, PATH, Security
 from stepscope.web.settings import Settings
 from stepscope.web.signing_in import Door
@@ -103,7 +104,7 @@ async def _missing(request: Request, _: Exception) -> Response:
     return _refusal(request, 404, PATH)
 
 
-def _refusal(request: Request, status: int, said: Said) -> Response:
+def _refusal(request: Request, status: int, said: Text) -> Response:
     query = request.scope.get("query_string", b"")
     reply = refusal(status, said, request.scope["path"], query, dict(request.headers))
     return Response(reply.body, reply.status, {name.decode(): value.decode() for name, value in reply.headers})

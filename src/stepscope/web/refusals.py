@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 from stepscope.present import LANGUAGES, Language
+from stepscope.texts import Text
 
 API = "/api/"
 LANGUAGE_COOKIE = "stepscope_lang"
@@ -36,21 +37,6 @@ button{padding:.5rem 1.2rem;cursor:pointer}
 .problem{color:#c62828;font-weight:600}
 @media(prefers-color-scheme:dark){.problem{color:#ff8a80}}
 """
-
-
-class Said(NamedTuple):
-    """A text in English and Chinese."""
-
-    en: str
-    zh: str
-
-    def of(self, language: Language) -> str:
-        """The text in one language."""
-        return self.zh if language == "zh" else self.en
-
-    def with_values(self, **values: object) -> Said:
-        """The text with its values filled in."""
-        return Said(self.en.format(**values), self.zh.format(**values))
 
 
 class Reply(NamedTuple):
@@ -83,7 +69,7 @@ def is_for_people(path: str, headers: Mapping[str, str]) -> bool:
     return not path.startswith(API) and "text/html" in headers.get("accept", "")
 
 
-def refusal(status: int, said: Said, path: str, query: bytes, headers: Mapping[str, str]) -> Reply:
+def refusal(status: int, said: Text, path: str, query: bytes, headers: Mapping[str, str]) -> Reply:
     """An answer that says why a request is refused, in the form that its client can show."""
     language = language_of(query, headers)
     if is_for_people(path, headers):

@@ -16,8 +16,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from stepscope.present import printable
+from stepscope.texts import Text
 from stepscope.web.policies import completed
-from stepscope.web.refusals import API, Reply, Said, is_for_people, language_of, problem, refusal, send_reply
+from stepscope.web.refusals import API, Reply, is_for_people, language_of, problem, refusal, send_reply
 from stepscope.web.settings import Settings, is_address, is_loopback
 from stepscope.web.signing_in import (
     MISSING,
@@ -45,25 +46,25 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?")
 _DROPPED = (b"x-forwarded-prefix",)
 """Headers that pages would take addresses from, whoever sent them."""
 
-METHOD = Said("The method {method} is not allowed here.", "此处不允许使用 {method} 方法。")
-URL = Said("The address is too long: at most {most} bytes.", "地址过长：最多 {most} 字节。")
-HEADERS = Said(
+METHOD = Text("The method {method} is not allowed here.", "此处不允许使用 {method} 方法。")
+URL = Text("The address is too long: at most {most} bytes.", "地址过长：最多 {most} 字节。")
+HEADERS = Text(
     "The request has too many or too long headers: at most {count}, with {most} bytes.",
     "请求头过多或过长：最多 {count} 个，共 {most} 字节。",
 )
-BODY = Said("The request is too large: at most {most} bytes.", "请求过大：最多 {most} 字节。")
-PATH = Said("There is nothing at this address.", "此地址没有内容。")
-NO_HOST = Said("The request has no valid Host header.", "请求缺少有效的 Host 请求头。")
-HOST = Said(
+BODY = Text("The request is too large: at most {most} bytes.", "请求过大：最多 {most} 字节。")
+PATH = Text("There is nothing at this address.", "此地址没有内容。")
+NO_HOST = Text("The request has no valid Host header.", "请求缺少有效的 Host 请求头。")
+HOST = Text(
     "This server does not answer to the name {host}. If it is a name of this server, add --allow-host {host} to "
     "`stepscope serve`.",
     "此服务不接受主机名 {host}。如果这确实是此服务的名称，请在 `stepscope serve` 后添加 --allow-host {host}。",
 )
-FOREIGN = Said(
+FOREIGN = Text(
     "The request comes from a page of another site. A reverse proxy must pass on the Host header of the browser.",
     "请求来自其他网站的页面。反向代理必须转发浏览器的 Host 请求头。",
 )
-FAILED = Said(
+FAILED = Text(
     "Something went wrong here. The terminal in which `stepscope serve` runs shows what failed.",
     "出现内部错误。运行 `stepscope serve` 的终端会显示失败原因。",
 )
@@ -72,7 +73,7 @@ FAILED = Said(
 class Refused(Exception):
     """A request that is not passed on."""
 
-    def __init__(self, status: int, said: Said, *more: tuple[bytes, bytes]) -> None:
+    def __init__(self, status: int, said: Text, *more: tuple[bytes, bytes]) -> None:
         super().__init__(said.en)
         self.status = status
         self.said = said
@@ -144,7 +145,7 @@ class Security:
             if not self.door.lets_in(headers):
                 raise Refused(401, MISSING)
             if self._sockets >= self._bounds.sockets:
-                raise Refused(503, Said("Too many pages are open.", "打开的页面过多。"))
+                raise Refused(503, Text("Too many pages are open.", "打开的页面过多。"))
         except Refused as refused:
             await receive()  # the request to connect
             await _refuse_socket(scope, send, problem(refused.status, refused.said.en))
@@ -163,12 +164,12 @@ class Security:
         bounds = self._bounds
         if scope["type"] == "http" and scope["method"] not in METHODS:
             allowed = (b"allow", ", ".join(METHODS).encode())
-            raise Refused(405, METHOD.with_values(method=_shown(scope["method"])), allowed)
+            raise Refused(405, METHOD.filled(method=_shown(scope["method"])), allowed)
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > bounds.url_bytes:
-            raise Refused(414, URL.with_values(most=bounds.url_bytes))
+            raise Refused(414, URL.filled(most=bounds.url_bytes))
         size = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
         if len(scope["headers"]) > bounds.headers or size > bounds.head_bytes:
-            raise Refused(431, HEADERS.with_values(count=bounds.headers, most=bounds.head_bytes))
+            raise Refused(431, HEADERS.filled(count=bounds.headers, most=bounds.head_bytes))
         self._check_host(scope)
         self._check_origin(scope, headers)
         if "\0" in scope["path"] or "\\" in scope["path"] or ".." in scope["path"].split("/"):
@@ -182,7 +183,7 @@ class Security:
         host = match[1].strip("[]").lower().removesuffix(".")
         # a name can be made to point here by whoever owns it, an address cannot
         if host not in self._names and not (self._any_address and is_address(host)):
-            raise Refused(421, HOST.with_values(host=host))
+            raise Refused(421, HOST.filled(host=host))
 
     def _check_origin(self, scope: Any, headers: Mapping[str, str]) -> None:
         site = headers.get("sec-fetch-site", "")
@@ -212,7 +213,7 @@ class Security:
             if not self.door.lets_in(headers):
                 return await self._stranger(scope, headers)
         if _length(headers) > self._bounds.body_bytes:
-            raise Refused(413, BODY.with_values(most=self._bounds.body_bytes))
+            raise Refused(413, BODY.filled(most=self._bounds.body_bytes))
         return None
 
     async def _sign_in(self, scope: Any, headers: Mapping[str, str], given: str, address: str) -> Reply:
@@ -280,7 +281,7 @@ def _limited(receive: Any, most: int) -> Any:
         if message["type"] == "http.request":
             taken += len(message.get("body", b""))
             if taken > most:
-                raise Refused(413, BODY.with_values(most=most))
+                raise Refused(413, BODY.filled(most=most))
         return message
 
     return receiving
@@ -295,7 +296,7 @@ def _length(headers: Mapping[str, str]) -> int:
 async def _form(receive: Any, headers: Mapping[str, str]) -> bytes:
     """The body of a form with a token."""
     if _length(headers) > MOST_FORM_BYTES:
-        raise Refused(413, BODY.with_values(most=MOST_FORM_BYTES))
+        raise Refused(413, BODY.filled(most=MOST_FORM_BYTES))
     taking, body = _limited(receive, MOST_FORM_BYTES), bytearray()
     while True:
         message = await taking()

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode
 
 from stepscope.present import Language
-from stepscope.web.refusals import Reply, Said, cookies_of, page
+from stepscope.texts import Text
+from stepscope.web.refusals import Reply, cookies_of, page
 from stepscope.web.settings import Bounds
 
 SIGN_IN = "/sign-in"
@@ -25,21 +26,21 @@ GOOD_FOR_S = 7 * 24 * 3600
 MOST_FORM_BYTES = 4096
 ONE_TIME_S = 60.0
 
-TITLE = Said("Sign in to stepscope", "登录 stepscope")
-LABEL = Said("Token", "令牌")
-HINT = Said(
+TITLE = Text("Sign in to stepscope", "登录 stepscope")
+LABEL = Text("Token", "令牌")
+HINT = Text(
     "Whoever started this server with `stepscope serve` knows the token: it was given by --token-file, --token or "
     "STEPSCOPE_TOKEN.",
     "启动此服务（stepscope serve）的人知道令牌：它由 --token-file、--token 或 STEPSCOPE_TOKEN 给出。",
 )
-BUTTON = Said("Sign in", "登录")
-WRONG = Said("This token is wrong.", "令牌错误。")
-MISSING = Said(
+BUTTON = Text("Sign in", "登录")
+WRONG = Text("This token is wrong.", "令牌错误。")
+MISSING = Text(
     "The token is missing or wrong. Send it as the header `Authorization: Bearer TOKEN`.",
     "缺少令牌或令牌错误。请用请求头 `Authorization: Bearer TOKEN` 发送。",
 )
-TOO_MANY = Said("Too many wrong tokens. Wait a few seconds.", "错误的令牌过多，请稍候几秒。")
-ONWARD = Said("One moment", "请稍候")
+TOO_MANY = Text("Too many wrong tokens. Wait a few seconds.", "错误的令牌过多，请稍候几秒。")
+ONWARD = Text("One moment", "请稍候")
 
 
 class Door:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
-from stepscope.advice.messages import Text
 from stepscope.pages.words import sentence
 from stepscope.present import Language
 from stepscope.tables.issues import Issue
+from stepscope.texts import Text
 
 NOTES: Mapping[str, Text] = {
     "written": Text(

@@ -12,9 +12,9 @@ from functools import cache
 from importlib import import_module
 from typing import Literal, get_args
 
-from stepscope.advice.messages import Text
 from stepscope.pages import PAGES
 from stepscope.pages.base import Page, Scope
+from stepscope.texts import Text
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control
 from stepscope.web.ui.figures import FigurePlace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepscope.advice.messages import Text
+from stepscope.texts import Text
 from stepscope.web.ui.choosing import values_of
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, select

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
-from stepscope.advice.messages import Text
+from stepscope.texts import Text
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Choice, Control, control_of, form, select
 from stepscope.web.ui.figures import FigurePlace, Point, figure_panel

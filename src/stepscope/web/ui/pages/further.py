@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stepscope.advice.messages import Text
+from stepscope.texts import Text
 from stepscope.web.ui.figures import FigurePlace
 from stepscope.web.ui.pages.cluster_pages import to_step_of_rank
 from stepscope.web.ui.site_map import Group, WebPage, declared

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import background_tasks, ui
 
-from stepscope.advice.messages import Text
 from stepscope.errors import StepscopeError
+from stepscope.texts import Text
 from stepscope.web.live_jobs import EVERY_S, MEASURES, MOST_STEPS, LiveJob, Measure, StepTime
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, form, select

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from stepscope.advice.messages import Text
+from stepscope.texts import Text
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.evidence import places_of, timeline_of
 from stepscope.web.ui.figures import FigurePlace, Point, figure_panel

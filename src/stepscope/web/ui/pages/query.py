@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from stepscope.advice.messages import Text
 from stepscope.errors import NoRows, StepscopeError
+from stepscope.texts import Text
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Choice, Control, form
 from stepscope.web.ui.html import paragraph, raw, rendered

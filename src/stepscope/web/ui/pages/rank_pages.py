@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepscope.advice.messages import Text
 from stepscope.pages.base import STEP
+from stepscope.texts import Text
 from stepscope.web.ui.choosing import rank_of, values_of
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, select

@@ -15,8 +15,8 @@ import polars as pl
 from markupsafe import Markup
 from nicegui import ui
 
-from stepscope.advice.messages import Text
 from stepscope.errors import StepscopeError
+from stepscope.texts import Text
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, form, select
 from stepscope.web.ui.html import paragraph, raw, rendered

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from stepscope.advice.messages import Text
 from stepscope.pages.base import Section
+from stepscope.texts import Text
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, controls_of, form
 from stepscope.web.ui.figures import FigurePlace, figure_panel
@@ -145,17 +145,20 @@ def _toggled(parts: Sequence[str], words: str) -> list[str]:
 
 def ticks(found: pl.DataFrame, state: State, language: Any) -> list[Tick]:
     """The causes that can be ticked: those that were found, and changes that fit every job."""
+    from stepscope.pages.coded_values import in_words
+    from stepscope.pages.words import sentence
     from stepscope.present import cell, duration
+    from stepscope.tables.base import Column
 
     taken = chosen(state)
     made = []
-    for row in found.iter_rows(named=True):
+    for row in in_words(found, [Column("kind", "string", "")], language).iter_rows(named=True):
         low, high = row["saving_low_ns"], row["saving_high_ns"]
         between = f"{duration(low)} / {duration(high)}" if low is not None and high is not None else "-"
         cells = [str(row["kind"] or "-"), cell("cost_ns", row["cost_ns"]), between, cell("alone_ns", row["alone_ns"])]
         words = row["words"]
         url = toggled(state, words) if words else ""
-        made.append(Tick(row["what"], url, bool(words) and words in taken, cells))
+        made.append(Tick(sentence(row["what"], language), url, bool(words) and words in taken, cells))
     is_ideal = bool(state.get("ideal"))
     made.append(Tick(WORDS["ideal"].of(language), state.changed(ideal=not is_ideal).url, is_ideal))
     faster = state.get("bandwidth") == "2x"
