@@ -94,3 +94,25 @@ def test_words_of_coded_columns_are_chinese_and_names_of_operators_stay() -> Non
     assert found["differs"] == ["是", "否", None]
     assert found["unit"] == ["向量", "链路", "矩阵"]
     assert in_words(rows, columns, "en") is rows
+
+
+SPOKEN_ON_PAGES = {
+    "no rank 99 in job. It has ranks 0-7": "job 中没有 rank 99，只有 rank 0-7",
+    "--search zz: no row contains it. There are a, b and 27 more": (
+        "--search zz：没有包含它的行。有 a, b 以及另外 27 个"
+    ),
+    "--host zz: there is no such host in job. There are node0": "--host zz：job 中没有这样的主机；有 node0",
+    "The chain of step 12, the median (29.34 ms): rank 3 for 4.11 ms (3.66 ms computing, 350.0 us data loading and "
+    "96.0 us other work); then rank 7 for 8.15 ms (7.39 ms computing and 766.6 us communication). The other 1.20 ms "
+    "are shorter pieces in between.": (
+        "中位步（第 12 步，29.34 ms）的链：rank 3 用 4.11 ms（计算 3.66 ms、等待数据 350.0 us、其他工作 96.0 us）；"
+        "然后 rank 7 用 8.15 ms（计算 7.39 ms、通信 766.6 us）。其余 1.20 ms 为其间较短的各段。"
+    ),
+    "The bottleneck is data processing.": "瓶颈是数据处理。",
+    "no kernel shorter than the limit was recorded": "没有记录短于上限的 kernel",
+}
+
+
+@pytest.mark.parametrize("english", SPOKEN_ON_PAGES)
+def test_pages_and_errors_speak_chinese(english: str) -> None:
+    assert sentence(english, "zh") == SPOKEN_ON_PAGES[english]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from stepscope.pages.chinese import issues, page_sentences, reasons
+from stepscope.pages.chinese import issues, page_sentences, reasons, web_sentences
 from stepscope.pages.chinese.values import VALUES
 
 _STEP = "(?:step|iteration|recording)"
@@ -308,7 +308,13 @@ SENTENCES: tuple[tuple[str, str], ...] = (
 
 _COMPILED = tuple(
     (re.compile(form, re.DOTALL), chinese)
-    for form, chinese in (*SENTENCES, *page_sentences.FORMS, *reasons.FORMS, *issues.FORMS)
+    for form, chinese in (
+        *SENTENCES,
+        *page_sentences.FORMS,
+        *reasons.FORMS,
+        *issues.FORMS,
+        *web_sentences.FORMS,
+    )
 )
 _GROUP = re.compile(r"\\(\d)|\{(\d)\}")
 _CHANGED = re.compile(r"[a-z][a-z ]*[a-z](?= [+-]?\d)")

@@ -182,6 +182,18 @@ BEFORE_NAMES: dict[str, str] = {
 """The Chinese of words before a name: the layer of the host that ran, and settings."""
 
 OF_COLUMNS: dict[str, dict[str, str]] = {
+    "advice": {
+        "long interval before steps": "步之前的间隙长",
+        "low rate of operations": "运算速率低",
+        "slow link": "慢链路",
+        "data-parallel communication": "数据并行通信",
+        "model-parallel communication": "模型并行通信",
+        "communication": "通信",
+        "communication between stages": "阶段间通信",
+        "communication within a stage": "阶段内通信",
+        "more operations than other stages": "运算量多于其他阶段",
+    },
+    "about": {"all ranks": "所有 rank"},
     "kind": {"work": "工作", "wait": "等待设备"},
     "matched": {"path": "路径", "inner": "内层", "several": "同类一起"},
     "window": {
