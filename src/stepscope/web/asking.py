@@ -109,6 +109,19 @@ class Asking:
         """
         return await self._ask(key, compute, ())
 
+    async def about(self, run: str, key: Hashable, compute: Callable[[Run], T]) -> T:
+        """What `compute` gives of a run, kept for the next who asks.
+
+        Args:
+            run: Id of the run.
+            key: All on which the value depends besides the data of the run.
+            compute: Called in a thread; what it gives must not refer to the run, which may be closed meanwhile.
+
+        Raises:
+            StepscopeError: See `answered`.
+        """
+        return await self._of(run, ("about", key), lambda: compute(self.catalogue.open(run)))
+
     async def answered(self, run: str, page: Page, request: Request) -> Answered:
         """The answers of a page about a run.
 

@@ -131,7 +131,7 @@ def wanted_in(words: Mapping[str, str]) -> Wanted:
     """
     from stepscope.web.timelines import Wanted  # noqa: PLC0415
 
-    start, end = _moment(words, "start_ns"), _moment(words, "end_ns")
+    start, end = moment_in(words, "start_ns"), moment_in(words, "end_ns")
     options = TimelineOptions(
         kind=words.get("kind", "detail"),  # type: ignore[arg-type] # checked when it is written
         graphs=words.get("graphs"),
@@ -158,11 +158,16 @@ def place_in(written: Written, rank: int | None, start_ns: int | None, end_ns: i
     }
 
 
-def _moment(words: Mapping[str, str], name: str) -> int | None:
+def moment_in(words: Mapping[str, str], name: str) -> int | None:
+    """A moment that a query names, in ns; None if it names none.
+
+    Raises:
+        StepscopeError: If it is no whole number of 64 bits.
+    """
     text = words.get(name, "")
     if not text:
         return None
-    if not text.removeprefix("-").isdecimal() or len(text) > 20:
+    if not text.removeprefix("-").isdecimal() or len(text) > 20 or abs(int(text)) >= 1 << 63:
         raise StepscopeError(f"{name} {text[:40]}: give a whole number of nanoseconds")
     return int(text)
 

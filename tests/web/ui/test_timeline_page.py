@@ -25,10 +25,10 @@ from stepscope.run import Run, open_run
 from stepscope.timeline import TimelineOptions, Written
 from stepscope.web import perfetto
 from stepscope.web.kept_files import KeptFiles
-from stepscope.web.perfetto import ROOT, frame_url, mount_perfetto, place_in, wanted_in, words_of
+from stepscope.web.perfetto import ROOT, frame_url, moment_in, mount_perfetto, place_in, wanted_in, words_of
 from stepscope.web.timelines import Wanted
 from stepscope.web.ui.pages import timeline
-from stepscope.web.ui.pages.timeline import choose, controls, downloads, moment, place_link
+from stepscope.web.ui.pages.timeline import choose, controls, downloads, place_link
 from stepscope.web.ui.state import State
 
 ID = "example-0123abcd"
@@ -129,7 +129,7 @@ def test_a_rank_or_step_that_is_not_there_is_named(run: Run) -> None:
 @pytest.mark.parametrize("text", ["1e9", "abc", "1" * 30, "1.5"])
 def test_a_moment_is_a_whole_number(text: str) -> None:
     with pytest.raises(StepscopeError, match="whole number"):
-        moment(of(f"start_ns={text}"), "start_ns")
+        moment_in(of(f"start_ns={text}").params, "start_ns")
     with pytest.raises(StepscopeError, match="whole number"):
         wanted_in({"start_ns": text})
 

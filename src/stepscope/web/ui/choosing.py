@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stepscope.errors import StepscopeError
-from stepscope.texts import Text
 from stepscope.web.ui.controls import Choice, Control
-from stepscope.web.ui.words import WORDS
+from stepscope.web.ui.labels import ALL, LABELS
 
 if TYPE_CHECKING:
     from stepscope.pages.choosing import Places
@@ -37,8 +36,7 @@ async def rank_of(context: Context, state: State) -> int:
         if given is None:
             raise StepscopeError(f"rank {text}: give a whole number")
         return given
-    key = ("lowest rank", context.run, context.web.catalogue.entry(context.run).stamp)
-    return await context.asking.ask(key, lambda: context.web.catalogue.open(context.run).ranks[0].rank)
+    return await context.asking.about(context.run, "lowest rank", lambda run: run.ranks[0].rank)
 
 
 async def ranks_of(context: Context, state: State) -> str | None:
@@ -51,16 +49,15 @@ async def ranks_of(context: Context, state: State) -> str | None:
     given = {name: state.get(name) or None for name in PLACED}
     if not any(given.values()):
         return ranks
-    key = ("ranks", context.run, context.web.catalogue.entry(context.run).stamp, ranks, layout, *given.values())
 
-    def choose() -> str:
+    def choose(opened: Run) -> str:
         from stepscope.pages import choosing
 
-        run = _with_sizes(context, layout)
+        run = _with_sizes(opened, layout)
         chosen = run.select(ranks=choosing.ranks_of(run, ranks, **given))
         return ",".join(str(rank.rank) for rank in chosen.ranks)
 
-    return await context.asking.ask(key, choose)
+    return await context.asking.about(context.run, ("ranks", ranks, layout, *given.values()), choose)
 
 
 async def places_of(context: Context, state: State) -> Places:
@@ -68,14 +65,14 @@ async def places_of(context: Context, state: State) -> Places:
     from stepscope.pages import choosing
 
     layout = state.get("layout") or None
-    key = ("places", context.run, context.web.catalogue.entry(context.run).stamp, layout)
-    return await context.asking.ask(key, lambda: choosing.places_of(_with_sizes(context, layout)))
+    return await context.asking.about(
+        context.run, ("places", layout), lambda run: choosing.places_of(_with_sizes(run, layout))
+    )
 
 
-def _with_sizes(context: Context, layout: str | None) -> Run:
+def _with_sizes(run: Run, layout: str | None) -> Run:
     from stepscope.pages.layout import with_layout
 
-    run = context.web.catalogue.open(context.run)
     return with_layout(run, layout) if layout else run
 
 
@@ -86,18 +83,16 @@ async def values_of(context: Context, question: str, column: str, rank: int | No
         rank: Of this rank only; of all by default.
     """
 
-    def distinct() -> list[str]:
+    def distinct(run: Run) -> list[str]:
         from stepscope.errors import Unavailable
 
-        run = context.web.catalogue.open(context.run)
         try:
             answer = (run if rank is None else run.select(ranks=rank)).analyse(question)
         except Unavailable:
             return []
         return [str(value) for value in answer[column].drop_nulls().unique(maintain_order=True).head(MOST_CHOICES)]
 
-    key = ("values", context.run, context.web.catalogue.entry(context.run).stamp, question, column, rank)
-    return await context.asking.ask(key, distinct)
+    return await context.asking.about(context.run, ("values", question, column, rank), distinct)
 
 
 def place_controls(context: Context, places: Places) -> list[Control]:
@@ -111,11 +106,9 @@ def place_controls(context: Context, places: Places) -> list[Control]:
 
 
 def _field(context: Context, name: str, names: Sequence[str]) -> Control:
-    label = WORDS[name].of(context.language)
+    label = LABELS[name].of(context.language)
     if len(names) > MOST_CHOICES:
         return Control(name, label, "text", placeholder=names[0])
-    every = EVERY.of(context.language)
-    return Control(name, label, "select", [Choice("", every), *(Choice(each, each) for each in names)])
-
-
-EVERY = Text("all", "全部")
+    return Control(
+        name, label, "select", [Choice("", ALL.of(context.language)), *(Choice(each, each) for each in names)]
+    )

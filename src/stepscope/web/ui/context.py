@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stepscope.present import LANGUAGES, Language
+from stepscope.present import Language
+from stepscope.web.refusals import language_of
 from stepscope.web.ui.panels import Panels
 from stepscope.web.ui.state import State, run_path
 from stepscope.web.ui.words import WORDS
@@ -13,13 +14,14 @@ from stepscope.web.ui.words import WORDS
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from stepscope.figures.style import Theme
     from stepscope.web.asking import Asking
     from stepscope.web.catalogue import Catalogue, Entry
     from stepscope.web.kept_files import KeptFiles
     from stepscope.web.settings import Settings
 
-LANGUAGE_COOKIE, SCHEME_COOKIE = "stepscope_lang", "stepscope_scheme"
-"""The cookies that the page's script sets: the language that was chosen last, and whether the page is light or dark."""
+SCHEME_COOKIE = "stepscope_scheme"
+"""A cookie that the page's script sets, as that of the language: whether the page is light or dark."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,7 @@ class Context:
     def of(cls, web: Web, request: Request) -> Context:
         """The context of a request for a page."""
         state = State.of(str(request.url))
-        wanted = state.get("lang") or request.cookies.get(LANGUAGE_COOKIE, "") or _preferred(request)
-        language: Language = next((known for known in LANGUAGES if known == wanted), "en")
+        language = language_of(request.url.query.encode(), request.headers)
         theme = state.get("theme") or request.cookies.get(SCHEME_COOKIE, "")
         return cls(web, state, language, theme == "dark")
 
@@ -75,7 +76,7 @@ class Context:
         return self.entry.id
 
     @property
-    def theme(self) -> str:
+    def theme(self) -> Theme:
         """Name of the figures' theme."""
         return "dark" if self.dark else "light"
 
@@ -87,8 +88,3 @@ class Context:
     def link(self, page: str = "", **values: object) -> str:
         """The URL of another page of the same run."""
         return self.state.at(run_path(self.run, page), **values).url
-
-
-def _preferred(request: Request) -> str:
-    """The first language that a browser asks for."""
-    return request.headers.get("accept-language", "").strip()[:2].lower()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -124,7 +124,7 @@ def figure_panel(
 
     def show(loaded: tuple[Drawn, Sequence[Control]], state: State) -> None:
         drawn, controls = loaded
-        clicked = (lambda point: place.click(context, point)) if place.click else None  # type: ignore[misc]
+        clicked = partial(place.click, context) if place.click else None
         show_figure(context, drawn, state, controls, clicked)
 
     steps = STEP if place.by_rank else STEPS
@@ -146,8 +146,6 @@ def show_figure(
     clicked: Callable[[Point], str | None] | None = None,
 ) -> None:
     """A figure with its heading, fields, notes, table and downloads."""
-    from stepscope.figures.style import template
-
     with ui.element("figure").classes("drawn").props(f'id="drawn-{drawn.name}"'):
         with ui.element("div").classes("figure-head"):
             heading(drawn.title, 3)
@@ -155,28 +153,33 @@ def show_figure(
         paragraph(drawn.shows, "intro")
         if controls:
             raw(form(context, state, controls))
-        theme = template("dark" if context.dark else "light", clear=True)
-        layout = {**drawn.spec["layout"], "template": theme, "autosize": True}
-        plot = ui.plotly({"data": drawn.spec["data"], "layout": layout, "config": _config(context)})
+        spec = on_page(context, drawn.spec["data"], {**drawn.spec["layout"], "autosize": True})
+        plot = ui.plotly({})  # it is given the figure last, as each change of an element copies all that it has
         label = drawn.title.replace('"', "'")
         plot.classes("plot").props(f'role="img" aria-label="{label}"')
-        plot.style(f"height: {int(layout.get('height', 400))}px")
+        plot.style(f"height: {int(spec['layout'].get('height', 400))}px")
         if clicked is not None:
             plot.classes("clickable")
             plot.on("plotly_click", lambda event: _go(event, clicked), js_handler=_CLICKED)
+        plot.update_figure(spec)
         for note in drawn.notes:
             paragraph(note, "note")
         with ui.element("details").classes("behind"):
             raw(rendered(context, "table.html.j2", "behind", title=drawn.title), tag="summary")
             for place, table in enumerate(drawn.tables):
-                shown = table.__class__(**{**vars(table), "rows": table.rows.head(TABLE_ROWS)})
+                shown = replace(table, rows=table.rows.head(TABLE_ROWS))
                 plain_table(context, shown, f"{drawn.name}-{place}")
                 if table.rows.height > TABLE_ROWS:
                     paragraph(context.word("more_rows", count=table.rows.height - TABLE_ROWS), "note")
 
 
-def _config(context: Context) -> dict[str, Any]:
-    return {**CONFIG, **({"locale": "zh-CN"} if context.language == "zh" else {})}
+def on_page(context: Context, data: Sequence[Any], layout: Mapping[str, Any]) -> dict[str, Any]:
+    """A figure as Plotly takes it, in the colours and the language of the page."""
+    from stepscope.figures.style import template
+
+    language = {"locale": "zh-CN"} if context.language == "zh" else {}
+    theme = template(context.theme, clear=True)
+    return {"data": data, "layout": {**layout, "template": theme}, "config": {**CONFIG, **language}}
 
 
 def _pictures(context: Context, drawn: Drawn) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from stepscope.texts import Text
 
+ALL, DEFAULT = Text("all", "全部"), Text("default", "默认")
+"""What a field says that chooses nothing."""
+
 LABELS = {
     "at_ns": Text("At (ns)", "时刻（ns）"),
     "backward_end": Text("Backward ends at", "反向结束于"),

@@ -9,6 +9,7 @@ from stepscope.web.ui.choosing import values_of
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, select
 from stepscope.web.ui.figures import FigurePlace, Point
+from stepscope.web.ui.labels import ALL
 from stepscope.web.ui.pages.rank_pages import part_of
 from stepscope.web.ui.site_map import WebPage
 from stepscope.web.ui.state import State
@@ -26,8 +27,7 @@ def _step(context: Context, figure: str, label: Text = STEP) -> Control:
 
 def to_rank(context: Context, point: Point) -> str | None:
     """The steps of the rank that was clicked."""
-    rank = part_of(point, 0)
-    return None if not isinstance(rank, (int, float)) else context.link("steps", rank=int(rank), ranks=None)
+    return _to(context, point, "steps")
 
 
 def to_step_of_rank(context: Context, point: Point) -> str | None:
@@ -137,7 +137,6 @@ COMMUNICATION = WebPage(
 
 async def _links(context: Context, _: State) -> Sequence[Control]:
     transports = await values_of(context, "transport_totals", "transport")
-    every = Text("all", "全部")
     return (
         select(
             "link-matrix.value",
@@ -151,7 +150,7 @@ async def _links(context: Context, _: State) -> Sequence[Control]:
             "transport",
             Text("Transport", "链路类型"),
             context,
-            ("", every),
+            ("", ALL),
             *((each, each) for each in transports),
         ),
     )

@@ -497,17 +497,15 @@ def heat_map(steps: Mapping[int, Sequence[StepTime]], measure: Measure, context:
 
 
 def _spec(data: list[dict[str, Any]], layout: dict[str, Any], context: Context) -> dict[str, Any]:
-    from stepscope.figures.style import template
-    from stepscope.web.ui.figures import CONFIG
+    from stepscope.web.ui.figures import on_page
 
     whole = {
-        "template": template("dark" if context.dark else "light", clear=True),
         "margin": {"t": 10, "b": 44},
         "xaxis": {"title": {"text": _said(context, "last")}, "tickformat": "d"},
         "uirevision": "live",
         **layout,
     }
-    return {"data": data, "layout": whole, "config": CONFIG}
+    return on_page(context, data, whole)
 
 
 def captured(made: Answers, context: Context) -> list[str]:

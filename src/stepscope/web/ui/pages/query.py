@@ -105,10 +105,7 @@ async def build(context: Context, page: WebPage) -> None:  # noqa: ARG001 - as a
     """Build the page."""
 
     async def schema(_: State) -> list[Known]:
-        stamp = context.web.catalogue.entry(context.run).stamp
-        return await context.asking.ask(
-            ("schema", context.run, stamp), lambda: known_tables(context.web.catalogue.open(context.run))
-        )
+        return await context.asking.about(context.run, "schema", known_tables)
 
     async def answer(state: State) -> Part | None:
         return await _part(context, state)
@@ -273,13 +270,10 @@ def _chart(context: Context, rows: pl.DataFrame | None, state: State) -> None:
         return
     spec, notes = chart(rows, kind, state.get("chart.x"), state.get("chart.y"), state.get("chart.by"), said)
     if spec is not None:
-        from stepscope.figures.style import template
-        from stepscope.web.ui.figures import CONFIG
+        from stepscope.web.ui.figures import on_page
 
-        layout = {**spec["layout"], "template": template("dark" if context.dark else "light", clear=True)}
-        config = {**CONFIG, **({"locale": "zh-CN"} if context.language == "zh" else {})}
         with ui.element("figure").classes("drawn").props('id="drawn-query"'):
-            plot = ui.plotly({"data": spec["data"], "layout": layout, "config": config})
+            plot = ui.plotly(on_page(context, spec["data"], spec["layout"]))
             plot.classes("plot").props(f'role="img" aria-label="{said["chart"]}"').style("height: 420px")
     for text in notes:
         paragraph(text, "note")

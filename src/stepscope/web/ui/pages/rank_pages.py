@@ -10,12 +10,10 @@ from stepscope.web.ui.choosing import rank_of, values_of
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, select
 from stepscope.web.ui.figures import FigurePlace, Point
+from stepscope.web.ui.labels import ALL, DEFAULT
 from stepscope.web.ui.site_map import WebPage
 from stepscope.web.ui.state import State
 from stepscope.web.ui.subjects import steps_of
-
-DEFAULT = Text("default", "默认")
-ALL = Text("all", "全部")
 
 
 def part_of(point: Point, place: int) -> object:

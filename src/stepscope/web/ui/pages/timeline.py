@@ -150,17 +150,16 @@ async def shown(context: Context, state: State) -> Shown:
         StepscopeError: If there is none, or a value is not possible.
     """
     from stepscope.timeline.viewer import find_ui
-    from stepscope.web.perfetto import place_in
+    from stepscope.web.perfetto import moment_in, place_in
     from stepscope.web.timelines import timeline_file
 
-    start, end = moment(state, "start_ns"), moment(state, "end_ns")
-    stamp = context.web.catalogue.entry(context.run).stamp
+    start, end = moment_in(state.params, "start_ns"), moment_in(state.params, "end_ns")
     words = tuple((name, state.get(name)) for name in _READS)
-    key = ("timeline choice", context.run, stamp, words, context.language)
     is_known = context.web.catalogue.entry(context.run).state == "ready"
-    chosen = await context.asking.ask(
-        (*key, is_known),
-        lambda: choose(context.web.catalogue.open(context.run), state, start, end, context.language, is_known=is_known),
+    chosen = await context.asking.about(
+        context.run,
+        ("timeline choice", words, context.language, is_known),
+        lambda run: choose(run, state, start, end, context.language, is_known=is_known),
     )
     files = context.web.files
     assert files is not None
@@ -243,20 +242,6 @@ def _around(run: Run, rows: int, start: int, end: int) -> tuple[int, int]:
         first, last = start - 10**9, end + 10**9
     room = max((last - first) * MOST_ROWS // AROUND // rows - (end - start), (end - start) // 5, 1_000_000) // 2
     return start - room, end + room
-
-
-def moment(state: State, name: str) -> int | None:
-    """A moment that a state names, in ns.
-
-    Raises:
-        StepscopeError: If it is no whole number.
-    """
-    text = state.get(name)
-    if not text:
-        return None
-    if not text.removeprefix("-").isdecimal() or len(text) > 20 or abs(int(text)) >= 1 << 62:
-        raise StepscopeError(f"{name} {text[:40]}: give a whole number of nanoseconds")
-    return int(text)
 
 
 def _track(state: State, written: Written, rank: int | None) -> Sequence[str] | None:

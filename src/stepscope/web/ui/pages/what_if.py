@@ -97,9 +97,7 @@ async def build(context: Context, page: WebPage) -> None:
     async def causes(state: State) -> pl.DataFrame:  # noqa: ARG001 - they are those of the job as it is
         from stepscope.pages.what_if import causes as of_run
 
-        stamp = context.web.catalogue.entry(context.run).stamp
-        key = ("what-if causes", context.run, stamp)
-        return await context.asking.ask(key, lambda: of_run(context.web.catalogue.open(context.run)))
+        return await context.asking.about(context.run, "what-if causes", of_run)
 
     async def nothing(state: State) -> State:
         return state
