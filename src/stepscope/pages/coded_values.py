@@ -11,7 +11,7 @@ import polars as pl
 from stepscope.present import Language
 from stepscope.tables.base import Column
 
-CODED = ("about", "advice", "cause", "kind", "part", "pattern")
+CODED = ("about", "advice", "cause", "kind", "part", "pattern", "phase")
 """Columns of a few words that not all answers declare."""
 
 LISTS = ("observations", "reason", "pattern")

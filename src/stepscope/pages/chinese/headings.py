@@ -140,6 +140,7 @@ REASONS = {
 }
 
 ADDED = {
+    "position from 0 in each dimension": "各维度中从 0 开始的位置",
     "all ranks": "所有 rank",
     "by host self time": "按主机自身时间",
     "bytes over time": "字节数除以时间",

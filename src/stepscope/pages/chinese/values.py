@@ -194,7 +194,17 @@ OF_COLUMNS: dict[str, dict[str, str]] = {
         "more operations than other stages": "运算量多于其他阶段",
     },
     "about": {"all ranks": "所有 rank"},
-    "kind": {"work": "工作", "wait": "等待设备"},
+    "kind": {"work": "工作", "wait": "等待设备", "call": "调用", "gap": "空隙"},
+    "phase": {
+        "interval": "迭代间隙",
+        "forward_backward": "前反向计算",
+        "forward": "前向",
+        "backward": "反向",
+        "optimizer": "优化器",
+        "tail": "迭代拖尾",
+        "data_wait": "等待数据",
+        "exposed_communication": "未掩盖的通信",
+    },
     "matched": {"path": "路径", "inner": "内层", "several": "同类一起"},
     "window": {
         "device": "设备",

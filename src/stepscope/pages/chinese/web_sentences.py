@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _STEP = r"(?:step|iteration|recording)"
+_PART = r"\d\S* (?:ns|us|ms|s) [a-z ]+?"
 
 FORMS: tuple[tuple[str, str], ...] = (
     # what was asked for is not there
@@ -64,7 +65,6 @@ FORMS: tuple[tuple[str, str], ...] = (
         "没有记录图，因此只知道各阶段的 rank。MindSpore 会写出此类图。",
     ),
     (r"No graph was recorded of stages? (.+)\.", r"阶段 \1 没有记录图。"),
-    (r"position from 0 in each dimension", "各维度中从 0 开始的位置"),
     (
         r"Unknown: (.+)\. Neither names of groups nor recorded sizes show them, .+",
         r"未知：\1。通信组名称和记录的规模都未表明，通信情况也不明确。请用 --layout 给出规模，例如 tp=2,pp=4,dp=8。",
@@ -94,9 +94,9 @@ FORMS: tuple[tuple[str, str], ...] = (
     (r" The other (\S+ \S+) are shorter pieces in between\.", r"其余 \1 为其间较短的各段。"),
     (r"(rank \d+) for (\S+ \S+) \(([^;]+)\); then (.+)", r"\1 用 \2（{3}）；然后 {4}"),
     (r"(rank \d+) for (\S+ \S+) \(([^;]+)\)", r"\1 用 \2（{3}）"),
-    (r"((?:\S+ ){2}[^,]+), (.+) and ((?:\S+ ){2}.+)", r"{1}、{2}、{3}"),
-    (r"((?:\S+ ){2}[^,]+?) and ((?:\S+ ){2}.+)", r"{1}、{2}"),
-    (r"((?:\d\S*) (?:ns|us|ms|s)) (.+)", r"{2} \1"),
+    (rf"({_PART}), ({_PART}) and ({_PART})", r"{1}、{2}、{3}"),
+    (rf"({_PART}) and ({_PART})", r"{1}、{2}"),
+    (r"(\d\S* (?:ns|us|ms|s)) ([a-z ]+)", r"{2} \1"),
     (r"other work", "其他工作"),
     (
         r"· usual, ░ from (\S+), ▒ from (\S+), ▓ from (\S+), █ from (\S+) above what comparable ranks take .+",
@@ -147,5 +147,33 @@ FORMS: tuple[tuple[str, str], ...] = (
         "没有记录 Python 函数：请使用 `--stacks`（with_stack=True）记录",
     ),
     (r"link (\S+)", r"链路 \1"),
+    (
+        r"neither hardware counters nor shapes and data types of operators with known operations show how many bytes they "
+        r"move",
+        "没有硬件计数器，运算量已知的算子也没有形状和数据类型，因此不知道它们搬运多少字节",
+    ),
+    (r"how much memory ranks use is not known", "不知道各 rank 使用多少内存"),
+    (
+        r"no pipeline stages are known: neither parallel sizes nor groups of pipeline parallelism were recorded, or there "
+        r"is one stage",
+        "没有已知的流水线阶段：没有记录并行规模和流水线并行组，或只有一个阶段",
+    ),
+    (
+        r"in which parallel groups ranks are is not known, or there is only one rank",
+        "不知道各 rank 属于哪些并行组，或只有一个 rank",
+    ),
+    (
+        r"no graph with its parallel strategy and no parallel sizes were recorded",
+        "没有记录带并行策略的图，也没有记录并行规模",
+    ),
+    (
+        r"neither tensors of a graph nor blocks of an allocator were recorded",
+        "没有记录图的张量，也没有记录分配器的内存块",
+    ),
+    (
+        r"Ranks? (\S+) (?:is|are) marked but not among the slow ranks of analyze: .+",
+        r"rank \1 已标记，但不在慢 rank 之列：只有一步时不能排除偶然，或对作业几乎没有代价。",
+    ),
+    (r"collective splits", "集合通信的切分"),
     (r"no batches of a data loader were recorded", "没有记录数据加载器的批次"),
 )
