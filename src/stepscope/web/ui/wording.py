@@ -35,7 +35,9 @@ _IN_JSON = Text("the downloaded JSON", "下载的 JSON")
 _EVERYTHING_AS_RECORDED = Text("choose all that was recorded to see them", "选择全部记录即可显示")
 _OVERVIEW = Text("Overview", "概览")
 
-_COMMAND = re.compile(r"`stepscope ([a-z-]+)((?: [^`]*)?)`")
+_COMMAND = re.compile(r"(?<!对其运行 )`stepscope ([a-z-]+)((?: [^`]*)?)`(?! on it)")
+"""A command, but for one that is to be run on files which no page shows."""
+
 _RECORDED_WITH = re.compile(r"`(--(?:stacks|shapes|memory))`")
 _TABLE = re.compile(r"`?--table ([a-z_]+)`?")
 _JSON = re.compile(r"--json (has|says)\b|`?--json`?")
@@ -57,6 +59,8 @@ def in_words_of_pages(text: str) -> str:
         'To see them: “Sends and receives”, “Condition” "problem <> \\'\\'".'
         >>> in_words_of_pages("Record stacks: `stepscope record --stacks`; DeepSpeed takes --deepspeed")
         'Record stacks: `stepscope record --stacks`; DeepSpeed takes --deepspeed'
+        >>> in_words_of_pages("Run `stepscope analyze` on it to see why")
+        'Run `stepscope analyze` on it to see why'
     """
     language: Language = "zh" if _CHINESE.search(text) else "en"
     text = _RECORDED_WITH.sub(r"`stepscope record \1`", text)
