@@ -11,8 +11,8 @@ from urllib.parse import parse_qs
 
 from stepscope.present import LANGUAGES, Language
 from stepscope.texts import Text
+from stepscope.web.addresses import API
 
-API = "/api/"
 LANGUAGE_COOKIE = "stepscope_lang"
 """Set by the pages: the language that was chosen last."""
 

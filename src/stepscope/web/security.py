@@ -17,8 +17,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from stepscope.present import printable
 from stepscope.texts import Text
+from stepscope.web.addresses import API
 from stepscope.web.policies import completed
-from stepscope.web.refusals import API, Reply, is_for_people, language_of, problem, refusal, send_reply
+from stepscope.web.refusals import Reply, is_for_people, language_of, problem, refusal, send_reply
 from stepscope.web.settings import Settings, is_address, is_loopback
 from stepscope.web.signing_in import (
     MISSING,

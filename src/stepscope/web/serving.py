@@ -111,9 +111,8 @@ def _quiet_surroundings() -> None:
     os.environ.update(
         OTEL_SDK_DISABLED="true",
         FASTAPI_OTEL_AUTO_CONFIGURE="false",
-        NICEGUI_STORAGE_PATH=str(
-            Path(os.devnull) / "nicegui"
-        ),  # nothing is stored, least of all where one happens to be
+        # nothing is stored, least of all where one happens to be
+        NICEGUI_STORAGE_PATH=str(Path(os.devnull) / "nicegui"),
     )
 
 

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from stepscope.web.addresses import PREFIX
 from stepscope.web.api import (
     comparisons,
     figures,
@@ -27,7 +28,6 @@ from stepscope.web.api import (
     timeline,
 )
 from stepscope.web.api.calls import ALWAYS, JSON, Service
-from stepscope.web.api.problems import PREFIX
 from stepscope.web.api.routing import add_routes, guarded
 from stepscope.web.kept_files import KeptFiles
 

@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stepscope._version import __version__
+from stepscope.web.addresses import PREFIX
 from stepscope.web.api.content import encoded
 from stepscope.web.api.parameters import Parameter, read_all
-from stepscope.web.api.problems import PREFIX, RETRY_S, ApiProblem
-from stepscope.web.errors import UnknownRun
+from stepscope.web.api.problems import RETRY_S, ApiProblem
 
 if TYPE_CHECKING:
     from stepscope.present import Language
@@ -153,8 +153,6 @@ class Call:
             ApiProblem: If it is still being read, cannot be read, or is gone.
         """
         run = self.run if run is None else run
-        if len(run) > LONGEST_NAME:
-            raise UnknownRun("there is no run of so long a name. `/runs` lists them")
         entry = self.service.catalogue.entry(run)
         if entry.state in ("waiting", "reading"):
             raise ApiProblem(

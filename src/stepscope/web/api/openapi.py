@@ -8,8 +8,9 @@ from itertools import groupby
 from typing import Any
 
 from stepscope._version import __version__
+from stepscope.web.addresses import PREFIX
 from stepscope.web.api.calls import LONGEST_NAME, Operation, Place
-from stepscope.web.api.problems import KINDS, MEDIA_TYPE, PREFIX
+from stepscope.web.api.problems import KINDS, MEDIA_TYPE
 from stepscope.web.api.schemas import NS, SCHEMAS
 
 _ABOUT = f"""Runs below the served directories, asked by programs: the same answers as the commands of stepscope.
@@ -43,7 +44,7 @@ def document(operations: Sequence[Operation], root: str = "") -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "stepscope", "version": __version__, "description": _ABOUT},
-        "servers": [{"url": (root + PREFIX)}],
+        "servers": [{"url": root + PREFIX}],
         "tags": [{"name": name} for name in dict.fromkeys(each.subject for each in operations)],
         "paths": paths,
         "components": {

@@ -17,13 +17,11 @@ from stepscope.errors import Cancelled, NoRows, StepscopeError, Unavailable, Unk
 from stepscope.pages import PAGES
 from stepscope.pages.base import BASE_CHOOSING, CHOOSING, LISTING
 from stepscope.present import printable
+from stepscope.web.addresses import PREFIX
 from stepscope.web.errors import AnswerFailed, NotReady, RunBroken, UnknownRun
 from stepscope.web.kept_files import TooManyFiles
 
 MEDIA_TYPE = "application/problem+json"
-PREFIX = "/api/v1"
-"""Path of this version of the API."""
-
 LONGEST_DETAIL = 4_000
 RETRY_S = 2
 """Seconds after which a client may ask again for a run that is being read."""

@@ -10,8 +10,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
+from stepscope.web.addresses import PREFIX
 from stepscope.web.api.calls import Call, Operation, Service
-from stepscope.web.api.problems import PREFIX, ApiProblem, response_of
+from stepscope.web.api.problems import ApiProblem, response_of
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 

@@ -12,11 +12,10 @@ from stepscope.advice import worded
 from stepscope.errors import NoRows
 from stepscope.pages.listing import Listing, Part, listed
 from stepscope.present import Language
-from stepscope.web.api.calls import JSON, LONGEST_NAME, Call, Operation
+from stepscope.web.api.calls import JSON, Call, Operation
 from stepscope.web.api.listings import PAGE, TOP, TOP_ROWS, paging
 from stepscope.web.api.parameters import INT64, LANGUAGE, Parameter
 from stepscope.web.catalogue.entry import STATES
-from stepscope.web.errors import UnknownRun
 
 if TYPE_CHECKING:
     from stepscope.web.catalogue import Entry
@@ -112,8 +111,6 @@ def _top(entry: Entry, language: Language) -> dict[str, Any] | None:
 
 
 def _known(call: Call) -> Entry:
-    if len(call.run) > LONGEST_NAME:
-        raise UnknownRun("there is no run of so long a name. `/runs` lists them")
     return call.service.catalogue.entry(call.run)
 
 

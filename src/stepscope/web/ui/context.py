@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stepscope.present import Language
+from stepscope.web.addresses import run_path
 from stepscope.web.refusals import language_of
 from stepscope.web.ui.panels import Panels
-from stepscope.web.ui.state import State, run_path
+from stepscope.web.ui.state import State
 from stepscope.web.ui.words import WORDS
 
 if TYPE_CHECKING:

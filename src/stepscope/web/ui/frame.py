@@ -13,10 +13,11 @@ from markupsafe import Markup
 from nicegui import ui
 
 from stepscope._version import __version__
+from stepscope.web.addresses import run_path
 from stepscope.web.refusals import LANGUAGE_COOKIE
 from stepscope.web.ui.context import SCHEME_COOKIE, Context
 from stepscope.web.ui.html import raw, rendered
-from stepscope.web.ui.state import CHOSEN, run_path
+from stepscope.web.ui.state import CHOSEN
 
 if TYPE_CHECKING:
     from nicegui.element import Element

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 from nicegui import ui
 
+from stepscope.web.addresses import PREFIX
+
 if TYPE_CHECKING:
     from jinja2 import Environment
     from nicegui.elements.html import Html
@@ -64,7 +66,7 @@ def rendered(context: Reader, template: str, name: str = "", **values: Any) -> M
     """What a template, or a macro of it, gives in the reader's language."""
     environment = _environment(context.language)
     found = environment.get_template(template)
-    values = {"page": context, "state": context.state, "word": context.word, **values}
+    values = {"page": context, "state": context.state, "word": context.word, "api": PREFIX, **values}
     if not name:
         return Markup(found.render(**values))
     return Markup(getattr(found.make_module(values), name)())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 if TYPE_CHECKING:
     from stepscope.pages.listing import Listing
@@ -89,8 +89,3 @@ class State:
             top=None if top is None else min(max(top, 1), 1000),
             page=max(page, 1),
         )
-
-
-def run_path(run: str, page: str = "") -> str:
-    """The path of a run's page."""
-    return f"/runs/{quote(run, safe='')}" + (f"/{quote(page, safe='')}" if page else "")

@@ -9,8 +9,9 @@ from urllib.parse import quote, urlencode
 
 from stepscope.errors import StepscopeError
 from stepscope.pages.base import CHOOSING, RANKS, STEP, STEPS, Option, Page
+from stepscope.web.addresses import PREFIX, run_path
 from stepscope.web.ui.choosing import OF_JOB, OF_RANK, rank_of, ranks_of
-from stepscope.web.ui.state import State, run_path
+from stepscope.web.ui.state import State
 
 if TYPE_CHECKING:
     from stepscope.figures import Drawn
@@ -88,7 +89,7 @@ class OfRun:
 
     def address(self, page: Page, section: Section, values: Mapping[str, str], state: State) -> str:  # noqa: ARG002
         """See `Subject`."""
-        return f"/api/v1{run_path(self.context.run)}/pages/{page.name}/{section.key}?{urlencode(values)}"
+        return f"{PREFIX}{run_path(self.context.run)}/pages/{page.name}/{section.key}?{urlencode(values)}"
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ class OfPair:
     def address(self, page: Page, section: Section, values: Mapping[str, str], state: State) -> str:  # noqa: ARG002
         """See `Subject`."""
         base, new = self.sides(state)
-        return f"/api/v1/compare/{quote(section.key)}?{urlencode({'base': base, 'new': new, **values})}"
+        return f"{PREFIX}/compare/{quote(section.key)}?{urlencode({'base': base, 'new': new, **values})}"
 
 
 def steps_of(option: Option, state: State) -> Any:

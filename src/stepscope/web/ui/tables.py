@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stepscope.errors import StepscopeError
 from stepscope.pages.base import CHOOSING, Page, Section
+from stepscope.pages.words import sentence
+from stepscope.web.errors import NotReady
 from stepscope.web.ui.choosing import PLACED, rank_of, ranks_of
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.html import paragraph, raw, rendered
@@ -15,8 +18,13 @@ from stepscope.web.ui.state import State
 from stepscope.web.ui.subjects import OfRun, Subject, options_of, read_by, steps_of
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
+
     from stepscope.pages.answering import Answered, Request
     from stepscope.pages.shown_table import ShownTable
+
+CHOOSES = ("search", "filter", "page")
+"""What chooses the rows of a section."""
 
 Link = Callable[[str, Any], str | None]
 """The URL that a cell leads to, by the name of its column and its value; None if to none."""
@@ -31,6 +39,7 @@ class Loaded:
         reason: Why there is no answer; empty if there is one.
         notes: What the answer rests on.
         ranks: The ranks that it is about, as they are asked for; None for all.
+        refusal: What is wrong with the words or the condition that choose its rows; empty if nothing is.
     """
 
     heading: str
@@ -39,6 +48,7 @@ class Loaded:
     notes: Sequence[str] = ()
     reason: str = ""
     ranks: Any = None
+    refusal: str = ""
 
 
 async def request_of(
@@ -78,7 +88,20 @@ def section_panel(
     asked = subject or OfRun(context)
 
     async def load(state: State) -> Loaded:
-        return await load_section(context, page, section, state, rows=rows, subject=asked)
+        try:
+            return await load_section(context, page, section, state, rows=rows, subject=asked)
+        except NotReady:
+            raise
+        except StepscopeError as error:
+            if not any(state.get(f"{section.key}.{name}") for name in CHOOSES):
+                raise
+            return await _refused(error, state)
+
+    async def _refused(error: StepscopeError, state: State) -> Loaded:
+        """Why no rows are chosen, under the heading that the section has with all rows."""
+        every = state.changed({f"{section.key}.{name}": None for name in CHOOSES})
+        whole = await load_section(context, page, section, every, rows=rows, subject=asked)
+        return Loaded(whole.heading, [], refusal=sentence(str(error), context.language))
 
     def show(loaded: Loaded, state: State) -> None:
         show_section(context, page, section, loaded, state, links, asked)
@@ -113,7 +136,7 @@ def _loaded(answered: Answered, section: Section, context: Context, *, wide: boo
     from stepscope.pages.answering import notes_of, per_of
     from stepscope.pages.showing import shown_sections
     from stepscope.pages.shown_table import filled
-    from stepscope.pages.words import said, sentence
+    from stepscope.pages.words import said
 
     language = context.language
     text = section.heading or section.key.replace("_", " ").capitalize()
@@ -145,7 +168,10 @@ def show_section(
     if loaded.reason:
         raw(rendered(context, "table.html.j2", "missing", title=loaded.heading, reason=loaded.reason))
         return
-    is_chosen = any(state.get(f"{section.key}.{name}") for name in ("search", "filter", "page"))
+    if loaded.refusal:
+        raw(_search_again(context, section.key, loaded, state))
+        return
+    is_chosen = any(state.get(f"{section.key}.{name}") for name in CHOOSES)
     if not is_chosen and not any(table.rows.height for table in loaded.tables):
         raw(rendered(context, "table.html.j2", "nothing", title=loaded.heading))
     for place, table in enumerate(loaded.tables):
@@ -154,6 +180,23 @@ def show_section(
         show_table(context, page, section, table, state, links, subject, is_first=place == 0, ranks=loaded.ranks)
     for text in dict.fromkeys((*loaded.sentences, *loaded.notes)):
         paragraph(text, "said" if text in loaded.sentences else "note")
+
+
+def _search_again(context: Context, key: str, loaded: Loaded, state: State) -> Markup:
+    """The fields that choose rows, as they are, with what is wrong with them."""
+    names = [f"{key}.{name}" for name in CHOOSES]
+    return rendered(
+        context,
+        "table.html.j2",
+        "refused",
+        key=key,
+        title=loaded.heading,
+        reason=loaded.refusal,
+        search=state.get(f"{key}.search"),
+        condition=state.get(f"{key}.filter"),
+        hidden=[(name, value) for name, value in state.params.items() if name not in names],
+        every=state.changed(dict.fromkeys(names)).url,
+    )
 
 
 def show_table(

@@ -34,6 +34,7 @@ WORDS: Mapping[str, Text] = {
     "rows": Text("Rows", "行数"),
     "all_columns": Text("All columns", "所有列"),
     "fewer_columns": Text("Fewer columns", "较少的列"),
+    "every_row": Text("Show all rows", "显示所有行"),
     "download": Text("Download all rows", "下载所有行"),
     "table": Text("Table", "数据表"),
     "more_rows": Text("{count} more rows are not shown here.", "另有 {count} 行未在此显示。"),

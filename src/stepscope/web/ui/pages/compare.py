@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from nicegui import ui
 
 from stepscope.texts import Text
+from stepscope.web.addresses import run_path
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Choice, Control, control_of, form, select
 from stepscope.web.ui.figures import FigurePlace, Point, figure_panel
 from stepscope.web.ui.frame import frame
 from stepscope.web.ui.html import paragraph, raw, rendered
 from stepscope.web.ui.pages.runs import moment
-from stepscope.web.ui.state import State, run_path
+from stepscope.web.ui.state import State
 from stepscope.web.ui.subjects import SIDES, OfPair
 from stepscope.web.ui.tables import section_panel
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from stepscope.texts import Text
+from stepscope.web.addresses import PREFIX, run_path
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.evidence import places_of, timeline_of
 from stepscope.web.ui.figures import FigurePlace, Point, figure_panel
 from stepscope.web.ui.html import heading, raw, rendered
 from stepscope.web.ui.site_map import WebPage
-from stepscope.web.ui.state import State, run_path
+from stepscope.web.ui.state import State
 from stepscope.web.ui.subjects import OfWholeRun
 from stepscope.web.ui.tables import section_panel
 
@@ -75,7 +76,7 @@ def _of_rank(context: Context, point: Point) -> str | None:
 
 
 def _head(context: Context, found: Contents) -> None:
-    base = f"/api/v1{run_path(context.run)}/report"
+    base = f"{PREFIX}{run_path(context.run)}/report"
     downloads = [(name, f"{base}.{end}?lang={context.language}") for name, end in REPORTS]
     _shown(context, "head", report=found, downloads=downloads)
 

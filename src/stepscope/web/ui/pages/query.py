@@ -11,11 +11,12 @@ from nicegui import ui
 
 from stepscope.errors import NoRows, StepscopeError
 from stepscope.texts import Text
+from stepscope.web.addresses import PREFIX, run_path
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Choice, Control, form
 from stepscope.web.ui.html import paragraph, raw, rendered
 from stepscope.web.ui.site_map import WebPage
-from stepscope.web.ui.state import LONGEST_VALUE, State, run_path
+from stepscope.web.ui.state import LONGEST_VALUE, State
 
 if TYPE_CHECKING:
     import polars as pl
@@ -242,7 +243,7 @@ def _result(context: Context, part: Part | None, state: State) -> None:
     posts = [
         {
             "title": name,
-            "url": f"/api/v1{run_path(context.run)}/query?format={name.lower()}",
+            "url": f"{PREFIX}{run_path(context.run)}/query?format={name.lower()}",
             "body": json.dumps({"sql": state.get("sql")}),
             "file": f"{context.run}-query.{name.lower()}",
         }

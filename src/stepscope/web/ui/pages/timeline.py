@@ -17,11 +17,12 @@ from nicegui import ui
 
 from stepscope.errors import StepscopeError
 from stepscope.texts import Text
+from stepscope.web.addresses import PREFIX, run_path
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, form, select
 from stepscope.web.ui.html import paragraph, raw, rendered
 from stepscope.web.ui.site_map import WebPage
-from stepscope.web.ui.state import State, run_path
+from stepscope.web.ui.state import State
 
 if TYPE_CHECKING:
     from stepscope.report.contents import Contents
@@ -354,7 +355,7 @@ def downloads(context: Context, wanted: Wanted) -> list[tuple[str, str]]:
     from stepscope.web.perfetto import words_of
     from stepscope.web.timelines import FILE_FORMATS
 
-    base, words = f"/api/v1{run_path(context.run)}/timeline", words_of(wanted)
+    base, words = f"{PREFIX}{run_path(context.run)}/timeline", words_of(wanted)
     return [(name, f"{base}?{urlencode({**words, 'format': name})}") for name in FILE_FORMATS]
 
 

@@ -132,6 +132,12 @@ window.stepscope = (() => {
   const settle = () => {
     if (window.stepscopeParts) window.stepscopeParts.copyButtons(document);
     if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus({ preventScroll: true });
+    // What is wrong with a choice of the whole page is said once, not by each of its parts.
+    const told = new Set();
+    for (const one of document.querySelectorAll(".panel > div > p.empty:only-child, .panel > p.empty:only-child")) {
+      one.closest(".panel").hidden = told.has(one.textContent);
+      told.add(one.textContent);
+    }
     // What follows # may come later than the page itself.
     if (!showing && location.hash.length > 1) {
       const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
