@@ -50,6 +50,22 @@ def test_each_further_page_is_filled(pages: Pages, site: Site) -> None:
         _checked(pages, f"{run}/{page}")
 
 
+def test_a_search_without_rows_keeps_its_field_and_leads_back(pages: Pages, site: Site) -> None:
+    pages.open(f"{_run(site, 'gloo')}/ops?rank=1&operator_types.search=zzz")
+
+    assert pages.one("#search-operator_types").get_attribute("value") == "zzz"
+    assert "no row contains it" in pages.text("#table-operator_types-refused")
+    assert "--search" not in pages.text("#main")
+    pages.one("#table-operator_types-refused .empty a").click()
+    assert pages.until(lambda: "zzz" not in pages.driver.current_url and pages.every("#operator_types tbody tr"))
+
+
+def test_what_is_wrong_with_the_whole_page_is_said_once(pages: Pages, site: Site) -> None:
+    pages.open(f"{_run(site, 'gloo')}/steps?rank=77")
+
+    assert pages.text("#main").count("no rank 77") == 1
+
+
 @pytest.mark.parametrize(("language", "spoken"), [("en", "en"), ("zh", "zh-Hans")])
 def test_a_page_has_one_main_part_and_says_its_language(pages: Pages, site: Site, language: str, spoken: str) -> None:
     pages.open(f"{_run(site, 'gloo')}/steps?lang={language}")

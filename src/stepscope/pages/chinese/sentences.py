@@ -309,6 +309,7 @@ SENTENCES: tuple[tuple[str, str], ...] = (
 _COMPILED = tuple(
     (re.compile(form, re.DOTALL), chinese)
     for form, chinese in (
+        *web_sentences.ERRORS,
         *SENTENCES,
         *page_sentences.FORMS,
         *reasons.FORMS,

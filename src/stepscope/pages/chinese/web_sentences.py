@@ -5,8 +5,7 @@ from __future__ import annotations
 _STEP = r"(?:step|iteration|recording)"
 _PART = r"\d\S* (?:ns|us|ms|s) [a-z ]+?"
 
-FORMS: tuple[tuple[str, str], ...] = (
-    # what was asked for is not there
+ERRORS: tuple[tuple[str, str], ...] = (
     (r"no ranks? (\S+) in (.+)\. It has ranks? (.+)", r"\2 中没有 rank \1，只有 rank \3"),
     (r"no steps? (\S+) in (.+)\. It has steps? (.+)", r"\2 中没有第 \1 步，只有第 \3 步"),
     (r"no stages? (\S+) in (.+)\. Its stages are (.+)", r"\2 中没有阶段 \1；其阶段为 \3"),
@@ -30,6 +29,8 @@ FORMS: tuple[tuple[str, str], ...] = (
         r"(?:--)?filter (.+): (unable to parse .+|.+)\. Write a condition in SQL, e\.g\. (.+)",
         r"--filter \1：无法理解。请写成 SQL 条件，例如 \3",
     ),
+    (r"there is no step (\S+)\. Recorded: steps (\S+)", r"没有第 \1 步；已记录第 \2 步"),
+    (r"(.+): (\S+) is not a number\. Write them like 0,3-5 or 7-", r"\1：\2 不是编号。请写成 0,3-5 或 7- 的形式"),
     (r"(.+): write numbers like 0,3-5 or 7-", r"\1：请写成 0,3-5 或 7- 这样的编号"),
     (r"(.+): give a whole number", r"\1：请给出整数"),
     (r"(.+): give a finite number of at least (\S+)", r"\1：请给出不小于 \2 的数"),
@@ -48,6 +49,10 @@ FORMS: tuple[tuple[str, str], ...] = (
         r"\1 处没有已知的分配；已知的是 \2 至 \3 ns 之间的时刻",
     ),
     (r"no run is chosen\. Choose a base and a new run above", "尚未选择运行。请在上方选择基准和新的运行"),
+)
+"""What was asked for is not there, or not understood."""
+
+FORMS: tuple[tuple[str, str], ...] = (
     # pipelines and layouts
     (r"From ranges of forward and backward, with the waiting in them\.", "根据前向与反向的区间，含其中的等待。"),
     (
