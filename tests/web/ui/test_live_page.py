@@ -21,8 +21,9 @@ from stepscope.web import live_jobs
 from stepscope.web.live_jobs import KEPT_RANKS, KEPT_STEPS, LiveJob, StepTime
 from stepscope.web.settings import Settings
 from stepscope.web.ui.html import rendered
-from stepscope.web.ui.pages import live
-from stepscope.web.ui.pages.live import capture_place, chosen_ranks, drawn_ranks, heat_map, lines, rank_rows, run_at
+from stepscope.web.ui.pages import live, live_figures, live_status, live_words
+from stepscope.web.ui.pages.live_figures import chosen_ranks, drawn_ranks, heat_map, lines
+from stepscope.web.ui.pages.live_status import capture_place, rank_rows, run_at
 from stepscope.web.ui.state import State
 
 MS = 1_000_000
@@ -202,7 +203,7 @@ def test_ranks_that_are_none_are_none(text: str) -> None:
 def test_names_of_a_job_are_escaped(language: Any) -> None:
     bad = RankStatus(0, HOSTILE, "alive", 1, HOSTILE, "cpu", 0, 1, inside=HOSTILE)
     context = context_of("/live", language=language)
-    said = live._all_said(context)
+    said = live_words.every_word(context)
 
     table = rendered(context, "live.html.j2", "ranks", said=said, rows=rank_rows(status(bad)), more=0)
     captures = rendered(
@@ -221,7 +222,7 @@ def test_names_of_a_job_are_escaped(language: Any) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_switches_say_who_has_applied_them(language: Any) -> None:
-    notes = live.switch_notes(
+    notes = live_status.switch_notes(
         status(rank_status(0), rank_status(1), pending=[1]), context_of("/live", language=language)
     )
 
@@ -241,10 +242,10 @@ def test_a_profile_below_the_served_directories_is_a_run() -> None:
 
 
 def test_the_state_of_the_page_is_in_its_url() -> None:
-    assert live.measure_of(State.of("/live?measure=data")) == "data"
-    assert live.measure_of(State.of("/live?measure=nothing")) == "step"
+    assert live_figures.measure_of(State.of("/live?measure=data")) == "data"
+    assert live_figures.measure_of(State.of("/live?measure=nothing")) == "step"
 
 
 def test_words_are_there_in_both_languages() -> None:
-    for key, text in live.WORDS.items():
+    for key, text in live_words.WORDS.items():
         assert text.en and text.zh, key

@@ -6,115 +6,39 @@ profiles) happens by a button and a confirmation, never by an address, and only 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nicegui import background_tasks, ui
 
 from stepscope.errors import StepscopeError
-from stepscope.texts import Text
-from stepscope.web.live_jobs import EVERY_S, MEASURES, MOST_STEPS, LiveJob, Measure, StepTime
+from stepscope.web.live_jobs import EVERY_S, MEASURES, MOST_STEPS, LiveJob
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, form, select
 from stepscope.web.ui.frame import frame, overview_link
 from stepscope.web.ui.html import paragraph, raw, rendered
+from stepscope.web.ui.pages.live_figures import LINES, chosen_ranks, drawn_ranks, heat_map, lines, measure_of
+from stepscope.web.ui.pages.live_status import (
+    SHOWN_RANKS,
+    capture_place,
+    captured,
+    named,
+    rank_rows,
+    run_at,
+    summary,
+    switch_notes,
+    verdicts,
+)
+from stepscope.web.ui.pages.live_words import WORDS, every_word, said
 from stepscope.web.ui.state import State
 
 if TYPE_CHECKING:
     from nicegui.element import Element
 
     from stepscope.live.control.client import Answers, Switched
-    from stepscope.live.show.status import CaptureStatus, RankStatus, Status
+    from stepscope.live.show.status import CaptureStatus, Status
 
-LINES = 12
-"""Ranks with a line of their own, unless others are chosen: those that are worth a look first."""
-
-MAP_STEPS = 64
-"""Steps of the map, the last ones."""
-
-SHOWN_RANKS = 64
 USUAL_STEPS = 8
-
-WORDS = {
-    "about": Text(
-        "A job while it runs: asked of its manager once a second.",
-        "运行中的作业：每秒向其管理器查询一次。",
-    ),
-    "how": Text(
-        "No running job is shown: this server was started without `--live`. Start tracing with "
-        "`stepscope live manager` and `STEPSCOPE_LIVE=1` in the environment of the job, then start the server with "
-        "`--live here` (the manager of this machine) or `--live HOST:PORT`.",
-        "未显示运行中的作业：此服务启动时未指定 `--live`。请运行 `stepscope live manager`，在作业环境中设置 "
-        "`STEPSCOPE_LIVE=1`，然后以 `--live here`（本机的管理器）或 `--live 主机:端口` 启动此服务。",
-    ),
-    "records": Text("Light records below the served directories", "所服务目录下的轻量记录"),
-    "no_records": Text("There are none.", "没有。"),
-    "waiting": Text("Waiting for the manager", "正在等待管理器"),
-    "old": Text("Not up to date: {problem}", "不是最新状态：{problem}"),
-    "summary": Text(
-        "Job {job}: {alive} of {ranks} ranks, on {hosts}; step {step}, {time} a step",
-        "作业 {job}：{ranks} 个 rank 中有 {alive} 个在运行（{hosts}）；第 {step} 步，每步 {time}",
-    ),
-    "measure": Text("Shows", "显示"),
-    "step": Text("Step time", "步时间"),
-    "data": Text("Wait for data", "等待数据"),
-    "forward": Text("Forward pass", "前向"),
-    "ranks": Text("Ranks, e.g. 0,3-5", "Rank，例如 0,3-5"),
-    "lines": Text("{measure} by rank", "各 rank 的{measure}"),
-    "map": Text("{measure}, rank by step", "{measure}：按 rank 与步"),
-    "no_steps": Text("No steps have been reported yet.", "尚未收到任何一步。"),
-    "none_chosen": Text("The manager tells no steps of the chosen ranks.", "管理器未提供所选 rank 的步。"),
-    "table": Text("Ranks, the worst first", "各 rank，最差者在前"),
-    "rank": Text("rank", "rank"),
-    "host": Text("host", "主机"),
-    "state": Text("state", "状态"),
-    "last": Text("step", "步"),
-    "communication": Text("communication", "通信"),
-    "own": Text("own time", "自身耗时"),
-    "inside": Text("is in", "所处位置"),
-    "more": Text("and {count} more", "另有 {count} 个"),
-    "verdicts": Text("Who is slow", "谁慢"),
-    "over": Text("Over", "已结束"),
-    "switches": Text("What is recorded", "记录内容"),
-    "on": Text("on", "开"),
-    "off": Text("off", "关"),
-    "turn_on": Text("Switch on", "打开"),
-    "turn_off": Text("Switch off", "关闭"),
-    "revision": Text(
-        "Revision {revision}: applied by {applied} of {there} ranks{by}.",
-        "版本 {revision}：{there} 个 rank 中有 {applied} 个已应用{by}。",
-    ),
-    "asked_by": Text(", requested by {by}", "，由 {by} 请求"),
-    "pending": Text("Not applied yet by {ranks}.", "尚未应用：{ranks}。"),
-    "failed": Text("Rank {rank} cannot apply them: {error}", "rank {rank} 无法应用：{error}"),
-    "read_only": Text(
-        "To switch and to profile from here, start the server with a token: --token-file FILE.",
-        "若要在此切换或采集，请以令牌启动服务：--token-file 文件。",
-    ),
-    "ask_switch": Text("Switch {kind} {state} on all ranks of the job?", "在作业的所有 rank 上将{kind}切换为{state}？"),
-    "profile": Text("Profile ranks", "采集 rank 的性能数据"),
-    "profile_ranks": Text("Ranks to profile", "要采集的 rank"),
-    "profile_steps": Text("Steps", "步数"),
-    "do_profile": Text("Profile {ranks}, {steps} steps", "采集 {ranks}，{steps} 步"),
-    "ask_profile": Text(
-        "Profile {steps} steps of {ranks}? Training is slower meanwhile.",
-        "采集 {ranks} 的 {steps} 步？期间训练会变慢。",
-    ),
-    "yes": Text("Do it", "执行"),
-    "no": Text("Leave it", "取消"),
-    "working": Text("Working…", "正在执行……"),
-    "switched": Text("Switched: applied by {count} ranks.", "已切换：{count} 个 rank 已应用。"),
-    "running": Text("running", "进行中"),
-    "ended": Text("done", "完成"),
-    "failed_capture": Text("failed", "失败"),
-    "captures": Text("Profiles", "性能数据"),
-    "opens": Text("Open", "打开"),
-    "elsewhere": Text(
-        "Not below the served directories: stepscope analyze {path}", "不在所服务的目录下：stepscope analyze {path}"
-    ),
-    "all": Text("all", "全部"),
-}
 
 
 async def build(context: Context, job: LiveJob | None) -> None:
@@ -126,9 +50,9 @@ async def build(context: Context, job: LiveJob | None) -> None:
     title = context.word("live")
     with frame(context, title):
         if job is None:
-            paragraph(_said(context, "how"), "empty")
+            paragraph(said(context, "how"), "empty")
         else:
-            paragraph(_said(context, "about"), "intro")
+            paragraph(said(context, "about"), "intro")
             await _Page(context, job).build()
         _records(context)
     context.panels.listen()
@@ -175,7 +99,7 @@ class _Page:
         choices = [(measure, WORDS[measure]) for measure in MEASURES]
         controls = [
             select("measure", WORDS["measure"], context, *choices),
-            Control("ranks", _said(context, "ranks"), placeholder=_said(context, "all")),
+            Control("ranks", said(context, "ranks"), placeholder=said(context, "all")),
         ]
         self.fields.clear()
         with self.fields:
@@ -196,8 +120,7 @@ class _Page:
         self._put(self.captures, "captures", profiles=[self._capture(one) for one in status.captures])
 
     def _put(self, place: Element, macro: str, **values: Any) -> None:
-        said = {key: text.of(self.context.language) for key, text in WORDS.items()}
-        markup = rendered(self.context, "live.html.j2", macro, said=said, **values)
+        markup = rendered(self.context, "live.html.j2", macro, said=every_word(self.context), **values)
         children = place.default_slot.children
         if not children:
             with place:
@@ -208,7 +131,7 @@ class _Page:
     def _figures(self, status: Status) -> None:
         context, measure = self.context, measure_of(self.context.state)
         chosen = drawn_ranks(status, self.job.steps, context.state.get("ranks"))
-        title = _said(context, measure)
+        title = said(context, measure)
         drawn = {
             "lines": lines({rank: self.job.steps[rank] for rank in chosen[:LINES]}, measure, context),
             "map": heat_map({rank: self.job.steps[rank] for rank in sorted(chosen)}, measure, context),
@@ -222,12 +145,12 @@ class _Page:
                 heading = ui.element("div")
                 plot = self.plots[name] = ui.plotly(spec).classes("plot")
                 height = spec["layout"]["height"]
-                plot.props(f'role="img" aria-label="{_said(context, name).format(measure=title)}"').style(
+                plot.props(f'role="img" aria-label="{said(context, name).format(measure=title)}"').style(
                     f"height: {height}px"
                 )
                 self.plots[f"{name}-heading"] = heading
         for name in drawn:
-            self._put(self.plots[f"{name}-heading"], "heading", text=_said(context, name).format(measure=title))
+            self._put(self.plots[f"{name}-heading"], "heading", text=said(context, name).format(measure=title))
 
     def _switches(self, status: Status) -> None:
         from stepscope.live.show.words import KINDS
@@ -242,7 +165,7 @@ class _Page:
             kinds = [(kind, True) for kind in switches.on] + [(kind, False) for kind in switches.off]
             raw(
                 rendered(
-                    context, "live.html.j2", "switches", said=_all_said(context), notes=switch_notes(status, context)
+                    context, "live.html.j2", "switches", said=every_word(context), notes=switch_notes(status, context)
                 )
             )
             with ui.element("ul").classes("switch-list"):
@@ -250,18 +173,20 @@ class _Page:
                     with ui.element("li"):
                         name = KINDS[kind].of(context.language)
                         raw(
-                            rendered(context, "live.html.j2", "switch", said=_all_said(context), kind=name, is_on=is_on)
+                            rendered(
+                                context, "live.html.j2", "switch", said=every_word(context), kind=name, is_on=is_on
+                            )
                         )
                         if self.can_act:
                             self._button(
-                                _said(context, "turn_off" if is_on else "turn_on"),
-                                _said(context, "ask_switch").format(
-                                    kind=name, state=_said(context, "off" if is_on else "on")
+                                said(context, "turn_off" if is_on else "turn_on"),
+                                said(context, "ask_switch").format(
+                                    kind=name, state=said(context, "off" if is_on else "on")
                                 ),
                                 self._switching(kind, not is_on),
                             )
             if not self.can_act:
-                paragraph(_said(context, "read_only"), "note")
+                paragraph(said(context, "read_only"), "note")
 
     def _profile(self, status: Status) -> None:
         context, state = self.context, self.context.state
@@ -275,14 +200,14 @@ class _Page:
         self.profile.clear()
         if not self.can_act or not ranks:
             return
-        names = _named(ranks)
+        names = named(ranks)
         with self.profile:
-            raw(rendered(context, "live.html.j2", "profile", said=_all_said(context)))
+            raw(rendered(context, "live.html.j2", "profile", said=every_word(context)))
             controls = [
-                Control("profile", _said(context, "profile_ranks"), placeholder=", ".join(map(str, ranks))),
+                Control("profile", said(context, "profile_ranks"), placeholder=", ".join(map(str, ranks))),
                 Control(
                     "steps",
-                    _said(context, "profile_steps"),
+                    said(context, "profile_steps"),
                     "number",
                     placeholder=str(steps),
                     minimum=1,
@@ -291,8 +216,8 @@ class _Page:
             ]
             raw(form(context, state, controls))
             self._button(
-                _said(context, "do_profile").format(ranks=names, steps=steps),
-                _said(context, "ask_profile").format(ranks=names, steps=steps),
+                said(context, "do_profile").format(ranks=names, steps=steps),
+                said(context, "ask_profile").format(ranks=names, steps=steps),
                 self._profiling(ranks, steps),
             )
 
@@ -303,12 +228,12 @@ class _Page:
             self.asked.clear()
             with self.asked, ui.element("div").classes("asked"):
                 paragraph(question)
-                plain_button(_said(self.context, "yes"), do, "live-yes")
-                plain_button(_said(self.context, "no"), self.asked.clear, "live-no")
+                plain_button(said(self.context, "yes"), do, "live-yes")
+                plain_button(said(self.context, "no"), self.asked.clear, "live-no")
             ui.run_javascript("document.getElementById('live-yes')?.focus()")
 
         def do() -> None:
-            self._told(_said(self.context, "working"), "computing")
+            self._told(said(self.context, "working"), "computing")
             background_tasks.create(self._acting(act), name="live action")
 
         plain_button(title, ask)
@@ -329,9 +254,9 @@ class _Page:
     def _switching(self, kind: str, is_on: bool) -> Callable[[], Awaitable[str]]:
         async def act() -> str:
             done: Switched = await self.job.switch({kind: "on" if is_on else "off"}, by=WHO)
-            text = _said(self.context, "switched").format(count=len(done.applied))
+            text = said(self.context, "switched").format(count=len(done.applied))
             failed = [
-                _said(self.context, "failed").format(rank=rank, error=error) for rank, error in done.failed.items()
+                said(self.context, "failed").format(rank=rank, error=error) for rank, error in done.failed.items()
             ]
             return " ".join([text, *failed])
 
@@ -350,8 +275,8 @@ class _Page:
         run = run_at(self.context, place) if place else None
         state = {"running": "running", "ended": "ended"}.get(one.state, "failed_capture")
         return {
-            "ranks": _named(one.ranks),
-            "state": _said(self.context, state),
+            "ranks": named(one.ranks),
+            "state": said(self.context, state),
             "is_running": one.state == "running",
             "error": one.error,
             "place": place,
@@ -361,177 +286,6 @@ class _Page:
 
 WHO = "stepscope serve"
 """Who asks for switches, in the log of the manager."""
-
-
-def measure_of(state: State) -> Measure:
-    """What the figures show."""
-    return next((measure for measure in MEASURES if measure == state.get("measure")), MEASURES[0])
-
-
-def summary(status: Status, context: Context) -> str:
-    """The job in a line."""
-    from stepscope.live.show.sentences import short_job
-    from stepscope.present import duration, plural
-
-    hosts = len({rank.host for rank in status.ranks})
-    return _said(context, "summary").format(
-        job=short_job(status.job) or "-",
-        alive=status.count("alive"),
-        ranks=status.world_size or len(status.ranks),
-        hosts=plural(hosts, "host") if context.language == "en" else f"{hosts} 台主机",
-        step="-" if status.step is None else f"{status.step:,}",
-        time="-" if status.step_ns is None else duration(status.step_ns),
-    )
-
-
-def verdicts(status: Status | None, context: Context) -> dict[str, Any]:
-    """Verdicts that last, with what to do, and those that are over; what it means that there are none."""
-    from stepscope.live.show.sentences import circumstances, headline
-    from stepscope.live.show.status_lines import calm, verdict_lines
-
-    if status is None:
-        return {"open": [], "over": [], "calm": ""}
-    language = context.language
-    return {
-        "open": [verdict_lines(one, language) for one in status.open],
-        "over": [
-            f"{headline(one.verdict, language)} ({circumstances(one.verdict, language)})" for one in status.over[:3]
-        ],
-        "calm": "" if status.open else calm(status),
-    }
-
-
-def rank_rows(status: Status) -> list[dict[str, Any]]:
-    """Rows of the table of ranks, the worst first."""
-    from stepscope.live.show.view import worst_first
-    from stepscope.present import duration
-
-    blamed = status.blamed
-
-    def time(ns: int | None) -> str:
-        return "-" if ns is None else duration(ns)
-
-    def row(one: RankStatus) -> dict[str, Any]:
-        times = (one.step_ns, one.data_ns, one.forward_ns, one.communication_ns)
-        return {
-            "rank": one.rank,
-            "host": one.host,
-            "state": one.state,
-            "step": f"{one.step:,}",
-            "times": [time(ns) for ns in times],
-            "own": "-" if one.own_ratio is None else f"{one.own_ratio:.2f}x",
-            "inside": one.problem or one.inside,
-            "is_blamed": one.rank in blamed,
-        }
-
-    return [row(one) for one in worst_first(status.ranks, blamed)[:SHOWN_RANKS]]
-
-
-def switch_notes(status: Status, context: Context) -> list[str]:
-    """Who asked for the switches, and who has applied them."""
-    switches = status.switches
-    there = switches.applied + len(switches.pending) + len(switches.failed)
-    by = _said(context, "asked_by").format(by=switches.by) if switches.by else ""
-    notes = [
-        _said(context, "revision").format(revision=switches.revision, applied=switches.applied, there=there, by=by)
-    ]
-    if switches.pending:
-        notes.append(_said(context, "pending").format(ranks=_named(switches.pending)))
-    notes += [_said(context, "failed").format(rank=one.rank, error=one.error) for one in switches.failed[:10]]
-    return notes
-
-
-def drawn_ranks(status: Status, steps: Mapping[int, Sequence[StepTime]], chosen: str) -> list[int]:
-    """Ranks that figures show: those that are chosen, else those worth a look, the worst first."""
-    from stepscope.live.show.view import worst_first
-
-    worst = [one.rank for one in worst_first(status.ranks, status.blamed) if steps.get(one.rank)]
-    return chosen_ranks(chosen, worst) if chosen else worst
-
-
-def chosen_ranks(text: str, there: Sequence[int]) -> list[int]:
-    """Those of some ranks that a text names; none if it cannot be understood."""
-    from stepscope.selection import parse_selection
-
-    if not text:
-        return []
-    try:
-        selection = parse_selection(text, "ranks")
-    except StepscopeError:
-        return []
-    return list(there) if selection is None else [rank for rank in there if rank in selection]
-
-
-def lines(steps: Mapping[int, Sequence[StepTime]], measure: Measure, context: Context) -> dict[str, Any]:
-    """Times of the last steps, a line for each rank."""
-    data = []
-    for rank in sorted(steps):
-        points = [(each.step, each.of(measure)) for each in steps[rank]]
-        values = [None if ns is None else ns / 1e6 for _, ns in points]
-        data.append(
-            {"type": "scatter", "mode": "lines", "name": f"rank {rank}", "x": [step for step, _ in points], "y": values}
-        )
-    layout = {"height": 300, "yaxis": {"rangemode": "tozero", "title": {"text": f"{_said(context, measure)} (ms)"}}}
-    return _spec(data, layout, context)
-
-
-def heat_map(steps: Mapping[int, Sequence[StepTime]], measure: Measure, context: Context) -> dict[str, Any]:
-    """Times of the last steps as colours, a row for each rank."""
-    every = sorted({each.step for points in steps.values() for each in points})[-MAP_STEPS:]
-    known = {rank: {each.step: each.of(measure) for each in points} for rank, points in steps.items()}
-    cells = [[None if (ns := known[rank].get(step)) is None else ns / 1e6 for step in every] for rank in steps]
-    data = [
-        {
-            "type": "heatmap",
-            "x": every,
-            "y": [f"rank {rank}" for rank in steps],
-            "z": cells,
-            "xgap": 1,
-            "ygap": 1,
-            "colorbar": {"title": {"text": "ms"}},
-            "hovertemplate": f"%{{y}}, {_said(context, 'last')} %{{x}}: %{{z:.4~g}} ms<extra></extra>",
-        }
-    ]
-    height = min(max(22 * len(steps) + 90, 300), 700)
-    return _spec(data, {"height": height, "yaxis": {"autorange": "reversed", "type": "category"}}, context)
-
-
-def _spec(data: list[dict[str, Any]], layout: dict[str, Any], context: Context) -> dict[str, Any]:
-    from stepscope.web.ui.figures import on_page
-
-    whole = {
-        "margin": {"t": 10, "b": 44},
-        "xaxis": {"title": {"text": _said(context, "last")}, "tickformat": "d"},
-        "uirevision": "live",
-        **layout,
-    }
-    return on_page(context, data, whole)
-
-
-def captured(made: Answers, context: Context) -> list[str]:
-    """What has come of a profile, as sentences."""
-    texts = []
-    for one in made.results:
-        directory, error = getattr(one, "directory", ""), getattr(one, "error", "")
-        texts.append(f"rank {one.rank}: {error or directory}.")
-    if made.pending:
-        texts.append(_said(context, "pending").format(ranks=_named(made.pending)))
-    return texts
-
-
-def capture_place(one: CaptureStatus) -> str:
-    """The directory of a profile, on the host of its rank."""
-    for file in one.files:
-        before, found, _ = file.rpartition(f"/{one.capture}/")
-        return f"{before}/{one.capture}" if found else file.rpartition("/")[0]
-    return ""
-
-
-def run_at(context: Context, place: str) -> str | None:
-    """The run that a directory has become, if it lies below a served directory."""
-    directory = Path(place)
-    entries = context.web.catalogue.entries()
-    return next((entry.id for entry in entries if entry.path.is_relative_to(directory)), None)
 
 
 def plain_button(title: str, act: Callable[[], Any], identity: str = "") -> None:
@@ -549,18 +303,4 @@ def _records(context: Context) -> None:
         for entry in context.web.catalogue.entries()
         if "light" in entry.formats
     ]
-    raw(rendered(context, "live.html.j2", "records", said=_all_said(context), runs=runs))
-
-
-def _named(ranks: Sequence[int]) -> str:
-    from stepscope.selection import named_numbers
-
-    return named_numbers("rank", list(ranks))
-
-
-def _said(context: Context, key: str) -> str:
-    return WORDS[key].of(context.language)
-
-
-def _all_said(context: Context) -> dict[str, str]:
-    return {key: text.of(context.language) for key, text in WORDS.items()}
+    raw(rendered(context, "live.html.j2", "records", said=every_word(context), runs=runs))
