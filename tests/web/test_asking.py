@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ from stepscope.selection import parse_selection
 from stepscope.web import queries
 from stepscope.web.asking import Asking, hashable
 from stepscope.web.catalogue import Catalogue
-from stepscope.web.errors import AnswerFailed, UnknownRun
+from stepscope.web.errors import AnswerFailed, NotReady, UnknownRun
 from stepscope.web.queries import Queries
 from web_jobs import catalogue_of, settled, wait_for, write_job, write_rank
 
@@ -240,6 +241,25 @@ def test_a_fault_is_told_without_its_details(
         asyncio.run(asking.answered(job, STEPS, Request()))
     assert "/secret" not in str(failure.value)
     assert "/secret/place" in caplog.text
+
+
+@pytest.mark.parametrize("way", ["ask", "about"])
+def test_a_run_whose_rows_are_lost_is_read_again_whoever_notices(
+    catalogue: Catalogue, asking: Asking, job: str, cache: Path, way: str
+) -> None:
+    def scan(run: Run) -> int:
+        return run.table("steps").collect().height
+
+    catalogue.open(job)
+    for rows in [*cache.rglob("*.parquet"), *cache.rglob("small*")]:
+        shutil.rmtree(rows.parent, ignore_errors=True)
+    with pytest.raises(NotReady, match="read again"):
+        if way == "ask":
+            asyncio.run(asking.ask("rows", lambda: (_ for _ in ()).throw(OSError("gone")), [job]))
+        else:
+            asyncio.run(asking.about(job, "rows", lambda run: scan(run) / 0))
+    wait_for(lambda: catalogue.entry(job).state == "ready")
+    assert asyncio.run(asking.about(job, "rows", scan)) == 12
 
 
 def test_queries_see_the_tables_of_the_run_and_nothing_else(asking: Asking, job: str, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ class Asking:
         self._waiting: dict[Hashable, Future[Any]] = {}
         self._stats = Stats()
 
-    async def ask(self, key: Hashable, compute: Callable[[], T]) -> T:
+    async def ask(self, key: Hashable, compute: Callable[[], T], runs: Sequence[str] = ()) -> T:
         """The value of `compute`, which is kept under a key; whoever asks meanwhile gets the same.
 
         A client that goes away takes nothing from others. Failures are not kept.
@@ -106,8 +106,9 @@ class Asking:
         Args:
             key: Everything on which the value depends.
             compute: Called in a thread.
+            runs: Ids of the runs that it reads: if it fails, it is found out whether they can still be read.
         """
-        return await self._ask(key, compute, ())
+        return await self._ask(key, lambda: self._checked(compute, runs), ())
 
     async def about(self, run: str, key: Hashable, compute: Callable[[Run], T]) -> T:
         """What `compute` gives of a run, kept for the next who asks.
@@ -244,22 +245,22 @@ class Asking:
             is_slow: Whether it may take long.
         """
         stamps = [(each, self.catalogue.entry(each).stamp) for each in (run, *also)]
+        held = tuple(stamps) if holds else ()
+        return await self._ask((*stamps, *key), lambda: self._checked(compute, (run, *also)), held, is_slow=is_slow)
 
-        def checked() -> T:
-            try:
-                return compute()
-            except StepscopeError:
-                raise
-            except (*FAILURES, pl.exceptions.PanicException) as error:
-                for each, _ in stamps:
-                    self.catalogue.check(each)
-                _LOG.exception("a question about %s failed", run)
-                raise AnswerFailed(
-                    f"this could not be computed, by a fault of stepscope ({type(error).__name__}). Its log has more"
-                ) from error
-
-        runs = tuple(stamps) if holds else ()
-        return await self._ask((*stamps, *key), checked, runs, is_slow=is_slow)
+    def _checked(self, compute: Callable[[], T], runs: Sequence[str]) -> T:
+        """What `compute` gives; a failure that nobody foresaw may come from a run that can no longer be read."""
+        try:
+            return compute()
+        except StepscopeError:
+            raise
+        except (*FAILURES, pl.exceptions.PanicException) as error:
+            for each in runs:
+                self.catalogue.check(each)
+            _LOG.exception("a question about %s failed", " and ".join(runs) or "no run")
+            raise AnswerFailed(
+                f"this could not be computed, by a fault of stepscope ({type(error).__name__}). Its log has more"
+            ) from error
 
     async def _ask(
         self, key: Hashable, compute: Callable[[], T], runs: tuple[tuple[str, str], ...], *, is_slow: bool = False

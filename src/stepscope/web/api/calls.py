@@ -141,6 +141,17 @@ class Call:
         """Id of the run that it is about."""
         return self.place["run"]
 
+    @property
+    def runs(self) -> list[str]:
+        """Ids of the runs that it is about: that in the address, or the sides of a comparison."""
+        if self.operation.is_about_run:
+            return [self.run]
+        return [run for side in ("base", "new") if (run := self.values.get(side))]
+
+    async def asked(self, question: Hashable, compute: Callable[[], T]) -> T:
+        """What `compute` gives, kept under a question for all who ask it; called off the event loop."""
+        return await self.service.asking.ask(question, compute, self.runs)
+
     def chosen(self, *names: str) -> dict[str, Any]:
         """Some of the chosen values."""
         return {name: self.values[name] for name in names}
@@ -198,7 +209,7 @@ class Call:
         tag = self.tag(*stamps, media_type)
         if (same := self.unchanged(tag)) is not None:
             return same
-        body = await self.service.asking.ask(self.question(*stamps, media_type), lambda: self._bytes(compute()))
+        body = await self.asked(self.question(*stamps, media_type), lambda: self._bytes(compute()))
         return self.sent(body, media_type, tag=tag, **headers)
 
     def encoded(self, found: Any) -> bytes:

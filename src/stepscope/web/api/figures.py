@@ -88,7 +88,7 @@ async def _one(call: Call) -> Response:
     asking, values = call.service.asking, call.values
     options = {each.name: values[each.name] for each in options_of(figure) if values[each.name] is not None}
     drawn = await asking.figure(call.run, figure.name, call.language, options, values["ranks"], values["steps"])
-    body = await asking.ask(
+    body = await call.asked(
         call.question(entry.stamp, JSON), lambda: call.encoded(plain_figure(drawn, values["theme"]))
     )
     return call.sent(body, JSON, tag=tag)

@@ -26,7 +26,7 @@ async def _overview(call: Call) -> Response:
         return same
     found = await call.service.asking.overview(call.run, call.language)
     question = call.question(entry.stamp, JSON)
-    body = await call.service.asking.ask(question, lambda: call.encoded(_plain(found)))
+    body = await call.asked(question, lambda: call.encoded(_plain(found)))
     return call.sent(body, JSON, tag=tag)
 
 

@@ -129,7 +129,7 @@ async def sent(call: Call, page: Page, stamps: Sequence[str], answers: Any, sect
             return {**found, "top": call.values["top"] or TOP_ROWS, "links": links}
         return {**found, **paging(call, found["rows"].get(section.key, 0))}
 
-    body = await call.service.asking.ask(call.question(*stamps, form), lambda: call.encoded(content()))
+    body = await call.asked(call.question(*stamps, form), lambda: call.encoded(content()))
     return call.sent(body, JSON, tag=tag)
 
 

@@ -57,7 +57,7 @@ async def _one(call: Call) -> Response:
     tag = call.tag(entry.stamp, form)
     if (same := call.unchanged(tag)) is not None:
         return same
-    asking, values = call.service.asking, call.values
+    values = call.values
 
     def rows() -> tuple[Run, pl.LazyFrame]:
         run = call.service.catalogue.open(entry.id).select(values["ranks"], values["steps"])
@@ -95,7 +95,7 @@ async def _one(call: Call) -> Response:
             }
         )
 
-    return call.sent(await asking.ask(call.question(entry.stamp, form), content), JSON, tag=tag)
+    return call.sent(await call.asked(call.question(entry.stamp, form), content), JSON, tag=tag)
 
 
 def _columns(table: str, chosen: str | None) -> list[str]:
