@@ -44,6 +44,9 @@ _SMALL_BYTES = 64 << 20
 _BUSY_SHARE = 0.1
 """Share of the time that looking for changes may take; of very many files it is done less often."""
 
+_ENDS_WITHIN_S = 5.0
+"""How long the end of the catalogue waits for its threads together: they are daemons, and end with the process."""
+
 _DIED = "the process that read it died ({how})"
 _DIED_REMEDY = "Run `stepscope analyze` on it to see why; if memory ran out, set STEPSCOPE_WORKERS=1"
 
@@ -121,8 +124,9 @@ class Catalogue:
         self._reader.close()
         for helper in self._analysts.values():
             helper.close()
+        until = time.monotonic() + _ENDS_WITHIN_S
         for thread in self._threads:
-            thread.join(timeout=10)
+            thread.join(max(until - time.monotonic(), 0))
         self._reader.rest()
         for helper in self._analysts.values():
             helper.rest()

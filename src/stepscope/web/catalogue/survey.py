@@ -108,11 +108,6 @@ class Rest:
                 self._changed.pop(file)
                 self._since.pop(file, None)
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether all files are at rest."""
-        return not self._changed
-
     def is_written(self, files: Iterable[Path]) -> bool:
         """Whether some file is still being written, and not for so long that it has to be read anyway."""
         now = time.monotonic()
