@@ -92,15 +92,18 @@ class _Place:
             return frozenset()
         return frozenset([self.job.path, *(path.parent for path in self.members)])
 
-    def has(self, place: Path) -> bool:
-        """Whether a file or directory belongs to the job."""
-        return place.parent in self.homes or not self.members.isdisjoint([place, *place.parents])
-
 
 class _Listing:
     def __init__(self, below: Below, jobs: Sequence[Job]) -> None:
         self._below = below
         self._places = [_Place(job) for job in jobs]
+        self._of_home: dict[Path, int] = {}
+        """The first job to which other inputs of a directory belong, and..."""
+        self._of_member: dict[Path, int] = {}
+        """... the first that has a recording; both by number."""
+        for number, place in enumerate(self._places):
+            self._of_home.update((home, number) for home in place.homes if home not in self._of_home)
+            self._of_member.update((path, number) for path in place.members if path not in self._of_member)
 
     def all(self) -> Iterator[Listed]:
         alone: dict[Path, list[Name]] = defaultdict(list)
@@ -129,7 +132,10 @@ class _Listing:
         yield from self._failed(left)
 
     def _place(self, path: Path) -> _Place | None:
-        return next((place for place in self._places if place.has(path)), None)
+        """The job to which a file or directory belongs; looked up, as there may be a thousand of both."""
+        found = [self._of_home.get(path.parent), *(self._of_member.get(above) for above in (path, *path.parents))]
+        first = min((number for number in found if number is not None), default=None)
+        return None if first is None else self._places[first]
 
     def _numbered(self) -> Iterator[tuple[int, _Place]]:
         """Each job with its number among those of the same path, by time: later ones leave the numbers as they are."""
