@@ -225,28 +225,6 @@ def named(figures: Iterable[Figure], name: str) -> Figure:
     return known[name]
 
 
-def first_answer(run: Run, *questions: str, **options: Any) -> tuple[str, pl.DataFrame]:
-    """The first of several questions that the run can answer, with rows if any has some, and the answer.
-
-    Raises:
-        Unavailable: If none has an answer, with the reason of the first.
-    """
-    reason, empty = None, None
-    for question in questions:
-        try:
-            found = run.analyse(question, **options)
-        except Unavailable as why:
-            reason = reason or why
-            continue
-        if found.height:
-            return question, found
-        empty = empty or (question, found)
-    if empty:
-        return empty
-    assert reason is not None
-    raise reason
-
-
 def one_rank(run: Run, question: str, rank: int | None, **options: Any) -> tuple[Run, pl.DataFrame, list[Text | Note]]:
     """A run with one rank, its answer, and a note which rank that is.
 

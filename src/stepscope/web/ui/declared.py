@@ -9,7 +9,6 @@ from stepscope.pages.base import RANKS, STEP, STEPS, Page, Section
 from stepscope.pages.choosing import Places
 from stepscope.pages.layout import LAYOUT
 from stepscope.pages.layout import PAGE as SIZES
-from stepscope.pages.words import said
 from stepscope.web.ui.choosing import OF_JOB, PLACED, place_controls, places_of
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, control_of, controls_of, form
@@ -114,8 +113,3 @@ def sections_of(page: WebPage) -> Iterator[tuple[Page, Section]]:
         for section in [of.section_named(key)] if key else of.sections:
             if section.heading:
                 yield of, section
-
-
-def described(page: Page, context: Context) -> str:
-    """What a declared page shows, as a sentence."""
-    return said(page.help, context.language)

@@ -33,7 +33,6 @@ WORDS = {
     "lines": Text("{measure} by rank", "各 rank 的{measure}"),
     "map": Text("{measure}, rank by step", "{measure}：按 rank 与步"),
     "no_steps": Text("No steps have been reported yet.", "尚未收到任何一步。"),
-    "none_chosen": Text("The manager tells no steps of the chosen ranks.", "管理器未提供所选 rank 的步。"),
     "table": Text("Ranks, the worst first", "各 rank，最差者在前"),
     "rank": Text("rank", "rank"),
     "host": Text("host", "主机"),

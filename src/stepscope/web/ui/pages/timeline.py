@@ -59,7 +59,6 @@ WORDS = {
     "all": Text("all", "全部"),
     "download": Text("Download this timeline", "下载此时间线"),
     "whole": Text("Download all of it", "下载完整时间线"),
-    "opens": Text("for ui.perfetto.dev", "用于 ui.perfetto.dev"),
     "afar": Text(
         "This recording has {rows} rows, so steps and phases are shown. Choose a step, a rank or a place, or all that "
         "was recorded.",
