@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 from stepscope.errors import StepscopeError
 from stepscope.pages.base import CHOOSING, RANKS, STEP, STEPS, Option, Page
 from stepscope.web.addresses import PREFIX, run_path
+from stepscope.web.asking import hashable
 from stepscope.web.ui.choosing import OF_JOB, OF_RANK, rank_of, ranks_of
 from stepscope.web.ui.state import State
 
@@ -174,7 +175,7 @@ class OfPair:
             answered = await self.whole(state)
         except StepscopeError as error:
             raise SaidAbove from error
-        key = ("figure", self.key(state), name, language, repr((options, answered.request)))
+        key = ("figure", self.key(state), name, language, hashable((options, answered.request)))
         return await self.context.asking.ask(key, lambda: figure.drawn(answered.run, language=language, **options))
 
     def address(self, page: Page, section: Section, values: Mapping[str, str], state: State) -> str:  # noqa: ARG002

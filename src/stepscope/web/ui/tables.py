@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.errors import StepscopeError
 from stepscope.pages.base import CHOOSING, Page, Section
 from stepscope.pages.words import sentence
+from stepscope.web.asking import hashable
 from stepscope.web.errors import NotReady
 from stepscope.web.ui.choosing import PLACED, rank_of, ranks_of
 from stepscope.web.ui.context import Context
@@ -51,9 +52,7 @@ class Loaded:
     refusal: str = ""
 
 
-async def request_of(
-    context: Context, page: Page, state: State, section: Section, *, rows: int | None = None
-) -> Request:
+async def request_of(context: Context, page: Page, state: State, section: Section) -> Request:
     """What the state asks of a section of a declared page.
 
     Raises:
@@ -63,7 +62,7 @@ async def request_of(
 
     ranks: Any = await (rank_of if page.scope == "rank" else ranks_of)(context, state)
     options = {name: value for name, value in options_of(page, state).items() if name not in PLACED}
-    listing = state.listing(section.key, rows or section.rows)
+    listing = state.listing(section.key, section.rows)
     return Request(ranks, steps_of(CHOOSING[page.scope][1], state), section.key, listing, options)
 
 
@@ -72,24 +71,20 @@ def section_panel(
     page: Page,
     section: Section,
     *,
-    reads: Sequence[str] = (),
     links: Link | None = None,
-    rows: int | None = None,
     subject: Subject | None = None,
 ) -> Panel[Loaded]:
     """A panel with one section of a declared page.
 
     Args:
-        reads: Parameters, besides the page's own, on which it depends.
         links: Where its cells lead, besides ranks and steps.
-        rows: Rows that it shows unless more are asked for. Default: those of its declaration.
         subject: Whom it asks. Default: the run of the page.
     """
     asked = subject or OfRun(context)
 
     async def load(state: State) -> Loaded:
         try:
-            return await load_section(context, page, section, state, rows=rows, subject=asked)
+            return await load_section(context, page, section, state, asked)
         except NotReady:
             raise
         except StepscopeError as error:
@@ -100,13 +95,13 @@ def section_panel(
     async def _refused(error: StepscopeError, state: State) -> Loaded:
         """Why no rows are chosen, under the heading that the section has with all rows."""
         every = state.changed({f"{section.key}.{name}": None for name in CHOOSES})
-        whole = await load_section(context, page, section, every, rows=rows, subject=asked)
+        whole = await load_section(context, page, section, every, asked)
         return Loaded(whole.heading, [], refusal=sentence(str(error), context.language))
 
     def show(loaded: Loaded, state: State) -> None:
         show_section(context, page, section, loaded, state, links, asked)
 
-    return context.panels.add(section.key, load, show, reads=[*read_by(page), *asked.reads, *reads])
+    return context.panels.add(section.key, load, show, reads=[*read_by(page), *asked.reads])
 
 
 async def load_section(
@@ -114,8 +109,6 @@ async def load_section(
     page: Page,
     section: Section,
     state: State,
-    *,
-    rows: int | None = None,
     subject: Subject | None = None,
 ) -> Loaded:
     """What a section of a declared page shows for a state; see `section_panel`.
@@ -124,11 +117,10 @@ async def load_section(
         StepscopeError: If the state asks for what there is not.
     """
     asked = subject or OfRun(context)
-    request = await request_of(context, page, state, section, rows=rows)
+    request = await request_of(context, page, state, section)
     answered = await asked.answered(page, request, state)
     wide = bool(state.get(f"{section.key}.wide"))
-    # a request is told apart by its text: its options are a dictionary
-    key = ("shown", asked.key(state), page.name, repr(request), wide, context.language)
+    key = ("shown", asked.key(state), page.name, hashable(request), wide, context.language)
     return await context.asking.ask(key, lambda: _loaded(answered, section, context, wide=wide))
 
 

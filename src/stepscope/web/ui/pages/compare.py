@@ -10,6 +10,7 @@ from nicegui import ui
 
 from stepscope.texts import Text
 from stepscope.web.addresses import run_path
+from stepscope.web.asking import hashable
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Choice, Control, control_of, form, select
 from stepscope.web.ui.figures import FigurePlace, Point, figure_panel
@@ -96,7 +97,7 @@ async def build(context: Context) -> None:
 
     async def load(state: State) -> Opening:
         answered = await pair.whole(state)
-        key = ("opening", pair.key(state), repr(answered.request), context.language)
+        key = ("opening", pair.key(state), hashable(answered.request), context.language)
         sentences = await context.asking.ask(key, lambda: _sentences(context, answered))
         base, new = (context.web.catalogue.entry(run) for run in pair.sides(state))
         return Opening(sentences, base, new)

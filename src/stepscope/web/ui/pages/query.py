@@ -12,6 +12,7 @@ from nicegui import ui
 from stepscope.errors import NoRows, StepscopeError
 from stepscope.texts import Text
 from stepscope.web.addresses import PREFIX, run_path
+from stepscope.web.asking import hashable
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Choice, Control, form
 from stepscope.web.ui.html import paragraph, raw, rendered
@@ -153,7 +154,7 @@ async def _part(context: Context, state: State) -> Part | None:
     stamp = context.web.catalogue.entry(context.run).stamp
     try:
         return await context.asking.ask(
-            ("query part", context.run, stamp, sql, repr(listing)), lambda: listed(found, listing)
+            ("query part", context.run, stamp, sql, hashable(listing)), lambda: listed(found, listing)
         )
     except NoRows as error:
         raise StepscopeError(str(error).replace("--search ", "").replace("--filter ", "")) from error
