@@ -11,6 +11,7 @@ import pytest
 
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.figures import figure_named, fragment, to_json
+from stepscope.figures.axes import whole_ticks
 from stepscope.figures.base import Drawn
 from stepscope.run import Run
 from stepscope.tables import (
@@ -197,6 +198,17 @@ def test_parts_are_curves_with_their_means_and_outliers() -> None:
     assert one.spec["layout"]["shapes"][-1]["x0"] == 13
     assert "mean 7.80 ms" in one.spec["layout"]["annotations"][1]["text"]
     assert one.tables[1].rows["mean_ns"].to_list() == [MS, 7_800_000, 3 * MS]
+
+
+def test_steps_that_are_far_apart_have_no_tick_each_which_would_keep_a_browser_busy_for_minutes() -> None:
+    def axis(*steps: int) -> dict[str, Any]:
+        return whole_ticks(pl.Series(steps))
+
+    assert axis(10, 11, 15) == {"tickformat": "d", "dtick": 1}
+    assert axis(10, 1_000_000) == axis() == {"tickformat": "d"}
+    one = drawn("step-parts", of_rank(stated_steps([(1, 6, 3)] * 5)), step=10**9)  # not recorded
+    assert one.spec["layout"]["xaxis"]["dtick"] == 1
+    assert all(shape["x1"] < 100 for shape in one.spec["layout"]["shapes"])
 
 
 def test_of_many_steps_the_longest_stays_seen() -> None:

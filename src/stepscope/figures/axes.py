@@ -36,6 +36,20 @@ ROOM = 1.5
 """Length of an axis over that of its longest bar, so that the text beside the bar fits on narrow pages too."""
 
 
+MOST_TICKS = 20
+"""Whole numbers along an axis up to which each has its tick."""
+
+
+def whole_ticks(values: pl.Series) -> dict[str, Any]:
+    """Ticks of an axis of steps or batches: at each number if there are few, else where Plotly puts them.
+
+    What counts is from where to where they go: a browser draws all ticks between two steps that are far apart.
+    """
+    low, high = values.min(), values.max()
+    few = isinstance(low, int) and isinstance(high, int) and high - low < MOST_TICKS
+    return {"tickformat": "d", **({"dtick": 1} if few else {})}
+
+
 @dataclass(frozen=True)
 class Unit:
     """The unit of an axis: numbers are divided by the factor."""

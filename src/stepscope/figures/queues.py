@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.errors import Unavailable
-from stepscope.figures.axes import FEW, label, unit_of
+from stepscope.figures.axes import FEW, label, unit_of, whole_ticks
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.style import COLOURS, SERIES
 from stepscope.present import Language
@@ -157,7 +157,7 @@ def _waits(rows: pl.DataFrame, language: Language) -> Spec:
         "height": 360,
         "showlegend": bool(rows["ready"].count()),
         "bargap": 0.7 if rows.height < FEW else 0.2,
-        "xaxis": {"title": {"text": step}, "tickformat": "d", **({"dtick": 1} if rows.height <= 20 else {})},
+        "xaxis": {"title": {"text": step}, **whole_ticks(rows["step"])},
         "yaxis": {"title": {"text": f"{wait} ({unit.name})"}, "rangemode": "tozero"},
     }
     if rows["ready"].count():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.errors import StepscopeError, Unavailable, close_matches
-from stepscope.figures.axes import labels, unit_of
+from stepscope.figures.axes import labels, unit_of, whole_ticks
 from stepscope.figures.base import Data, Figure, Rows, Spec, column, one_rank
 from stepscope.figures.style import MANY
 from stepscope.present import Language
@@ -118,14 +118,13 @@ def draw(data: Data, language: Language) -> Spec:
                 f"%{{customdata[4]}} {shapes}<extra></extra>",
             }
         )
-    ticks: Spec = {"dtick": 1} if rows["step"].n_unique() <= 20 else {}
     return {
         "data": traces,
         "layout": {
             "height": 360,
             "showlegend": True,
             "hovermode": "closest",
-            "xaxis": {"title": {"text": step}, "tickformat": "d", "zeroline": False, **ticks},
+            "xaxis": {"title": {"text": step}, "zeroline": False, **whole_ticks(rows["step"])},
             "yaxis": {"title": {"text": f"{mean} ({unit.name})"}, "rangemode": "tozero"},
         },
     }

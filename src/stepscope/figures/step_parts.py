@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.errors import Unavailable
-from stepscope.figures.axes import unit_of
+from stepscope.figures.axes import unit_of, whole_ticks
 from stepscope.figures.base import Data, Figure, Rows, Spec, column, one_rank
 from stepscope.figures.step_trace import ALL_PHASES, COLOUR, PARTS, of_graph
 from stepscope.figures.style import GREY, VERMILION
@@ -87,7 +87,8 @@ def data(
     rows = pl.concat(_thinned(shown, part, each, outliers.get(part, [])) for part in parts)
     known = means.filter(pl.col("phase").is_in(parts)).rename({"phase": "piece"})
     heading = Text("Means of the parts", "各部分的均值")
-    return Data([Rows(rows, _COLUMNS), Rows(known, _MEANS, heading)], notes, {"parts": parts, "marked": step})
+    marked = step if step in trace["step"] else None  # another one would stretch the axis
+    return Data([Rows(rows, _COLUMNS), Rows(known, _MEANS, heading)], notes, {"parts": parts, "marked": marked})
 
 
 def _thinned(trace: pl.DataFrame, part: str, each: int, outliers: Sequence[int]) -> pl.DataFrame:
@@ -135,8 +136,7 @@ def draw(data: Data, language: Language) -> Spec:
         layout["annotations"].append({"text": title, "showarrow": False, **place})
         layout[f"yaxis{axis}"] = {"title": {"text": unit.name}, "domain": domain, "rangemode": "tozero", "nticks": 5}
     last = "" if len(parts) == 1 else str(len(parts))
-    ticks: Spec = {"dtick": 1} if rows["step"].n_unique() <= 20 else {}
-    layout["xaxis"] = {"title": {"text": step}, "tickformat": "d", "anchor": f"y{last}", "zeroline": False, **ticks}
+    layout["xaxis"] = {"title": {"text": step}, "anchor": f"y{last}", "zeroline": False, **whole_ticks(rows["step"])}
     if (marked := data.facts["marked"]) is not None:
         line = {"color": VERMILION, "width": 1.3, "dash": "dot"}
         layout["shapes"].append(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stepscope.errors import Unavailable
-from stepscope.figures.axes import unit_of
+from stepscope.figures.axes import unit_of, whole_ticks
 from stepscope.figures.base import Data, Figure, Rows, Spec, column
 from stepscope.figures.style import BLUE, SKY, VERMILION
 from stepscope.figures.words import WORDS, word
@@ -77,7 +77,7 @@ def draw(data: Data, language: Language) -> Spec:
     rows = data.main
     unit = unit_of("max_ns", rows["max_ns"])
     steps = rows["step"].to_list()
-    ticks: Spec = {"tickformat": "d", **({"dtick": 1} if rows.height <= 20 else {})}
+    ticks: Spec = whole_ticks(rows["step"])
     if rows.height <= MOST and steps[-1] - steps[0] > 2 * rows.height:  # only some steps were recorded
         ticks, steps = {"type": "category"}, [str(one) for one in steps]
     step, median, band, outlier, longest = (
