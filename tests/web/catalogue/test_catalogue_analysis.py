@@ -86,3 +86,15 @@ def _ready(catalogue: Any) -> Any:
 def _counts(found: Any) -> dict[str, int]:
     severities = [finding.severity for finding in found]
     return {severity: severities.count(severity) for severity in {*severities}}
+
+
+def test_batches_of_a_dataset_are_not_listed_as_steps(tmp_path: Path) -> None:
+    folder = tmp_path / "job" / "profiler"
+    folder.mkdir(parents=True)
+    lines = [f"0 {kind} {batch} 3 {100 + 10 * batch}\n" for batch in range(1, 5) for kind in range(3)]
+    (folder / "dataset_iterator_profiling_0.txt").write_text("".join(lines))
+
+    with catalogue_of(tmp_path, analyse=True) as catalogue:
+        (entry,) = wait_for(lambda: _ready(catalogue))
+        assert len(catalogue.open(entry.id).steps) == 4
+    assert entry.steps is None
