@@ -116,3 +116,13 @@ SPOKEN_ON_PAGES = {
 @pytest.mark.parametrize("english", SPOKEN_ON_PAGES)
 def test_pages_and_errors_speak_chinese(english: str) -> None:
     assert sentence(english, "zh") == SPOKEN_ON_PAGES[english]
+
+
+def test_words_that_are_typed_stay() -> None:
+    rows = pl.DataFrame({"word": ["host", "link"], "kind": ["computing", "dispatch"]})
+    columns = [Column(name, "string", "", values=("host", "link")) for name in rows.columns]
+
+    assert in_words(rows, columns, "zh").to_dict(as_series=False) == {
+        "word": ["host", "link"],
+        "kind": ["计算", "下发"],
+    }

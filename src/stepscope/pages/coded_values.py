@@ -14,6 +14,9 @@ from stepscope.tables.base import Column
 CODED = ("about", "advice", "cause", "kind", "part", "pattern", "phase")
 """Columns of a few words that not all answers declare."""
 
+TYPED = ("word",)
+"""Columns of words that readers type as they are."""
+
 LISTS = ("observations", "reason", "pattern")
 """Columns of phrases, of which a cell may list several."""
 
@@ -41,6 +44,8 @@ def in_words(rows: pl.DataFrame, columns: Iterable[Column], language: Language) 
             found = found.list.join(", ")
         if found.dtype == pl.String and column.name in NAMED:
             changed.append(_named(found, re.compile(NAMED[column.name]), chinese.BEFORE_NAMES))
+            continue
+        if column.name in TYPED:
             continue
         is_word = found.dtype == pl.String and (column.values or column.name in (*CODED, *LISTS))
         if is_word or found.dtype == pl.Boolean:
