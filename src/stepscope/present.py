@@ -37,6 +37,8 @@ def cell(column: str, value: Any) -> str:
     """
     if value is None:
         return "-"
+    if isinstance(value, str):
+        return data_type(value) if column.endswith("data_type") else value
     if isinstance(value, (int, float)):
         for suffix, text in TEXTS.items():
             if column.endswith(suffix):
@@ -120,9 +122,6 @@ def data_type(name: str) -> str:
     """
     plain = name.lower().removeprefix("c10::").removeprefix("dt_")
     return _TYPES.get(plain, plain if plain.isidentifier() and name.isascii() else name)
-
-
-TEXTS["data_type"] = data_type
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
