@@ -52,7 +52,7 @@ demo: $(VENV)/.stamp-base ## analyse the example recording: four ranks, one of t
 
 # Containers often forbid to keep compiled Python; here, hundreds of processes would then compile the package anew.
 test: $(VENV)/.stamp-dev $(WANTED:%=$(VENV)/.stamp-extra-%) left-out ## run the tests; EXTRAS=torch,mindspore,cluster,live adds those that need them
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) -rs $(PYTEST_ARGS)
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -rs $(PYTEST_ARGS)
 
 left-out: $(VENV)/.stamp-dev $(WANTED:%=$(VENV)/.stamp-extra-%)
 	@for each in $(OPTIONAL); do \

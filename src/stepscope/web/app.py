@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from stepscope.web.asking import Asking
     from stepscope.web.catalogue import Catalogue
 
-RECONNECT_S = 10.0
-"""Seconds that the state of a page is kept for a browser whose connection was interrupted."""
+RECONNECT_S = 2.0
+"""Seconds that a page is kept for a browser whose connection was interrupted, and so for each that is left. After that
+the browser loads it again, which shows the same, as its state is in its address."""
 
 _PACKED = ("application/octet-stream", "application/vnd.apache.parquet", "application/zip", "application/gzip")
 """Content that compressing again makes no smaller."""

@@ -85,7 +85,7 @@ class Asking:
         cache_mb: MB of answers to keep; the least recently used are dropped first.
     """
 
-    def __init__(self, catalogue: Catalogue, *, threads: int = 4, cache_mb: float = 64) -> None:
+    def __init__(self, catalogue: Catalogue, *, threads: int = 4, cache_mb: float = 48) -> None:
         self.catalogue = catalogue
         self._most_bytes = round(cache_mb * 1e6)
         self._threads = ThreadPoolExecutor(threads, "asking")
@@ -94,6 +94,8 @@ class Asking:
         self._cancellation = Cancellation()
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._holding: dict[tuple[str, str], set[Hashable]] = {}
+        """Keys of the answers that hold a run open, by its id and stamp."""
         self._bytes = 0
         self._waiting: dict[Hashable, Future[Any]] = {}
         self._stats = Stats()
@@ -297,19 +299,26 @@ class Asking:
             if size <= self._most_bytes:
                 self._kept[key] = _Kept(value, size, runs)
                 self._bytes += size
+                for run in runs:
+                    self._holding.setdefault(run, set()).add(key)
             self._make_room()
         return value
 
     def _make_room(self) -> None:
         """Drop what holds runs that are closed, and what was used the longest ago."""
-        closed = [key for key, one in self._kept.items() if not all(self.catalogue.is_open(*run) for run in one.runs)]
-        for key in closed:
-            self._drop(key)
+        for run in [run for run in self._holding if not self.catalogue.is_open(*run)]:
+            for key in self._holding.pop(run):
+                if key in self._kept:
+                    self._drop(key)
         while self._bytes > self._most_bytes:
             self._drop(next(iter(self._kept)))
 
     def _drop(self, key: Hashable) -> None:
-        self._bytes -= self._kept.pop(key).size
+        dropped = self._kept.pop(key)
+        self._bytes -= dropped.size
+        for run in dropped.runs:
+            if run in self._holding:
+                self._holding[run].discard(key)
         self._stats = replace(self._stats, evicted=self._stats.evicted + 1)
 
 

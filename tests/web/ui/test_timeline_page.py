@@ -82,6 +82,13 @@ def test_the_rank_of_the_page_is_shown_unless_ranks_are_chosen(run: Run) -> None
     assert choose(run, of("rank=2&ranks=0-1"), None, None, "en").wanted.ranks == "0-1"
 
 
+def test_the_rank_of_a_place_is_shown_beside_those_that_are_chosen(run: Run) -> None:
+    state = State("/runs/x/timeline", {"rank": "2", "ranks": "0-1", "start_ns": "5"})
+
+    assert choose(run, state, 5, None, "en").wanted.ranks == "0-1,2"
+    assert choose(run, state, None, None, "en").wanted.ranks == "0-1", "without a place, only these"
+
+
 def test_a_long_recording_is_shown_from_afar(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeline, "MOST_ROWS", 100)
 

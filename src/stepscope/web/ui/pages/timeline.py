@@ -209,6 +209,9 @@ def choose(
         scope_names=bool(state.get("scopes")),
     )
     narrowed = run.select(ranks, steps)
+    if start is not None and rank is not None and all(each.rank != rank for each in narrowed.ranks):
+        ranks = f"{ranks},{rank}"  # the place is by the clock of its rank, which is known only of ranks that are shown
+        narrowed = run.select(ranks, steps)
     notes = []
     if ranks is not None and ranks == str(rank) and len(run.ranks) > 1 and not state.get("ranks"):
         notes.append(WORDS["one_rank"].of(language).format(rank=rank))
