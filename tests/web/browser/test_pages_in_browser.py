@@ -37,7 +37,7 @@ def _checked(pages: Pages, address: str) -> None:
     assert pages.errors() == [], address
 
 
-@pytest.mark.parametrize("name", ["gloo", "ascend_text", "synthetic_dp4", "dlrm_8rank_v100"])
+@pytest.mark.parametrize("name", ["ascend_text", "classic", "synthetic_dp4", "dlrm_8rank_v100"])
 def test_each_main_page_is_filled(pages: Pages, site: Site, name: str) -> None:
     run = _run(site, name)
     for page in _pages(main=True):
