@@ -110,8 +110,10 @@ def _sentence(
     }[kind]
 
 
-def with_layout(run: Run, layout: str) -> Run:
-    """The same run with parallel sizes that the user gives, for all questions."""
+def with_layout(run: Run, layout: str | None) -> Run:
+    """The same run with parallel sizes that the user gives, for all questions; as it is if none are given."""
+    if layout is None:
+        return run
     names = ("parallel_layout", "parallel_dimensions", "layout_conflicts")
     return run.with_options({name: {"layout": layout} for name in names})
 

@@ -100,6 +100,14 @@ class Asking:
         self._waiting: dict[Hashable, Future[Any]] = {}
         self._stats = Stats()
 
+    def stamps(self, runs: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Ids of runs, each with the stamp of its data now: a part of the key of all that depends on them.
+
+        Raises:
+            UnknownRun: If there is no such run.
+        """
+        return tuple((run, self.catalogue.entry(run).stamp) for run in runs)
+
     async def ask(self, key: Hashable, compute: Callable[[], T], runs: Sequence[str] = ()) -> T:
         """The value of `compute`, which is kept under a key; whoever asks meanwhile gets the same.
 
@@ -134,8 +142,10 @@ class Asking:
         """
         key = ("page", page.name, hashable(request))
         # the page that shows what contradicts a layout takes it itself
-        layout = None if page.name == LAYOUT_PAGE.name else request.options.get(LAYOUT.name)
-        return await self._of(run, key, lambda: answer(self._opened(run, layout), page, request), holds=True)
+        layout = None if page.name == LAYOUT_PAGE.name else request.options.get(LAYOUT.name) or None
+        return await self._of(
+            run, key, lambda: answer(with_layout(self.catalogue.open(run), layout), page, request), holds=True
+        )
 
     async def figure(
         self,
@@ -159,7 +169,7 @@ class Asking:
         figure, given = figure_named(name), dict(options or {})
 
         def draw() -> Drawn:
-            opened = self._opened(run, layout)
+            opened = with_layout(self.catalogue.open(run), layout)
             chosen = opened if ranks is None and steps is None else opened.select(ranks, steps)
             return figure.drawn(chosen, language=language, **given)
 
@@ -225,11 +235,6 @@ class Asking:
         for threads in (self._threads, self._slow):
             threads.shutdown(wait=False, cancel_futures=True)
 
-    def _opened(self, run: str, layout: str | None) -> Run:
-        """A run, with parallel sizes if some are given."""
-        opened = self.catalogue.open(run)
-        return with_layout(opened, layout) if layout else opened
-
     async def _of(
         self,
         run: str,
@@ -246,9 +251,10 @@ class Asking:
             holds: Whether the answer keeps the run, and those in `also`, open.
             is_slow: Whether it may take long.
         """
-        stamps = [(each, self.catalogue.entry(each).stamp) for each in (run, *also)]
-        held = tuple(stamps) if holds else ()
-        return await self._ask((*stamps, *key), lambda: self._checked(compute, (run, *also)), held, is_slow=is_slow)
+        runs = (run, *also)
+        stamps = self.stamps(runs)
+        held = stamps if holds else ()
+        return await self._ask((*stamps, *key), lambda: self._checked(compute, runs), held, is_slow=is_slow)
 
     def _checked(self, compute: Callable[[], T], runs: Sequence[str]) -> T:
         """What `compute` gives; a failure that nobody foresaw may come from a run that can no longer be read."""

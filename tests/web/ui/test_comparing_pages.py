@@ -47,11 +47,11 @@ def at(context: Context, **values: Any) -> State:
 
 def test_a_side_that_is_not_given_is_the_other_one() -> None:
     pair = OfPair(context_of("/compare"))
-    assert pair.sides(State.of("/compare?base=a&new=b")) == ("a", "b")
-    assert pair.sides(State.of("/compare?new=b")) == ("b", "b")
-    assert pair.sides(State.of("/compare?base=a")) == ("a", "a")
+    assert pair.runs(State.of("/compare?base=a&new=b")) == ("a", "b")
+    assert pair.runs(State.of("/compare?new=b")) == ("b", "b")
+    assert pair.runs(State.of("/compare?base=a")) == ("a", "a")
     with pytest.raises(StepscopeError, match="Choose a base"):
-        pair.sides(State.of("/compare"))
+        pair.runs(State.of("/compare"))
 
 
 def test_the_page_has_the_sentences_and_tables_of_the_command(two: Context) -> None:

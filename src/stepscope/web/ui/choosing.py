@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stepscope.errors import StepscopeError
+from stepscope.pages.base import PLACES
+from stepscope.pages.layout import with_layout
 from stepscope.web.ui.controls import Choice, Control
 from stepscope.web.ui.labels import ALL, LABELS
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from stepscope.web.ui.context import Context
     from stepscope.web.ui.state import State
 
-PLACED = ("stage", "host", "group")
+PLACED = tuple(option.name for option in PLACES)
 """Parameters that choose ranks by where they stand."""
 
 OF_RANK, OF_JOB = ("rank",), ("ranks", *PLACED, "layout")
@@ -53,7 +55,7 @@ async def ranks_of(context: Context, state: State) -> str | None:
     def choose(opened: Run) -> str:
         from stepscope.pages import choosing
 
-        run = _with_sizes(opened, layout)
+        run = with_layout(opened, layout)
         chosen = run.select(ranks=choosing.ranks_of(run, ranks, **given))
         return ",".join(str(rank.rank) for rank in chosen.ranks)
 
@@ -66,14 +68,8 @@ async def places_of(context: Context, state: State) -> Places:
 
     layout = state.get("layout") or None
     return await context.asking.about(
-        context.run, ("places", layout), lambda run: choosing.places_of(_with_sizes(run, layout))
+        context.run, ("places", layout), lambda run: choosing.places_of(with_layout(run, layout))
     )
-
-
-def _with_sizes(run: Run, layout: str | None) -> Run:
-    from stepscope.pages.layout import with_layout
-
-    return with_layout(run, layout) if layout else run
 
 
 async def values_of(context: Context, question: str, column: str, rank: int | None = None) -> list[str]:

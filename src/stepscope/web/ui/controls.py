@@ -107,7 +107,7 @@ def form(context: Context, state: State, controls: Sequence[Control], *, resets:
     if not controls:
         return Markup("")
     names = {control.name for control in controls}
-    hidden = [(name, value) for name, value in state.params.items() if name not in names and name not in resets]
+    hidden = state.others({*names, *resets})
     shown = [replace(control, choices=_with_given(control, state)) for control in controls]
     return rendered(context, "controls.html.j2", "form", controls=shown, hidden=hidden)
 

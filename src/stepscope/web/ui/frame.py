@@ -56,7 +56,7 @@ def frame(context: Context, title: str, pages: Sequence[WebPage] = (), current: 
                     current=current,
                     entry=context.entry,
                     is_of_rank=any(page.name == current and page.scope == "rank" for page in pages),
-                    hidden=[(name, value) for name, value in context.state.params.items() if name != "rank"],
+                    hidden=context.state.others(["rank"]),
                 ),
                 tag="nav",
             ).props(f'aria-label="{context.word("pages")}" data-carried="{" ".join(CHOSEN)}"')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -67,6 +67,10 @@ class State:
         """A page about something else: only language and theme stay."""
         kept = {name: value for name, value in self.params.items() if name in CARRIED}
         return State(path, kept).changed(values)
+
+    def others(self, names: Collection[str]) -> list[tuple[str, str]]:
+        """Names and values of all parameters but some: what a form keeps that sets these."""
+        return [(name, value) for name, value in self.params.items() if name not in names]
 
     def differs(self, other: State) -> set[str]:
         """The names of parameters that have another value there."""

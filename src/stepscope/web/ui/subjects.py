@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlencode
@@ -37,8 +37,8 @@ class Subject(Protocol):
         """Parameters that choose it."""
         ...
 
-    def key(self, state: State) -> Hashable:
-        """What its answers depend on besides the question."""
+    def runs(self, state: State) -> Sequence[str]:
+        """Ids of the runs on which its answers depend."""
         ...
 
     async def answered(self, page: Page, request: Request, state: State) -> Answered:
@@ -69,10 +69,9 @@ class OfRun:
 
     reads = ()
 
-    def key(self, state: State) -> Hashable:  # noqa: ARG002 - one signature for all
+    def runs(self, state: State) -> Sequence[str]:  # noqa: ARG002 - one signature for all
         """See `Subject`."""
-        run = self.context.run
-        return run, self.context.web.catalogue.entry(run).stamp
+        return (self.context.run,)
 
     async def answered(self, page: Page, request: Request, state: State) -> Answered:  # noqa: ARG002
         """See `Subject`."""
@@ -121,7 +120,7 @@ class OfPair:
 
     reads = SIDES
 
-    def sides(self, state: State) -> tuple[str, str]:
+    def runs(self, state: State) -> tuple[str, str]:
         """The ids of base and new run; one that is not given is the other one.
 
         Raises:
@@ -132,18 +131,13 @@ class OfPair:
             raise StepscopeError("no run is chosen. Choose a base and a new run above")
         return base or new, new or base
 
-    def key(self, state: State) -> Hashable:
-        """See `Subject`."""
-        catalogue = self.context.web.catalogue
-        return tuple((run, catalogue.entry(run).stamp) for run in self.sides(state))
-
     async def answered(self, page: Page, request: Request, state: State) -> Answered:
         """See `Subject`."""
         try:
             await self.whole(state)
         except StepscopeError as error:
             raise SaidAbove from error
-        return await self.context.asking.pair(*self.sides(state), page, request)
+        return await self.context.asking.pair(*self.runs(state), page, request)
 
     async def whole(self, state: State) -> Answered:
         """The two sides, with how their steps differ.
@@ -156,7 +150,7 @@ class OfPair:
 
         ranks, steps = state.get("ranks") or None, state.get("steps") or None
         request = Request(ranks, steps, PAGE.sections[0].key, options=options_of(PAGE, state))
-        return await self.context.asking.pair(*self.sides(state), PAGE, request)
+        return await self.context.asking.pair(*self.runs(state), PAGE, request)
 
     async def drawn(  # ranks and steps are those of the sides
         self,
@@ -170,17 +164,19 @@ class OfPair:
         """See `Subject`."""
         from stepscope.figures import figure_named
 
-        language, figure = self.context.language, figure_named(name)
+        language, figure, asking = self.context.language, figure_named(name), self.context.asking
+        runs = self.runs(state)
+        stamps = asking.stamps(runs)
         try:
             answered = await self.whole(state)
         except StepscopeError as error:
             raise SaidAbove from error
-        key = ("figure", self.key(state), name, language, hashable((options, answered.request)))
-        return await self.context.asking.ask(key, lambda: figure.drawn(answered.run, language=language, **options))
+        key = ("figure", stamps, name, language, hashable((options, answered.request)))
+        return await asking.ask(key, lambda: figure.drawn(answered.run, language=language, **options), runs)
 
     def address(self, page: Page, section: Section, values: Mapping[str, str], state: State) -> str:  # noqa: ARG002
         """See `Subject`."""
-        base, new = self.sides(state)
+        base, new = self.runs(state)
         return f"{PREFIX}/compare/{quote(section.key)}?{urlencode({'base': base, 'new': new, **values})}"
 
 

@@ -118,10 +118,12 @@ async def load_section(
     """
     asked = subject or OfRun(context)
     request = await request_of(context, page, state, section)
+    runs = asked.runs(state)
+    stamps = context.asking.stamps(runs)  # of the data before it is asked: it may be read anew meanwhile
     answered = await asked.answered(page, request, state)
     wide = bool(state.get(f"{section.key}.wide"))
-    key = ("shown", asked.key(state), page.name, hashable(request), wide, context.language)
-    return await context.asking.ask(key, lambda: _loaded(answered, section, context, wide=wide))
+    key = ("shown", stamps, page.name, hashable(request), wide, context.language)
+    return await context.asking.ask(key, lambda: _loaded(answered, section, context, wide=wide), runs)
 
 
 def _loaded(answered: Answered, section: Section, context: Context, *, wide: bool) -> Loaded:
@@ -186,7 +188,7 @@ def _search_again(context: Context, key: str, loaded: Loaded, state: State) -> M
         reason=loaded.refusal,
         search=state.get(f"{key}.search"),
         condition=state.get(f"{key}.filter"),
-        hidden=[(name, value) for name, value in state.params.items() if name not in names],
+        hidden=state.others(names),
         every=state.changed(dict.fromkeys(names)).url,
     )
 
@@ -267,11 +269,7 @@ def show_rows(
                 if found > rows
             ],
             top=listing.top,
-            hidden=[
-                (name, value)
-                for name, value in state.params.items()
-                if name not in (f"{key}.search", f"{key}.filter", f"{key}.page")
-            ],
+            hidden=state.others([f"{key}.{name}" for name in CHOOSES]),
             downloads=files,
         )
     )

@@ -96,10 +96,12 @@ async def build(context: Context) -> None:
     pair = OfPair(context)
 
     async def load(state: State) -> Opening:
+        runs = pair.runs(state)
+        stamps = context.asking.stamps(runs)
         answered = await pair.whole(state)
-        key = ("opening", pair.key(state), hashable(answered.request), context.language)
-        sentences = await context.asking.ask(key, lambda: _sentences(context, answered))
-        base, new = (context.web.catalogue.entry(run) for run in pair.sides(state))
+        key = ("opening", stamps, hashable(answered.request), context.language)
+        sentences = await context.asking.ask(key, lambda: _sentences(context, answered), runs)
+        base, new = (context.web.catalogue.entry(run) for run in runs)
         return Opening(sentences, base, new)
 
     with frame(context, context.word("compare")):

@@ -149,12 +149,13 @@ async def _part(context: Context, state: State) -> Part | None:
     sql = state.get("sql")
     if not sql:
         return None
+    runs = (context.run,)
+    stamps = context.asking.stamps(runs)
     found = await context.asking.query(context.run, sql)
     listing = state.listing("result", ROWS)
-    stamp = context.web.catalogue.entry(context.run).stamp
     try:
         return await context.asking.ask(
-            ("query part", context.run, stamp, sql, hashable(listing)), lambda: listed(found, listing)
+            ("query part", stamps, sql, hashable(listing)), lambda: listed(found, listing), runs
         )
     except NoRows as error:
         raise StepscopeError(str(error).replace("--search ", "").replace("--filter ", "")) from error

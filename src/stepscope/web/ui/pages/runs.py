@@ -101,7 +101,7 @@ def search_field(context: Context) -> None:
     last: list[Any] = []
 
     def show(state: State) -> None:
-        made = _rendered(context, "search_field", hidden=_others(state, "search", "page"), search=state.get("search"))
+        made = _rendered(context, "search_field", hidden=state.others(("search", "page")), search=state.get("search"))
         if last == [made]:
             return
         last[:] = [made]
@@ -160,7 +160,7 @@ def changes(context: Context, old: Listing, new: Listing, state: State) -> dict[
 
 def _line(context: Context, entry: Entry, found: Listing, state: State) -> str:
     one, ticked = row(context, entry, state), [each.id for each in found.ticked]
-    return str(_rendered(context, "one_line", one=one, ticked=ticked, hidden=_others(state, "tick"))).strip()
+    return str(_rendered(context, "one_line", one=one, ticked=ticked, hidden=state.others(("tick",)))).strip()
 
 
 def table(context: Context, found: Listing, state: State) -> Any:
@@ -186,7 +186,7 @@ def table(context: Context, found: Listing, state: State) -> Any:
         rows=[row(context, entry, state) for entry in found.rows],
         roots=[shown(root) for root in context.web.catalogue.roots],
         ticked=[entry.id for entry in found.ticked],
-        hidden=_others(state, "tick"),
+        hidden=state.others(("tick",)),
         search=state.get("search"),
         cleared=state.changed(tick=None).url,
         swapped=state.changed(tick=",".join(entry.id for entry in reversed(found.ticked))).url,
@@ -244,11 +244,6 @@ def moment(time_ns: int | None) -> str:
     except (OverflowError, OSError, ValueError):  # a damaged recording may hold any number
         return ""
     return f"{found:%Y-%m-%d %H:%M}"
-
-
-def _others(state: State, *names: str) -> list[tuple[str, str]]:
-    """The parameters that a form keeps as they are."""
-    return [(name, value) for name, value in state.params.items() if name not in names]
 
 
 def _rendered(context: Context, name: str, **values: Any) -> Any:
