@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -114,6 +115,11 @@ class Figure:
     def fits(self, run: Subject) -> bool:
         """Whether it is drawn of what is given: of runs, or of pairs."""
         return isinstance(run, Pair) == self.of_pair
+
+    @property
+    def options(self) -> Sequence[Parameter]:
+        """What may be chosen of it: the keyword arguments with which it asks for its rows."""
+        return list(signature(self.data).parameters.values())[1:]
 
     def drawn(self, run: Subject, *, language: Language = "en", **options: Any) -> Drawn:
         """The figure of a run or pair, with its table.

@@ -9,8 +9,8 @@ import polars as pl
 
 from stepscope.errors import Unavailable
 from stepscope.figures.axes import unit_of, whole_ticks
-from stepscope.figures.base import Data, Figure, Rows, Spec, column, one_rank
-from stepscope.figures.step_trace import ALL_PHASES, COLOUR, PARTS, of_graph
+from stepscope.figures.base import Data, Figure, Rows, Spec, column
+from stepscope.figures.step_trace import ALL_PHASES, COLOUR, PARTS, given_points, traced
 from stepscope.figures.style import GREY, VERMILION
 from stepscope.figures.words import WORDS, word
 from stepscope.present import Language, duration
@@ -52,11 +52,8 @@ def data(
         graph: Steps of this graph. Default: the one whose steps take most time.
         forward_start, backward_end: Operators at the two points, as for `step_trace`.
     """
-    points = {"forward_start": forward_start, "backward_end": backward_end}
-    options = {name: value for name, value in points.items() if value is not None}
-    one, trace, notes = one_rank(run, "step_trace", rank, **options)
-    trace, graph_notes = of_graph(trace, graph)
-    notes += graph_notes
+    points = given_points(forward_start, backward_end)
+    one, trace, notes = traced(run, rank, graph, points)
     parts = [name for name in PARTS if trace[f"{name}_ns"].count()]
     if parts and "forward_backward" not in parts:  # inference
         parts = [name for name in ("interval", "forward") if trace[f"{name}_ns"].count()]
@@ -73,7 +70,7 @@ def data(
     if trace.height == 1:
         raise Unavailable("only one step was recorded")
     same = pl.col("graph").eq_missing(pl.lit(trace["graph"][0], pl.Int64))
-    means = one.analyse("step_statistics", **options).filter(same)
+    means = one.analyse("step_statistics", **points).filter(same)
     outliers = {row["phase"]: row["outlier_steps"] or [] for row in means.to_dicts()}
     shown = trace.sort("step", nulls_last=True)
     each = -(-shown.height // MOST)

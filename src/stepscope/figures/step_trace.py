@@ -83,16 +83,13 @@ def data(
         graph: Steps of this graph. Default: the one whose steps take most time.
         forward_start, backward_end: Operators at the two points, as for `step_trace`.
     """
-    points = {"forward_start": forward_start, "backward_end": backward_end}
-    options = {name: value for name, value in points.items() if value is not None}
-    one, trace, notes = one_rank(run, "step_trace", rank, **options)
-    trace, graph_notes = of_graph(trace, graph)
-    notes += graph_notes
+    points = given_points(forward_start, backward_end)
+    one, trace, notes = traced(run, rank, graph, points)
     if trace.is_empty():
         raise Unavailable("no steps were recorded")
     same = pl.col("graph").eq_missing(pl.lit(trace["graph"][0], pl.Int64))
     if step is None:
-        parts = one.analyse("step_statistics", **options).filter(same)
+        parts = one.analyse("step_statistics", **points).filter(same)
         lengths = {row["phase"]: (row["mean_ns"], row["share_ratio"], row["steps"]) for row in parts.to_dicts()}
         notes.append(_mean_of(trace.height))
         names, at = trace.row(0, named=True), None
@@ -106,7 +103,7 @@ def data(
         lengths = {name: (each, each / whole, None) for name, each in known.items() if each is not None}
         notes.append(Text(f"Step {step}.", f"第 {step} 步。"))
         at = names["start_ns"]
-    calls, left = _calls(one, same, step, options)
+    calls, left = _calls(one, same, step, points)
     rows = [*_bars(lengths), *_marks(lengths, names), *calls]
     notes += [*_points_in_words(names), *_of_phases(rows), *left]
     frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
@@ -131,7 +128,22 @@ _Lengths = Mapping[str, tuple[int, float | None, int | None]]
 """Of each known part or phase: how long it is, its share, and the number of steps."""
 
 
-def of_graph(trace: pl.DataFrame, graph: int | None) -> tuple[pl.DataFrame, list[Text]]:
+def given_points(forward_start: str | None, backward_end: str | None) -> dict[str, str]:
+    """The operators at the two points that a caller names, as options of `step_trace`."""
+    points = {"forward_start": forward_start, "backward_end": backward_end}
+    return {name: value for name, value in points.items() if value is not None}
+
+
+def traced(
+    run: Run, rank: int | None, graph: int | None, points: Mapping[str, str]
+) -> tuple[Run, pl.DataFrame, list[Text | Note]]:
+    """A rank (default: the first that has steps), its steps of a graph, and notes about both."""
+    one, trace, notes = one_rank(run, "step_trace", rank, **points)
+    trace, graph_notes = _of_graph(trace, graph)
+    return one, trace, [*notes, *graph_notes]
+
+
+def _of_graph(trace: pl.DataFrame, graph: int | None) -> tuple[pl.DataFrame, list[Text]]:
     """The steps of one graph: the given one, or that whose steps take most time; with a note if there are several.
 
     Raises:
@@ -212,11 +224,11 @@ _STARTS = Text("Forward starts at {name}.", "前向起点：{name}。")
 _ENDS = Text("Backward ends at {name}.", "反向终点：{name}。")
 
 
-def _calls(run: Run, same: pl.Expr, step: int | None, options: Mapping[str, Any]) -> tuple[list[Any], list[Text]]:
+def _calls(run: Run, same: pl.Expr, step: int | None, points: Mapping[str, Any]) -> tuple[list[Any], list[Text]]:
     """Calls of the communication streams: of a step, or the mean of all."""
     question = "step_reduce_statistics" if step is None else "step_reduces"
     try:
-        found = run.analyse(question, **options).filter(same)
+        found = run.analyse(question, **points).filter(same)
     except Unavailable:
         return [], []
     if step is None:

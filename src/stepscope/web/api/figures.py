@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,8 +37,11 @@ def figure_named(name: str, known: Mapping[str, Figure]) -> Figure:
 
 def options_of(figure: Figure) -> list[Parameter]:
     """What may be chosen of a figure: the keyword arguments with which it asks for its rows."""
-    asked = list(inspect.signature(figure.data).parameters.values())[1:]
-    return [found for each in asked if (found := _option(each.name, str(each.annotation), each.default)) is not None]
+    return [
+        found
+        for each in figure.options
+        if (found := _option(each.name, str(each.annotation), each.default)) is not None
+    ]
 
 
 def _option(name: str, annotation: str, default: Any) -> Parameter | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -97,8 +96,7 @@ def _kinds(figure: str) -> dict[str, str]:
     """The options of a figure, with their types as they are written."""
     from stepscope.figures import figure_named
 
-    asked = list(inspect.signature(figure_named(figure).data).parameters.values())[1:]
-    return {option.name: str(option.annotation) for option in asked}
+    return {option.name: str(option.annotation) for option in figure_named(figure).options}
 
 
 def _is_whole(text: str) -> bool:
