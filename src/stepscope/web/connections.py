@@ -113,25 +113,22 @@ class Connections:
         one.transport.abort()
 
 
-class GuardedHttp(H11Protocol):
-    """uvicorn's HTTP protocol, which notes what it waits for."""
+class _Guarded(asyncio.Protocol):
+    """What both protocols note: that a connection begins and ends, and whether its client reads."""
 
     watched: Connections
+    transport: asyncio.Transport
+    is_socket = False
 
     def connection_made(self, transport: Any) -> None:
         """See the base class."""
         super().connection_made(transport)
-        self.watched.opened(transport, self, socket=False)
+        self.watched.opened(transport, self, socket=self.is_socket)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See the base class."""
         self.watched.closed(self.transport)
         super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """See the base class."""
-        super().data_received(data)
-        self.watched.moved(self.transport, self.phase())
 
     def pause_writing(self) -> None:
         """See the base class."""
@@ -142,6 +139,15 @@ class GuardedHttp(H11Protocol):
         """See the base class."""
         super().resume_writing()
         self.watched.paused(self.transport, is_paused=False)
+
+
+class GuardedHttp(_Guarded, H11Protocol):
+    """uvicorn's HTTP protocol, which notes what it waits for."""
+
+    def data_received(self, data: bytes) -> None:
+        """See the base class."""
+        super().data_received(data)
+        self.watched.moved(self.transport, self.phase())
 
     def phase(self) -> str:
         """What is waited for."""
@@ -155,30 +161,10 @@ class GuardedHttp(H11Protocol):
         return "head" if self.timeout_keep_alive_task is None else "idle"
 
 
-class GuardedSocket(WebSocketsSansIOProtocol):
+class GuardedSocket(_Guarded, WebSocketsSansIOProtocol):
     """uvicorn's WebSocket protocol, which notes whether its client reads."""
 
-    watched: Connections
-
-    def connection_made(self, transport: Any) -> None:
-        """See the base class."""
-        super().connection_made(transport)
-        self.watched.opened(transport, self, socket=True)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """See the base class."""
-        self.watched.closed(self.transport)
-        super().connection_lost(exc)
-
-    def pause_writing(self) -> None:
-        """See the base class."""
-        super().pause_writing()
-        self.watched.paused(self.transport, is_paused=True)
-
-    def resume_writing(self) -> None:
-        """See the base class."""
-        super().resume_writing()
-        self.watched.paused(self.transport, is_paused=False)
+    is_socket = True
 
 
 def guarded(connections: Connections) -> tuple[type[GuardedHttp], type[GuardedSocket]]:
