@@ -7,7 +7,6 @@ import math
 import shutil
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -25,6 +24,7 @@ from stepscope.web.catalogue.entry import Entry, digest
 from stepscope.web.catalogue.finding import Below, Name
 from stepscope.web.catalogue.helpers import Helper, HelperDied
 from stepscope.web.catalogue.listing import Listed, grouped, listed
+from stepscope.web.catalogue.open_runs import OpenRuns
 from stepscope.web.catalogue.orders import RunOrder, order_of
 from stepscope.web.catalogue.summary import Summary, kept_summary
 from stepscope.web.errors import NotReady, RunBroken, UnknownRun
@@ -81,7 +81,7 @@ class Catalogue:
         self.roots = _outermost(roots)
         self.revision = 0
         self._store, self._is_temporary = _store(use_store=use_store)
-        self._rescan_s, self._open_runs, self._answers_mb, self._analyses = rescan_s, open_runs, answers_mb, analyse
+        self._rescan_s, self._answers_mb, self._analyses = rescan_s, answers_mb, analyse
         self._lock = threading.RLock()
         """Of what follows, up to the entries, which are replaced as a whole."""
         self._below = [Below(root, self.roots) for root in self.roots]
@@ -95,8 +95,7 @@ class Catalogue:
         """The stamps that are being analysed, and how far that is."""
         self._listed: dict[str, Listed] = {}
         self._entries: dict[str, Entry] = {}
-        self._open_lock = threading.Lock()
-        self._open: OrderedDict[str, tuple[str, Run]] = OrderedDict()
+        self._open = OpenRuns(open_runs)
         self._work = threading.Condition(self._lock)
         self._look = threading.Event()
         self._is_closed = False
@@ -130,8 +129,7 @@ class Catalogue:
         self._reader.rest()
         for helper in self._analysts.values():
             helper.rest()
-        with self._open_lock:
-            self._open.clear()
+        self._open.clear()
         if self._is_temporary:
             shutil.rmtree(self._store.directory, ignore_errors=True)
 
@@ -160,15 +158,7 @@ class Catalogue:
             RunBroken: If it cannot be read, or is gone.
         """
         one = self._read_one(identity)
-        with self._open_lock:
-            stamp, run = self._open.get(identity, ("", None))
-            if run is None or stamp != one.entry.stamp:
-                run = self._opened(one, self._answers_mb)
-                self._open[identity] = (one.entry.stamp, run)
-            self._open.move_to_end(identity)
-            while len(self._open) > self._open_runs:
-                self._open.popitem(last=False)
-        return run
+        return self._open.get(identity, one.entry.stamp, lambda: self._opened(one, self._answers_mb))
 
     def order(self, identity: str) -> RunOrder:
         """What another process needs to open a run.
@@ -191,8 +181,7 @@ class Catalogue:
 
     def is_open(self, identity: str, stamp: str) -> bool:
         """Whether the run of an id is open, with the data of a stamp."""
-        found = self._open.get(identity)
-        return found is not None and found[0] == stamp
+        return self._open.has(identity, stamp)
 
     def check(self, identity: str) -> None:
         """Find out whether a run can still be read, after an answer has failed.
@@ -205,8 +194,7 @@ class Catalogue:
         one = self._listed.get(identity)
         if one is None or all(directory.is_dir() for directory in one.directories):
             return
-        with self._open_lock:
-            self._open.pop(identity, None)
+        self._open.drop(identity)
         lost = {directory for directory in one.directories if not directory.is_dir()}
         with self._work:
             for below in self._below:
@@ -351,9 +339,7 @@ class Catalogue:
             self._summaries.setdefault(stamp, None)
             self._done.add(stamp)
             self._publish()
-        with self._open_lock:  # opened anew, it finds the answers that are kept now
-            for identity in [each for each, (known, _) in self._open.items() if known == stamp]:
-                del self._open[identity]
+        self._open.drop_stamp(stamp)  # opened anew, it finds the answers that are kept now
 
     def _regroup(self, *changed: Below) -> None:
         """Sort anew what is read below some roots, and take what is kept about new runs."""
