@@ -80,7 +80,8 @@ format: $(VENV)/.stamp-dev ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(VENV)/.stamp-dev ## check types
+# Web pages are checked against the types that FastAPI and NiceGUI declare, so both are installed.
+types: $(VENV)/.stamp-dev $(VENV)/.stamp-extra-web ## check types
 	$(BIN)/mypy
 
 mutants: $(VENV)/.stamp-dev ## change modules in one place at a time and show what their tests do not notice; FILES, TESTS, JOBS
