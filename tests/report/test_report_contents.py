@@ -20,7 +20,7 @@ from stepscope.report.html import to_html
 from stepscope.report.markdown_report import to_markdown
 from stepscope.report.outline import MODULES
 from stepscope.report.problems import related
-from stepscope.run import open_run
+from stepscope.run import Run, open_run
 from tests.report.reports import hostile_run, report_of, slow_run
 from tests.traces import EPOCH_NS, RankTrace, Span, write_kineto
 
@@ -104,6 +104,27 @@ def test_the_split_of_the_average_step_adds_up() -> None:
 
     assert shares[0].key == "computing_ns"
     assert sum(share.ratio for share in shares) == pytest.approx(1)
+
+
+def test_facts_say_how_many_steps_were_recorded_and_how_many_count() -> None:
+    def facts(steps: int, **columns: pl.Expr) -> dict[str, str]:
+        made, frames = make_run(ranks=2, steps=steps), {}
+        for rank in range(2):
+            of = {name: made.select(ranks=[rank]).table(name).collect() for name in ("ranks", "steps", "kernels")}
+            frames[rank] = {**of, "steps": of["steps"].with_columns(**columns)}
+        run = Run.from_frames(frames)
+        return {fact.name: fact.text for fact in report_of(run).facts.facts} | {"listed": str(run.step_count)}
+
+    start = pl.col("window_start_ns") - pl.when(pl.col("step") == 1).then(900 * MS).otherwise(0)
+    plain, warming = facts(6), facts(6, window_start_ns=start)
+    whole = facts(1, window=pl.lit("recording"), step=pl.lit(0, pl.Int32))
+
+    assert (plain["Steps"], plain["listed"], plain["Mean step"]) == ("6", "6", "100.00 ms")
+    assert (warming["Steps"], warming["listed"]) == ("6 recorded, 5 averaged", "6")
+    assert warming["Mean step"] == "100.00 ms"
+    assert whole["Whole recording"] == "100.00 ms"
+    assert not whole.keys() & {"Steps", "Mean step"}
+    assert whole["listed"] == "None"
 
 
 def test_the_slowest_rank_is_compared_with_a_typical_one() -> None:

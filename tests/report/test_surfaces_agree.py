@@ -111,7 +111,7 @@ def test_the_mean_step_is_one(report: Report) -> None:
 
     facts = {fact.name: fact.text for fact in report.found.facts.facts}
     told = [line for line in sentences(report.answers) if isinstance(line, Sentence) and "mean_ns" in line.parameters]
-    assert facts["Mean step"] == duration(mean)
+    assert (facts["Steps"].split()[0], facts["Mean step"]) == (str(report.run.step_count), duration(mean))
     assert [duration(line.parameters["mean_ns"]) for line in told if line.key.startswith("average")] in (
         [duration(mean)],
         [],

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.advice.finding import per_of
 from stepscope.advice.messages import fill
 from stepscope.analysis.job.time_by_rank import LIMITS, time_by_rank
 from stepscope.paths import shown
 from stepscope.present import Language, duration
 from stepscope.report.report_words import WORDS
-from stepscope.report.time_split import shares
+from stepscope.report.time_split import mean, shares
 
 if TYPE_CHECKING:
     import polars as pl
@@ -79,23 +80,33 @@ def _facts(run: Run, answers: Answers, language: Language, bench: Run | None) ->
     known = {"recorded": rows.height, "world": world}
     partly = world is not None and world != rows.height
     yield fact("rank_count", fill(WORDS["of_world"], known, language) if partly else str(rows.height))
-    averages = _averages(answers)
+    yield from _steps(run, answers, language)
+
+
+def _steps(run: Run, answers: Answers, language: Language) -> Iterator[Fact]:
+    """How many steps there are, how many of a rank the means are of if not of all, and the mean step of the verdict."""
+    breakdown, recorded = answers.tables.get("breakdown"), run.step_count
+    averages = _averages(answers, breakdown if answers.timed_steps is None else answers.timed_steps)
+    per = per_of(breakdown)
+    if recorded is not None:
+        averaged = None if averages is None else max(averages["steps"].to_list())
+        known = {"recorded": recorded, "averaged": None if averaged == recorded else averaged}
+        name = "iteration_count" if per == "iteration" else "step_count"
+        yield Fact(WORDS[name].of(language), fill(WORDS["of_steps"], known, language))
     if averages is not None:
-        steps = int(averages["steps"].sum())
-        mean_ns = float((averages["window_ns"] * averages["steps"]).sum()) / max(steps, 1)
-        yield fact("step_count", str(max(averages["steps"].to_list())))
-        yield fact("mean_step", duration(mean_ns))
+        name = {"iteration": "mean_iteration", "recording": "recording_length"}.get(per, "mean_step")
+        mean_ns = mean(averages, "window_ns") if answers.narrow_step_ns is None else answers.narrow_step_ns
+        yield Fact(WORDS[name].of(language), duration(mean_ns))
 
 
-def _averages(answers: Answers) -> pl.DataFrame | None:
-    breakdown = answers.tables.get("breakdown")
-    if breakdown is None or breakdown.is_empty():
+def _averages(answers: Answers, steps: pl.DataFrame | None) -> pl.DataFrame | None:
+    if steps is None or steps.is_empty():
         return None
-    return time_by_rank(breakdown, answers.outer_steps, answers.limits_of("time_by_rank", LIMITS))
+    return time_by_rank(steps, answers.outer_steps, answers.limits_of("time_by_rank", LIMITS))
 
 
 def _shares(answers: Answers, language: Language) -> Iterator[Share]:
-    averages = _averages(answers)
+    averages = _averages(answers, answers.tables.get("breakdown"))
     if averages is None or averages.is_empty():
         return
     for key, ratio in shares(averages).items():

@@ -138,7 +138,7 @@ def some_steps(steps: pl.DataFrame, every: pl.DataFrame, averages: pl.DataFrame)
         "left_out": _left_out(every),
         "steps": int(every["steps"].sum()),
         "split_steps": int(averages["steps"].sum()),
-        "split_mean_ns": _mean(averages, "window_ns"),
+        "split_mean_ns": mean(averages, "window_ns"),
         "split": _split(averages),
     }
     return Sentence("some_steps", known)
@@ -146,7 +146,7 @@ def some_steps(steps: pl.DataFrame, every: pl.DataFrame, averages: pl.DataFrame)
 
 def shares(averages: pl.DataFrame) -> dict[str, float]:
     """What share of the time of all steps of all ranks each part takes."""
-    sums = {part: _mean(averages, part) for part in PARTS}
+    sums = {part: mean(averages, part) for part in PARTS}
     return {part: value / max(sum(sums.values()), 1.0) for part, value in sums.items()}
 
 
@@ -176,7 +176,7 @@ def _communication(share: float, waits: Waits | None) -> Sentence:
 
 def _length(steps: pl.DataFrame, averages: pl.DataFrame) -> dict[str, Any]:
     """Mean and median length; the median only if it reads differently."""
-    mean_ns, median_ns = _mean(averages, "window_ns"), median(steps, pl.col("window_ns"))
+    mean_ns, median_ns = mean(averages, "window_ns"), median(steps, pl.col("window_ns"))
     return {"mean_ns": mean_ns, "median_ns": None if duration(mean_ns) == duration(median_ns) else median_ns}
 
 
@@ -186,6 +186,6 @@ def _left_out(averages: pl.DataFrame) -> int | None:
     return int(left[0]) if left.len() else None
 
 
-def _mean(averages: pl.DataFrame, part: str) -> float:
+def mean(averages: pl.DataFrame, part: str) -> float:
     """The mean over all steps of all ranks."""
     return float(averages.select((pl.col(part) * pl.col("steps")).sum() / pl.col("steps").sum()).item())

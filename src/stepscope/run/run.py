@@ -26,6 +26,7 @@ from stepscope.selection import Choice, describe_numbers, named_numbers, parse_s
 from stepscope.store.recording import MemoryRecording
 from stepscope.tables import ISSUES, RANKS, STEPS, TABLES
 from stepscope.tables.issues import Issue, issue_rows
+from stepscope.tables.steps import WHOLE_RECORDING
 
 T = TypeVar("T")
 
@@ -170,6 +171,16 @@ class Run(Recorded):
         numbers = pl.col("step").drop_nulls().unique().sort()
         found = (rows.select(numbers).collect()["step"] for rows in tables)
         return next((steps for steps in found if steps.len()), pl.Series([], dtype=pl.Int32))
+
+    @property
+    def step_count(self) -> int | None:
+        """How many steps, or else certain iterations, there are on any rank; None if there are none."""
+        if self.iterations is not None:
+            return len(self.steps)
+        if not self.has("steps"):
+            return None
+        marked = self.table("steps").filter(pl.col("window") != WHOLE_RECORDING)
+        return int(marked.select(pl.col("step").n_unique()).collect().item()) or None
 
     @cached_property
     def iterations(self) -> Iterations | None:

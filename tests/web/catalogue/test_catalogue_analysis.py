@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kineto_job import RankTrace
 from stepscope.advice import advise
 from stepscope.web.catalogue.helpers import Helper, HelperDied
 from web_jobs import catalogue_of, settled, wait_for, write_job, write_rank
@@ -98,3 +100,20 @@ def test_batches_of_a_dataset_are_not_listed_as_steps(tmp_path: Path) -> None:
         (entry,) = wait_for(lambda: _ready(catalogue))
         assert len(catalogue.open(entry.id).steps) == 4
     assert entry.steps is None
+
+
+def test_listed_steps_are_those_of_all_ranks_and_a_whole_recording_is_none(tmp_path: Path) -> None:
+    for rank, steps in ((0, (1, 2)), (1, (2, 3))):
+        _write(tmp_path / "marked", RankTrace(rank, 2), steps)
+    _write(tmp_path / "whole", RankTrace(0, 1), ())
+
+    with catalogue_of(tmp_path, analyse=True) as catalogue:
+        entries = settled(catalogue, 2)
+    assert {path.split("/")[0]: entry.steps for path, entry in entries.items()} == {"marked": 3, "whole": None}
+
+
+def _write(directory: Path, trace: RankTrace, steps: Iterable[int]) -> None:
+    for step in steps:
+        trace.step(step, step * 10_000, 9_900)
+    trace.kernel("gemm", 20_100, 400)
+    trace.write(directory)

@@ -107,7 +107,7 @@ SCHEMAS: dict[str, Schema] = {
             "path": {**TEXT, "description": "Its path below the served directory."},
             "ranks": WHOLE,
             "world_size": _or_null("integer"),
-            "steps": _or_null("integer"),
+            "steps": _or_null("integer", description="Steps that any rank recorded; null if none are marked."),
             "start_ns": LARGE,
             "changed_ns": LARGE,
             "input_bytes": WHOLE,

@@ -390,8 +390,7 @@ class Catalogue:
         found, is_done = self._summaries.get(entry.stamp), entry.stamp in self._done or not self._analyses
         if isinstance(found, Summary):
             top = found.findings[0] if found.findings else None
-            steps = entry.steps and (found.steps or entry.steps)  # batches and samples are no steps
-            entry = replace(entry, top=top, findings=found.counts, steps=steps)
+            entry = replace(entry, top=top, findings=found.counts, steps=found.steps)
         elif entry.stamp in self._summaries:
             entry = entry.with_problem(entry.issues, ["no_findings"])
         if entry.state == "reading" or is_done:

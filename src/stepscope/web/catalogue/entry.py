@@ -41,7 +41,7 @@ class Entry:
         devices: Kinds of devices.
         ranks: Number of ranks that are read.
         world_size: Recorded number of ranks of the job; None if unknown.
-        steps: Number of steps; None if unknown.
+        steps: Number of steps that any rank recorded; None if none are marked, or unknown.
         start_ns: When the recording starts, ns since the epoch; None if unknown.
         changed_ns: Newest change of its files, ns since the epoch; 0 if unknown.
         input_bytes: Size of its files.

@@ -171,7 +171,7 @@ class _Listing:
             devices=_kinds(facts, "device_kind"),
             ranks=len(recordings),
             world_size=max((one["world_size"] for one in facts if one.get("world_size") is not None), default=None),
-            steps=max((recording.rows.get("steps", 0) for recording in recordings), default=0) or None,
+            steps=_steps(recordings),
             start_ns=_start(job),
             unread=sum(issue.inputs or 1 for issue in place.unread),
             stamp=_stamp(job, place.unread),
@@ -201,6 +201,12 @@ class _Listing:
                 stamp = digest(*issues)
                 failing = replace(entry, state="failed", unread=len(issues), stamp=stamp)
                 yield Listed(failing.with_problem(issues))
+
+
+def _steps(recordings: Sequence[Recording]) -> int | None:
+    """How many steps a rank has, until the run says how many there are; a single row may be of the whole recording."""
+    rows = max((recording.rows.get("steps", 0) for recording in recordings), default=0)
+    return rows if rows > 1 else None
 
 
 def _start(job: Job) -> int | None:

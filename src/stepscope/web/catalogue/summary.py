@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Summary:
-    """Findings, the most important one first, and the number of steps; None if unknown."""
+    """Findings, the most important one first, and the number of steps; None if none are marked."""
 
     findings: tuple[Finding, ...]
     steps: int | None
@@ -47,7 +47,7 @@ def summary(run: Run) -> Summary:
     """The summary of a run, kept for later."""
 
     def compute() -> Summary:
-        return Summary(tuple(advise(run)), len(run.steps) or None)
+        return Summary(tuple(advise(run)), run.step_count)
 
     return run.keep(_Asked(summary), {}, None, compute)
 
