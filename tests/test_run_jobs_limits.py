@@ -207,8 +207,38 @@ def test_of_copies_the_newest_is_used_even_if_it_holds_less(tmp_path) -> None:
     assert used(old, new) == ["x/2"]
 
 
-def test_copies_in_two_folders_are_one_job() -> None:
-    assert len(group([at("a/0", 0, rank=0), at("b/0", 0, rank=0)])) == 1
+def test_copies_in_two_folders_are_two_runs() -> None:
+    jobs = group([at("a/0", 0, rank=0), at("b/0", 0, rank=0)])
+
+    assert [(str(job.path), job.issues) for job in jobs] == [("/data/a/0", []), ("/data/b/0", [])]
+
+
+def test_a_copied_run_is_a_run_whatever_was_changed_in_it() -> None:
+    """Neither takes ranks from the other, also where ranks have folders of their own."""
+    whole = [at(f"job/{rank}/profile", 0, rank=rank) for rank in range(4)]
+    without = [at(f"old/job/{rank}/profile", 0, rank=rank) for rank in (0, 1, 3)]
+    shifted = [at(f"shifted/{rank}", rank // 2, rank=rank) for rank in range(4)]
+
+    found = {str(job.path): [member.rank for member in job.members] for job in group([*without, *whole, *shifted])}
+
+    assert found == {"/data/job": [0, 1, 2, 3], "/data/old/job": [0, 1, 3], "/data/shifted": [0, 1, 2, 3]}
+
+
+def test_copies_of_hosts_are_one_copy_of_the_job() -> None:
+    hosts = [at(f"host{rank // 2}/{rank}", 0, rank=rank) for rank in range(4)]
+    copies = [at(f"saved/host{rank // 2}/{rank}", 0, rank=rank) for rank in range(4)]
+
+    assert [len(job.members) for job in group([*hosts, *copies])] == [4, 4]
+
+
+def test_a_copied_folder_of_one_rank_beside_those_of_others_is_left_out(tmp_path) -> None:
+    ranks = [written(at(f"x/device{rank}/profile", 0, rank=rank), 1, folder=tmp_path) for rank in range(3)]
+    copy = written(at("x/device1 (copy)/profile", 0, rank=1), 0, folder=tmp_path)
+
+    (job,) = group([*ranks, copy])
+
+    assert [member.recording for member in job.members] == ranks
+    assert [(issue.file, issue.rank) for issue in job.issues] == [("/data/x/device1 (copy)/profile", 1)]
 
 
 def test_a_copy_is_reported_with_the_job_that_it_is_a_copy_of() -> None:

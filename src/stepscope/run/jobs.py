@@ -13,6 +13,7 @@ from pathlib import Path
 from stepscope.paths import natural
 from stepscope.run.job import Job, Member
 from stepscope.run.job_contradictions import apart
+from stepscope.run.job_copies import by_identity, copied_runs
 from stepscope.run.job_doubts import doubts, shifted, strays
 from stepscope.run.job_folders import common_folders
 from stepscope.run.job_pieces import Piece, piece_of
@@ -49,12 +50,15 @@ def group(recordings: Iterable[Recording]) -> list[Job]:
     A profiler with a repeating schedule may leave a last recording that had just begun, without any work. Recordings
     belong to one job if their windows overlap (within `SLACK_NS`), their formats are of one family and their recorded
     world sizes agree. Successive recordings of each rank become separate runs. A second recording of a rank at the same
-    time is a copy, or belongs to another job if it is in another directory.
+    time is a copy, or belongs to another job, or to a copy of this one, if it is in another directory.
     """
-    pieces, issues = _without_copies(sorted(map(piece_of, recordings), key=lambda piece: piece.order))
+    pieces = sorted(map(piece_of, recordings), key=lambda piece: piece.order)
     runs: list[_Pieces] = []
-    for cluster in _clusters(pieces):
-        for part in _split_by_directory(cluster):
+    issues: list[tuple[str, Issue]] = []
+    for some in (copied for cluster in _clusters(pieces) for copied in copied_runs(cluster)):
+        single, of_copies = _without_copies(some)
+        issues.extend(of_copies)
+        for part in _split_by_directory(single):
             unique, dropped = _without_rivals(part)
             in_sequence = [_Pieces(run) for run in _in_sequence(unique)]
             in_sequence[0].issues.extend(dropped)
@@ -86,13 +90,9 @@ def _is_dump(job: Job) -> bool:
 
 def _without_copies(pieces: Sequence[Piece]) -> tuple[list[Piece], list[tuple[str, Issue]]]:
     """Of recordings with the same rank and identical window, keep the newest file."""
-    alike: dict[Hashable, list[Piece]] = defaultdict(list)
-    for number, piece in enumerate(pieces):
-        same = (piece.family, piece.world_size, piece.who, piece.window)
-        alike[number if piece.window is None else same].append(piece)
     kept: list[Piece] = []
     issues: list[tuple[str, Issue]] = []
-    for copies in alike.values():
+    for copies in by_identity(pieces):
         best = max(copies, key=lambda piece: piece.written)
         kept.append(best)
         issues.extend((str(best.recording.path), _rival(piece, best)) for piece in copies if piece is not best)
