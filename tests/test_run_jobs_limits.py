@@ -56,6 +56,20 @@ def test_a_recording_that_starts_within_ten_seconds_after_the_others_end_is_of_t
     assert len(group([first, at("b/1", 11.000000001, rank=1)])) == 2
 
 
+def test_processes_without_a_rank_after_one_another_are_runs_of_their_own() -> None:
+    first = at("a/0", 0, length_s=1, process=7, host="vm")
+
+    assert len(group([first, at("b/1", 0.9, process=8, host="vm")])) == 1
+    assert len(group([first, at("b/1", 1.1, process=8, host="vm")])) == 2
+
+
+def test_ranks_of_a_size_that_are_more_than_a_day_apart_are_no_job() -> None:
+    first = at("a/0", 0, rank=0, world_size=2)
+
+    assert len(group([first, at("b/1", 86_400, rank=1, world_size=2)])) == 1
+    assert len(group([first, at("b/1", 86_401, rank=1, world_size=2)])) == 2
+
+
 def test_a_long_recording_keeps_those_together_that_start_while_it_lasts() -> None:
     ranks = [at("a/0", 0, length_s=100, rank=0), at("a/1", 1, rank=1), at("a/2", 50, rank=2)]
 

@@ -42,6 +42,10 @@ _LIGHT = "light"
 SLACK_NS = 10_000_000_000
 """How much host clocks may differ, and recordings may start apart, in one job."""
 
+_WRONG_CLOCK_NS = 86_400_000_000_000
+"""How much a clock may be wrong, e.g. set in another time zone: from recordings further apart no job is put together.
+Chosen by us."""
+
 
 def group(recordings: Iterable[Recording]) -> list[Job]:
     """Group recordings into jobs: dumps of calls last, before them what repeats another job and captures of a job
@@ -131,11 +135,14 @@ def _clusters(pieces: Sequence[Piece]) -> list[list[Piece]]:
 
 
 def _overlapping(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """Chains of recordings that overlap in time; those without times form one chain."""
+    """Chains of recordings that overlap in time; those without times form one chain.
+
+    Only of ranks with numbers some may start after the others end: without, these are as well jobs after one another.
+    """
     clusters: list[list[Piece]] = []
     latest = 0
     for piece in pieces:
-        if clusters and piece.start <= latest + (0 if piece.is_anonymous else SLACK_NS):
+        if clusters and piece.start <= latest + (0 if piece.rank is None else SLACK_NS):
             clusters[-1].append(piece)
         else:
             clusters.append([piece])
@@ -272,6 +279,9 @@ def _with_other_clocks(runs: Sequence[_Pieces]) -> list[_Pieces]:
         if ranks != list(range(size)) or len({len(own) for own in by_ranks.values()}) != 1:
             continue
         for same in zip(*(sorted(own, key=lambda run: run.pieces[0].start) for own in by_ranks.values()), strict=True):
+            starts = [run.pieces[0].start for run in same]
+            if max(starts) - min(starts) > _WRONG_CLOCK_NS:
+                continue
             whole = _Pieces([piece for run in same for piece in run.pieces], [i for run in same for i in run.issues])
             whole.issues.extend(shifted([run.by_rank for run in same]))
             joined |= {id(run): None for run in same} | {id(same[0]): whole}
