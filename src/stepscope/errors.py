@@ -8,10 +8,19 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 
 from stepscope.paths import shown
+from stepscope.references import as_typed
 
 
 class StepscopeError(Exception):
     """Base of all errors that a user can act on; the CLI prints its text and no traceback."""
+
+    def __str__(self) -> str:
+        return as_typed(self.marked)
+
+    @property
+    def marked(self) -> str:
+        """The text with its references marked (`stepscope.references`), for surfaces that name them in other words."""
+        return super().__str__()
 
 
 class NothingReadable(StepscopeError):

@@ -74,7 +74,7 @@ def test_the_words_for_a_suspect_give_the_figures_of_the_list() -> None:
     found = answer(run, PAGE, Request())
     said = sentences(run)[0]
     alone = found.tables["slow_ranks"]["alone_ns"][0]
-    words = said.partition("--without ")[2].removesuffix(" shows.")
+    words = said.partition("«--without» ")[2].removesuffix(" shows.")
 
     assert said.startswith("Mending all of them saves ")
     assert round(run.analyse("what_if", without=words)["saving_ns"].mean() or 0) == pytest.approx(alone, abs=10)

@@ -21,6 +21,7 @@ from stepscope.advice.spans import with_span
 from stepscope.errors import Cancelled, StepscopeError, Unavailable
 from stepscope.plugins import FAILURES
 from stepscope.present import LANGUAGES, Language
+from stepscope.references import as_typed
 
 if TYPE_CHECKING:
     from stepscope.run import Run
@@ -140,6 +141,11 @@ def message_of(finding: Finding) -> Message:
     return RULES[finding.rule].messages[finding.message]
 
 
-def worded(finding: Finding, language: Language = "en") -> Words:
-    """The texts of a finding."""
-    return words_of(finding, message_of(finding), language)
+def worded(finding: Finding, language: Language = "en", *, marked: bool = False) -> Words:
+    """The texts of a finding.
+
+    Args:
+        marked: Leave the marks of references in (`stepscope.references`), for a surface that names them in other words.
+    """
+    words = words_of(finding, message_of(finding), language)
+    return words if marked else replace(words, **{name: as_typed(text) for name, text in vars(words).items()})

@@ -8,6 +8,7 @@ from stepscope.advice.finding import Per
 from stepscope.advice.formatters import FORMATTERS
 from stepscope.advice.messages import FIELD, Text
 from stepscope.present import Language
+from stepscope.references import as_typed
 
 STEP: Per = "step"
 
@@ -49,7 +50,7 @@ def shown(text: Text, language: Language = "en") -> str:
         name, formatter, argument = found.groups("")
         return _placeholder(name, formatter, argument, known)
 
-    return FIELD.sub(placeholder, template)
+    return as_typed(FIELD.sub(placeholder, template))
 
 
 def _placeholder(name: str, formatter: str, argument: str, language: Language) -> str:

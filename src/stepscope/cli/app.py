@@ -32,6 +32,7 @@ from stepscope.cli.timeline import timeline
 from stepscope.cli.view import view
 from stepscope.pages import PAGES
 from stepscope.pages.base import Page
+from stepscope.references import as_typed
 
 FLAME = "flame"
 """The page whose command draws as well."""
@@ -71,7 +72,7 @@ def _add(command: Callable[..., int | None], heading: str, **more: Any) -> None:
 
 def add_page(page: Page) -> None:
     """Add the command that shows a page."""
-    text = f"{page.help}\n\n{page.more}" if page.more else page.help
+    text = as_typed(f"{page.help}\n\n{page.more}" if page.more else page.help)
     command = app.command(page.name, help=text, short_help=page.help, rich_help_panel=SCOPES[page.scope], cls=Command)
     if page.name == FLAME:
         command(flame_command())

@@ -20,8 +20,9 @@ _UNBROKEN = rf" *[“（「『【《〈]*(?:[{_WIDE}]|[^ {_WIDE}]+)[”，。；
 def note(text: str) -> None:
     """Print a sentence, or lines, to standard error; in a terminal they are wrapped between words."""
     from stepscope.present import printable
+    from stepscope.references import as_typed
 
-    lines = printable(f"stepscope: {text}", keep="\n").split("\n")
+    lines = printable(f"stepscope: {as_typed(text)}", keep="\n").split("\n")
     if width := _width():
         lines = [wrapped(line, width, len(line) - len(line.lstrip()) + 2) for line in lines]
     print("\n".join(lines), file=sys.stderr, flush=True)

@@ -14,6 +14,7 @@ from stepscope.errors import StepscopeError
 from stepscope.pages.base import RANKS, STEPS, Option
 from stepscope.pages.layout import LAYOUT
 from stepscope.present import LANGUAGES, Language
+from stepscope.references import as_typed
 
 
 class Command(TyperCommand):
@@ -64,11 +65,12 @@ def argument(metavar: str, text: str, **more: Any) -> Any:
 
 def declared(option: Option) -> Any:
     """An option of a page as the command-line library takes it."""
+    text = as_typed(option.help)
     if option.kind == "flag":
-        return typer.Option(option.on_command_line, help=option.help, show_default=False)
+        return typer.Option(option.on_command_line, help=text, show_default=False)
     return typer.Option(
         option.on_command_line,
-        help=option.help,
+        help=text,
         metavar=option.metavar,
         parser=option.parsed,
         show_default=False,

@@ -18,6 +18,7 @@ from stepscope.cli.layout import TextColumn, lay_out, lay_out_whole
 from stepscope.cli.notes import WIDTH, wrapped
 from stepscope.cli.options import Format
 from stepscope.pages.csv_text import csv_text
+from stepscope.references import as_typed
 from stepscope.tables.base import Column
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Output(Console):
 
     def say(self, text: str, style: str | None = None, *, indent: int = 0) -> None:
         """Print a sentence, wrapped between words in a terminal; lines after the first begin with `indent` spaces."""
-        text = present.printable(text)
+        text = present.printable(as_typed(text))
         if self.room is not None:
             text = wrapped(text, max(min(self.room, WIDTH), indent + 20), indent)
         self.print(text if self._draws else text.translate(_SAID_IN_ASCII), style=style, soft_wrap=True)

@@ -109,7 +109,10 @@ def view(
 
     moments = None if at is None else parse_moments(at)
     if not online:
-        find_ui()  # what is missing is reported before anything is read
+        try:
+            find_ui()  # what is missing is reported before anything is read
+        except StepscopeError as error:
+            raise StepscopeError(f"{error}. Or use --online, which needs no such files") from None
     found = timeline_kind(path)
     chosen = {"--ranks": ranks, "--steps": steps, "--kind": kind, "--run": run, "--layout": layout}
     given = [name for name, value in chosen.items() if value is not None]

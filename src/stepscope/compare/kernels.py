@@ -56,7 +56,7 @@ def kernel_differences(
         Unavailable: If operators are compared, but launched nothing.
     """
     if by is not None and by not in BY:
-        raise StepscopeError(f"--by {by}: give one of {', '.join(BY)}")
+        raise StepscopeError(f"«--by» {by}: give one of {', '.join(BY)}")
     by = by or _what_is_common(kernel_steps, operator_paths)
     if by == "operator":
         rows = _launched(operator_paths)

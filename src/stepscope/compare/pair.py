@@ -34,7 +34,7 @@ class OneSide(Unavailable):
 
     def __init__(self, side: str, reason: Unavailable) -> None:
         self.side = side
-        self.reason: str = reason.reason if isinstance(reason, OneSide) else str(reason).rstrip(".")
+        self.reason: str = reason.reason if isinstance(reason, OneSide) else reason.marked.rstrip(".")
         tables = {cause.table for cause in reason.causes}
         table = reason.table or (tables.pop() if len(tables) == 1 else None)
         super().__init__(f"{side}: {self.reason}" if side else self.reason, table=table)

@@ -41,20 +41,20 @@ def slow_and_typical(run: Run, ranks: Choice = None) -> Chosen:
     """
     if len(run.ranks) < 2:
         raise StepscopeError(
-            f"{run.name} has one rank only. Give a second run to compare it with, or --base-steps and --steps"
+            f"{run.name} has one rank only. Give a second run to compare it with, or «--base-steps» and «--steps»"
         )
     try:
         slow = run.analyse("slow_ranks").sort(-pl.col("cost_ns"), "rank")
     except Unavailable as reason:
-        slow, unknown = None, str(reason).rstrip(".")
+        slow, unknown = None, reason.marked.rstrip(".")
     named = set[int]() if slow is None else set(slow["rank"].to_list())
     if ranks is not None:
         chosen = [rank.rank for rank in run.select(ranks=ranks).ranks]
         how = f"{named_numbers('rank', chosen)} against rank"
     elif slow is None:
-        raise StepscopeError(f"which rank is slow is unknown: {unknown}. Choose --ranks and --base-ranks")
+        raise StepscopeError(f"which rank is slow is unknown: {unknown}. Choose «--ranks» and «--base-ranks»")
     elif slow.is_empty():
-        raise StepscopeError(f"no rank of {run.name} is slower than the others. Choose --ranks and --base-ranks")
+        raise StepscopeError(f"no rank of {run.name} is slower than the others. Choose «--ranks» and «--base-ranks»")
     else:
         chosen = [int(slow["rank"][0])]
         how = f"The slowest rank, {chosen[0]}, against rank"
@@ -64,7 +64,7 @@ def slow_and_typical(run: Run, ranks: Choice = None) -> Chosen:
     role = SLOW if named.issuperset(chosen) else ""
     why = f"{how} {typical}, whose own time is the median of the ranks that are not slow."
     if ranks is None and (others := sorted(named.difference(chosen))):
-        why += f" Slow as well: {named_numbers('rank', others)}; choose with --ranks."
+        why += f" Slow as well: {named_numbers('rank', others)}; choose with «--ranks»."
     return Chosen([typical], chosen, (TYPICAL, role), why)
 
 

@@ -5,7 +5,7 @@ The answers are tables, or plain data for programs: one object with all tables, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from stepscope.pages.listing import Listing, Part, listed
 from stepscope.pages.reasons import explain, explain_pair
 from stepscope.pages.shown_table import columns_of, filled
 from stepscope.present import listed as in_words
+from stepscope.references import as_typed
 from stepscope.run import Run
 from stepscope.selection import Choice
 
@@ -144,7 +145,7 @@ def _about_one_table(page: Page, request: Request, asked: Sequence[Section]) -> 
     if request.table is not None or request.main_only or not others:
         return []
     return [
-        f"This is only {asked[0].key}, as rows are chosen of one table; of others: --table {in_words(others, 'or')}."
+        f"This is only {asked[0].key}, as rows are chosen of one table; of others: «--table» {in_words(others, 'or')}."
     ]
 
 
@@ -178,13 +179,16 @@ def _answer(run: Subject, section: Section, values: Mapping[str, Any]) -> pl.Dat
     return found
 
 
-def document(answered: Answered) -> dict[str, Any]:
+def document(answered: Answered, worded: Callable[[str], str] = as_typed) -> dict[str, Any]:
     """The tables by name, how many rows each has, why others are missing, and what could not be read.
 
     Tables are frames, as they may have millions of rows.
+
+    Args:
+        worded: Names the references in sentences (`stepscope.references`).
     """
     run = answered.run
-    about: dict[str, Any] = _about(answered)
+    about: dict[str, Any] = _about(answered, worded)
     listing = answered.request.listing
     parts = {
         section.key: _listed(run, section, answer, listing)
@@ -198,13 +202,13 @@ def document(answered: Answered) -> dict[str, Any]:
         **about,
         "rows": {key: part.found for key, part in parts.items()},
         "tables": {key: part.rows for key, part in parts.items()},
-        "unavailable": {section.key: answer for section, answer in answered.found if isinstance(answer, str)},
-        **({"notes": list(dict.fromkeys(notes))} if notes else {}),
+        "unavailable": {section.key: worded(answer) for section, answer in answered.found if isinstance(answer, str)},
+        **({"notes": [worded(note) for note in dict.fromkeys(notes)]} if notes else {}),
         "issues": run.issues.filter(pl.col("severity") != "note").drop("rank"),
     }
 
 
-def _about(answered: Answered) -> dict[str, Any]:
+def _about(answered: Answered, worded: Callable[[str], str]) -> dict[str, Any]:
     """Which ranks and steps the tables are about."""
     run, steps = answered.run, answered.request.steps
     if isinstance(run, Pair):
@@ -215,7 +219,7 @@ def _about(answered: Answered) -> dict[str, Any]:
             }
             for key, side, name in zip(("base", "new"), (run.base, run.new), run.names, strict=True)
         }
-        return {**sides, "summary": opening_of(answered)}
+        return {**sides, "summary": [worded(text) for text in opening_of(answered)]}
     if answered.page.scope == "rank":
         return {"rank": run.ranks[0].rank, "step": steps}
     return {"ranks": [rank.rank for rank in run.ranks], "steps": steps}

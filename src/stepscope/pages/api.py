@@ -14,7 +14,7 @@ PAGE = Page(
         Section("api_totals", "Calls of the runtime, each rank", only_with=("by_rank",)),
     ],
     options=[BY_RANK],
-    more="Shares are per layer, since calls of one layer run inside those of another. `stepscope analyze` says which "
+    more="Shares are per layer, since calls of one layer run inside those of another. «`stepscope analyze`» says which "
     "calls hold a slow rank up.",
     scope="job",
     instead=recorded_by(

@@ -62,6 +62,11 @@ class Option:
         """Its name on a command line."""
         return self.flag or f"--{self.name.replace('_', '-')}"
 
+    @property
+    def marked(self) -> str:
+        """The reference to it in a sentence, see `stepscope.references`."""
+        return f"«{self.on_command_line}»"
+
     def checked(self, value: Any) -> Any:
         """The value as an analysis gets it.
 
@@ -71,7 +76,7 @@ class Option:
         if value is None:
             return None
         if self.minimum is not None and value < self.minimum:
-            raise StepscopeError(f"{self.on_command_line} {value}: give at least {self.minimum:g}")
+            raise StepscopeError(f"{self.marked} {value}: give at least {self.minimum:g}")
         return value if self.scale is None else value * self.scale
 
     def parsed(self, text: Any) -> Any:
@@ -84,7 +89,7 @@ class Option:
         try:
             value = kind(text)
         except (ValueError, KeyError):
-            raise StepscopeError(f"{self.on_command_line} {text}: give {name}") from None
+            raise StepscopeError(f"{self.marked} {text}: give {name}") from None
         self.checked(value)
         return value
 
@@ -100,9 +105,9 @@ PLACES = (STAGE, HOST, GROUP)
 
 STEPS = Option("steps", "text", "Show only these steps, e.g. 10-12.", "LIST")
 BASE_RANKS = Option(
-    "base_ranks", "text", "Ranks of the base. Default: those of --ranks; in one run, a typical rank.", "LIST"
+    "base_ranks", "text", "Ranks of the base. Default: those of «--ranks»; in one run, a typical rank.", "LIST"
 )
-BASE_STEPS = Option("base_steps", "text", "Steps of the base. Default: those of --steps.", "LIST")
+BASE_STEPS = Option("base_steps", "text", "Steps of the base. Default: those of «--steps».", "LIST")
 SEARCH = Option("search", "text", "Show rows that contain TEXT (case-insensitive).", "TEXT")
 FILTER = Option(
     "where", "text", 'Show rows that meet this SQL condition, e.g. "total_ms > 5".', "EXPR", flag="--filter"
@@ -111,7 +116,7 @@ SORT = Option(
     "sort", "text", "Sort by this column, by its name or heading, e.g. total; use -total for the largest first.", "COL"
 )
 TOP = Option("top", "integer", "Rows per table. Default: 20 on a screen, all in JSON and CSV.", "N", minimum=1)
-PAGE_NUMBER = Option("page", "integer", "Page number (with --top rows per page).", "N", default=1, minimum=1)
+PAGE_NUMBER = Option("page", "integer", "Page number (with «--top» rows per page).", "N", default=1, minimum=1)
 
 CHOOSING = {"rank": (RANK, STEP), "job": (RANKS, STEPS), "pair": (RANKS, STEPS)}
 """Which ranks and steps a page is about, by its scope; a page about a pair has `BASE_CHOOSING` as well."""

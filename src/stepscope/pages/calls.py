@@ -25,7 +25,7 @@ PAGE = Page(
     ],
     options=[BY_RANK, LAYOUT],
     more="A call is short on the rank that the others wait for, as that one enters last. What holds it up, and what "
-    "mending it saves, is told by `stepscope analyze`.",
+    "mending it saves, is told by «`stepscope analyze`».",
     scope="job",
     instead=instead.recorded_by("Record a trace of a job with several ranks"),
 )

@@ -78,11 +78,11 @@ def _at(
     """Those of some ranks that are on hosts, or in groups, of these names."""
     for name in names:
         if name not in places:
-            known = there_are(name, list(places)) if places else f"No {kind} was recorded; choose --ranks"
-            raise StepscopeError(f"--{kind} {name}: there is no such {kind} in {run.name}. {known}")
+            known = there_are(name, list(places)) if places else f"No {kind} was recorded; choose «--ranks»"
+            raise StepscopeError(f"«--{kind}» {name}: there is no such {kind} in {run.name}. {known}")
     members = {rank for name in names for rank in places[name]}
     if not (found := [rank for rank in here if rank in members]):
-        raise StepscopeError(f"--{kind} {', '.join(names)}: it has none of the chosen ranks")
+        raise StepscopeError(f"«--{kind}» {', '.join(names)}: it has none of the chosen ranks")
     return found
 
 
@@ -116,7 +116,7 @@ def _named_groups(groups: pl.DataFrame | None, ranks: set[int]) -> dict[str, lis
 
 def _stages_there(stages: Mapping[int, Sequence[int]]) -> str:
     if not stages:
-        return "No pipeline stages are known: give the parallel sizes, e.g. --layout pp=4, or choose --ranks"
+        return "No pipeline stages are known: give the parallel sizes, e.g. «--layout» pp=4, or choose «--ranks»"
     of_each = (f"{stage} (ranks {describe_numbers(members)})" for stage, members in stages.items())
     return f"Its stages are {listed(list(of_each))}"
 
@@ -162,7 +162,7 @@ class Choosing:
                 self._refuse_unless_there(option, [rows for rows in every if _columns(option, rows)])
                 missed.append(option)
         if missed:
-            given = " ".join(f"{option.on_command_line} {self._values[option.name]}" for option in self._options)
+            given = " ".join(f"{option.marked} {self._values[option.name]}" for option in self._options)
             raise NoRows(f"no row meets {given} at the same time. Leave one of these options out")
 
     def _refuse_unless_there(self, option: Option, every: Sequence[pl.DataFrame]) -> None:
@@ -171,7 +171,7 @@ class Choosing:
             return
         value = str(self._values[option.name])
         there = _there([rows[name] for rows in every for name in _columns(option, rows)], value)
-        raise NoRows(f"{option.on_command_line} {value}: there is no such {option.name}. {there}")
+        raise NoRows(f"{option.marked} {value}: there is no such {option.name}. {there}")
 
     def notes(self, found: Iterable[tuple[Section, Found]]) -> Iterator[str]:
         """Of which tables these options choose no rows."""
@@ -179,7 +179,7 @@ class Choosing:
         options: dict[str, list[str]] = {}
         for option in self._options:
             if others := [section.key for section, rows in frames if not _applies(option, section, rows)]:
-                options.setdefault(listed(others), []).append(option.on_command_line)
+                options.setdefault(listed(others), []).append(option.marked)
         for tables, flags in options.items():
             yield f"{listed(flags)} {'does' if len(flags) == 1 else 'do'} not choose among the rows of {tables}."
 

@@ -57,8 +57,9 @@ PAGE = Page(
         ),
     ],
     options=[*PLACES, BY_STEP, WITH_FIRST, *LINK_OPTIONS, LAYOUT],
-    more="The rank that waits least is the one that the others wait for. Search operators by name with --table "
-    "rank_calls --search. --table call_links shows the links of each operator, `stepscope links` their sums.",
+    more="The rank that waits least is the one that the others wait for. Search operators by name with "
+    "«--table rank_calls --search». «--table call_links» shows the links of each operator, «`stepscope links`» "
+    "their sums.",
     scope="job",
     instead=recorded_by("Record a trace of a job with several ranks"),
 )

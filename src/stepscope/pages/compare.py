@@ -37,7 +37,9 @@ def _by(pair: Pair, rows: pl.DataFrame) -> Iterator[str]:
     by = rows["compared_by"][0] if rows.height else "type"
     texts = {
         "class": "Kernels of both sides have hardly any name in common, so they are compared by class of work.",
-        "operator": "These are the operators that launched the kernels, with the kernels' time; --by type for kernels.",
+        "operator": (
+            "These are the operators that launched the kernels, with the kernels' time; «--by» type for kernels."
+        ),
     }
     if by in texts:
         yield texts[by]

@@ -230,5 +230,5 @@ def _own_rank(pair: Pair, step: Row) -> Iterator[str]:
         rank = next(row["rank"] for row in rows if row["own_difference_ns"] == own[-1])
         yield (
             f"Of the ranks, {rank} takes most longer itself ({_signed(own[-1])} without communication); "
-            f"most others do not ({_signed(own[len(own) // 2])}). Look at it alone with --ranks {rank}."
+            f"most others do not ({_signed(own[len(own) // 2])}). Look at it alone with «--ranks» {rank}."
         )

@@ -21,7 +21,7 @@ def _above_zero(run: Run, counters: pl.DataFrame) -> Derived:  # noqa: ARG001 - 
 
 def _zeros(counters: pl.DataFrame) -> Iterator[str]:
     if zeros := counters.filter((counters["min"] == 0) & (counters["max"] == 0)).height:
-        yield f"{zeros} of {counters.height} counters are always 0 and left out here; --json has them."
+        yield f"{zeros} of {counters.height} counters are always 0 and left out here; «--json» has them."
 
 
 _OUTER = {"outer": "outer"}
@@ -42,7 +42,7 @@ PAGE = Page(
     ],
     options=[Option("outer", "flag", "Count kernels to the outermost operator around their launch.", "", False)],
     more="Counters are recorded on request: aic_metrics on Ascend, profiler_metrics of PyTorch (CUPTI) on NVIDIA. "
-    "CUPTI records no kernel times with them. To see one counter: --table operator_counters --search NAME.",
+    "CUPTI records no kernel times with them. To see one counter: «--table operator_counters --search» NAME.",
     instead=recorded_by(
         "Times, and operations by shapes, need no counters",
         KERNELS,

@@ -173,6 +173,6 @@ PAGE = Page(
     more="The critical path is the chain of work, each piece waiting for the one before it, that ends with the last "
     "work of a step. Only what lies on it can make the step shorter. Slack is by how much all of a rank's own work "
     "could end later without making the step longer: that of its tightest piece. Of waiting for others, most is no "
-    "slack, since they wait for this rank as well. --json has all pieces of the path in order.",
+    "slack, since they wait for this rank as well. «--json» has all pieces of the path in order.",
     scope="job",
 )

@@ -16,11 +16,11 @@ PAGE = Page(
         Section("expert_costs", "What even experts would save", hidden=("group",)),
     ],
     more="The load is the tokens of grouped matrix products if shapes were recorded, else what all-to-all calls bring, "
-    "else time, in the steps that the ranks of a group share. Select the steps to compare with --steps.",
+    "else time, in the steps that the ranks of a group share. Select the steps to compare with «--steps».",
     options=[LAYOUT],
     scope="job",
     instead=recorded_by(
-        "The work of other ranks is compared by `stepscope ranks`",
+        "The work of other ranks is compared by «`stepscope ranks`»",
         CALLS,
     ),
 )

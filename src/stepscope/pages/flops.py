@@ -27,7 +27,7 @@ def _shares(model: pl.DataFrame) -> Iterator[str]:
     """What the share of the peak depends on."""
     row = model.row(0, named=True)
     if row["peak_flops_per_s"] is None:
-        yield "The peak of this device is unknown; give it with --peak-tflops to see the share."
+        yield "The peak of this device is unknown; give it with «--peak-tflops» to see the share."
     yield from above_peak(model)
     if row["known_ratio"] is not None and row["known_ratio"] < 1:
         yield f"FLOPs are unknown for {1 - row['known_ratio']:.1%} of the counted calls."
@@ -68,8 +68,8 @@ def above_peak(rows: pl.DataFrame) -> Iterator[str]:
         yield (
             "No device is faster than its peak. Either the peak is that of another data type (float32 runs as TF32 "
             "where that is on), or the times or shapes are not those of this device; fast algorithms of convolutions, "
-            "if there are any, run fewer operations than are counted. Give another peak with `stepscope flops "
-            "--peak-tflops`."
+            "if there are any, run fewer operations than are counted. Give another peak with «`stepscope flops "
+            "--peak-tflops`»."
         )
 
 

@@ -13,7 +13,7 @@ PAGE = Page(
         Section("rank_counters", "Counters compared with other ranks, means of {the_steps}"),
     ],
     more="A rate is `low` if it is neither the device's own nor that of idle cores; the limits can be changed "
-    "(--limits). Whether that slows a rank down, is told by `stepscope analyze`.",
+    "(--limits). Whether that slows a rank down, is told by «`stepscope analyze`».",
     scope="job",
     instead=recorded_by(
         "Ascend's profiler writes clock rates into its trace (AI Core Freq); `stepscope record` samples those of GPUs",

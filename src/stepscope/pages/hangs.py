@@ -53,7 +53,7 @@ PAGE = Page(
         ),
     ],
     more="Needs dumps of PyTorch's flight recorder (`nccl_trace_rank_*`, or JSON), at best of all ranks: set "
-    "TORCH_FR_BUFFER_SIZE=2000 before the job starts. The call stacks are in `--table unfinished_calls --json`.",
+    "TORCH_FR_BUFFER_SIZE=2000 before the job starts. The call stacks are in «`--table unfinished_calls --json`».",
     scope="job",
     table="recorded_calls",
 )

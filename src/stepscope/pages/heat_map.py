@@ -161,7 +161,7 @@ PAGE = Page(
         )
     ],
     more="Each row is a rank, each block a step, or several if there are many; of many ranks, those that are never "
-    "slow share a row. Waiting for other ranks is not counted. --json has each rank and step.",
+    "slow share a row. Waiting for other ranks is not counted. «--json» has each rank and step.",
     scope="job",
-    instead=partial(other_pages, of_ranks="`stepscope what-if`"),
+    instead=partial(other_pages, of_ranks="«`stepscope what-if`»"),
 )

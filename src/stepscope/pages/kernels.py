@@ -28,8 +28,8 @@ PAGE = Page(
     ],
     options=[BY_RANK],
     more="The ranks beside the shortest and the longest call are those on which it ran. Percentiles are exact, over "
-    "all calls of all ranks. Communication is left out, since its kernels wait for other ranks. --by-rank has the same "
-    "statistics of each rank; `stepscope ops` those of one rank's operators.",
+    "all calls of all ranks. Communication is left out, since its kernels wait for other ranks. «--by-rank» has the "
+    "same statistics of each rank; «`stepscope ops`» those of one rank's operators.",
     scope="job",
     instead=recorded_by(
         "Record the device as well, e.g. activities=[CPU, CUDA] of PyTorch's profiler",

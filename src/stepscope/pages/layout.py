@@ -49,7 +49,7 @@ def _unknown(dimensions: pl.DataFrame) -> Iterator[str]:
     if set(unknown) - {"ep"}:  # most jobs have no experts
         yield (
             f"Unknown: {', '.join(unknown)}. Neither names of groups nor recorded sizes show them, and the "
-            "communication is ambiguous. Give the sizes, here and to `stepscope analyze`: --layout tp=2,pp=4,dp=8."
+            "communication is ambiguous. Give the sizes, here and to «`stepscope analyze`»: «--layout» tp=2,pp=4,dp=8."
         )
     if (dimensions["by"] == "communication").any():
         yield "What is known from communication follows from when and how groups of ranks call each other."
@@ -128,9 +128,10 @@ PAGE = Page(
     ],
     options=[LAYOUT],
     more="Dimensions: tp tensor, cp context, ep expert, dp data, pp pipeline parallelism. They are known from names "
-    "of recorded groups, from sizes given by --layout, from recorded sizes, from marks of PyTorch's data parallelism, "
-    "or from how groups communicate, in this order; what is ambiguous stays unknown.\n\nSIZES are tp, cp, ep, dp and "
-    "pp (1 if left out; dp takes what is left), and order=tp-cp-ep-dp-pp if ranks count in another order: neighbours "
-    "are in one group of the first. Experts have the tensor-parallel size of the rest unless etp is given.",
+    "of recorded groups, from sizes given by «--layout», from recorded sizes, from marks of PyTorch's data "
+    "parallelism, or from how groups communicate, in this order; what is ambiguous stays unknown.\n\nSIZES are tp, "
+    "cp, ep, dp and pp (1 if left out; dp takes what is left), and order=tp-cp-ep-dp-pp if ranks count in another "
+    "order: neighbours are in one group of the first. Experts have the tensor-parallel size of the rest unless etp "
+    "is given.",
     scope="job",
 )

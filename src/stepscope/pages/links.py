@@ -61,7 +61,10 @@ def _ranks(*ends: pl.Series) -> list[int]:
 def _too_many(rows: pl.DataFrame) -> Iterator[str]:
     count = len(_ranks(rows["source"], rows["destinations"].explode()))
     if count > MOST:
-        yield f"Bandwidth between {count} ranks is too wide for a screen: choose up to {MOST} with --ranks, or --json."
+        yield (
+            f"Bandwidth between {count} ranks is too wide for a screen: "
+            f"choose up to {MOST} with «--ranks», or «--json»."
+        )
 
 
 PAGE = Page(

@@ -136,8 +136,8 @@ def _searched(frame: pl.DataFrame, text: str) -> pl.DataFrame:
     found = frame.filter(pl.any_horizontal(pl.col(texts).str.to_lowercase().str.contains(wanted, literal=True)))
     if found.is_empty() and not frame.is_empty():
         known = _texts(frame, texts)
-        there = there_are(text, known) if known else "This table has no texts; choose rows with --filter"
-        raise NoRows(f"--search {text}: no row contains it. {there}")
+        there = there_are(text, known) if known else "This table has no texts; choose rows with «--filter»"
+        raise NoRows(f"«--search» {text}: no row contains it. {there}")
     return found
 
 
@@ -157,7 +157,7 @@ def _filtered(frame: pl.DataFrame, where: str, titles: Mapping[str, str]) -> pl.
         raise _no_condition(where, error) from error
     if found.is_empty() and not frame.is_empty():
         there = ". ".join(_there(wider[name], where) for name in dict.fromkeys(condition.meta.root_names()))
-        raise NoRows(f"--filter {where}: no row meets it" + (f". {there}" if there else ""))
+        raise NoRows(f"«--filter» {where}: no row meets it" + (f". {there}" if there else ""))
     return found
 
 

@@ -36,7 +36,7 @@ PAGE = Page(
     options=[
         Option("graph", "integer", "Show what is allocated in this graph.", "G"),
         Option("node", "integer", "Show what is allocated at this node of the graph.", "N"),
-        Option("at_ns", "integer", "Show what is allocated at this time, in ns as in --json.", "T"),
+        Option("at_ns", "integer", "Show what is allocated at this time, in ns as in «--json».", "T"),
     ],
     instead=recorded_by(
         "Record it with profile_memory=True, or with `stepscope record --memory`",

@@ -61,9 +61,9 @@ PAGE = Page(
         PEAK,
         Option("shown", "integer", "Kernels of a sequence to write out; 0 for all. Default: 20.", "N", minimum=0),
     ],
-    more="Needs ranges of modules: record with `--stacks` (with_stack=True), or on Ascend mark modules as ranges of "
-    "the mstx domain `Module`. Work of the backward pass counts for the module of its forward operator. JSON and CSV "
-    "have the whole path of each module.",
+    more="Needs ranges of modules: record with `stepscope record --stacks` (with_stack=True), or on Ascend mark "
+    "modules as ranges of the mstx domain `Module`. Work of the backward pass counts for the module of its forward "
+    "operator. JSON and CSV have the whole path of each module.",
     instead=recorded_by(
         "Times without modules need no ranges",
         OPERATORS,

@@ -19,7 +19,7 @@ def _lists(types: pl.DataFrame) -> Iterator[str]:
     lists = types.group_by("unit", maintain_order=True).len().rows()
     if len(lists) > 1:
         there = ", ".join(f"{unit} ({count})" for unit, count in lists)
-        yield f"Lists: {there}. To see only one: --filter \"unit = '{lists[-1][0]}'\"."
+        yield f"Lists: {there}. To see only one: «--filter» \"unit = '{lists[-1][0]}'\"."
 
 
 def _with_shapes(run: Run, found: pl.DataFrame) -> Derived:  # noqa: ARG001 - one signature for all

@@ -20,7 +20,7 @@ _BY = {
     "pairs": "Waiting is counted where a rank of another stage enters a call later and the rank computes nothing.",
     "receives": "Waiting is the time in receives, with transmission: some sends and receives have no pair.",
     "recorded": "Waiting is as the source states it: all time in receives, with transmission.",
-    "mixed": "How waiting is known differs between ranks and steps: see --table pipeline_bubbles.",
+    "mixed": "How waiting is known differs between ranks and steps: see «--table pipeline_bubbles».",
 }
 
 _PAIRS = (
@@ -125,7 +125,9 @@ def _problems(transfers: pl.DataFrame) -> Iterator[str]:
     counts = transfers["problem"].drop_nulls().value_counts().sort("count", "problem", descending=[True, False])
     if counts.height:
         told = ", ".join(f"{count} {problem}" for problem, count in counts.iter_rows())
-        yield f"Not in order, of {transfers.height}: {told}. To see them: --table transfers --filter \"problem <> ''\"."
+        yield (
+            f"Not in order, of {transfers.height}: {told}. To see them: «--table transfers --filter» \"problem <> ''\"."
+        )
     if guessed := transfers.filter(transfers["paired_by"] == "place").height:
         yield (
             f"{guessed} pairs are guessed: the other side is not recorded, but with two stages it is the rank at the "

@@ -125,7 +125,7 @@ def _about_advice(advice: pl.DataFrame) -> Iterator[str]:
         yield (
             "`off` is the distance from the mean, of communication its share of computing and communication; limits "
             "are those of MindSpore Insight, for jobs of any framework. What mending something saves, and who "
-            "holds the others up, a replay of the job tells: `stepscope analyze`."
+            "holds the others up, a replay of the job tells: «`stepscope analyze`»."
         )
 
 
@@ -138,7 +138,8 @@ def _components(run: Run, rows: pl.DataFrame) -> Iterator[str]:  # noqa: ARG001 
     if shown:
         yield (
             f"Of several curves of memory, the one closest to the capacity is shown: {', '.join(shown)}. Recordings "
-            "that hold fewer curves, as other exports of the same job may, show another; `stepscope memory` lists all."
+            "that hold fewer curves, as other exports of the same job may, show another; «`stepscope memory`» lists "
+            "all."
         )
 
 
@@ -189,8 +190,8 @@ PAGE = Page(
         ),
     ],
     options=[*PLACES, BY_STEP, LAYOUT],
-    more="Sort by any column (--sort -computing_and_free), choose ranks, steps or stages, search and filter. Who is "
-    "to blame comes from a replay of the job, not from these means: `stepscope analyze`.",
+    more="Sort by any column («--sort» -computing_and_free), choose ranks, steps or stages, search and filter. Who is "
+    "to blame comes from a replay of the job, not from these means: «`stepscope analyze`».",
     scope="job",
     instead=recorded_by(
         "Record steps: call the profiler's step() after each one",

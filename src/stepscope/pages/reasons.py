@@ -107,7 +107,7 @@ def explain(run: Run, question: str, reason: Unavailable) -> str:
 
 def explain_pair(pair: Pair, reason: Unavailable) -> str:
     """Why a pair cannot answer a question: a side lacks a table, or the reason that a comparison gives."""
-    text = reason.reason if isinstance(reason, OneSide) else str(reason).rstrip(".")
+    text = reason.reason if isinstance(reason, OneSide) else reason.marked.rstrip(".")
     if reason.table:
         text = f"the recording has no {_noun(reason.table)}"
     if not isinstance(reason, OneSide) or not reason.side:
@@ -123,7 +123,7 @@ def _distinct_reasons(reason: Unavailable) -> str:
             has, why = "has" if len(cause.ranks) == 1 else "have", f". {cause.why}" if cause.why else ""
             sentences.setdefault(f"{named_numbers('rank', cause.ranks)} {has} no {_noun(cause.table)}{why}", "; ")
         else:
-            sentences.setdefault(str(cause), ". ")
+            sentences.setdefault(cause.marked, ". ")
     first, *others = sentences
     return first + "".join(sentences[text] + text for text in others)
 

@@ -134,7 +134,7 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def other_pages(run: Run, *, of_ranks: str = "`stepscope what-if` and `stepscope heat-map`") -> str:
+def other_pages(run: Run, *, of_ranks: str = "«`stepscope what-if`» and «`stepscope heat-map`»") -> str:
     """What pages about any job show of a run.
 
     Args:
@@ -142,4 +142,4 @@ def other_pages(run: Run, *, of_ranks: str = "`stepscope what-if` and `stepscope
         of_ranks: Commands that show which ranks cost time.
     """
     ranks = f", and {of_ranks} which ranks cost time" if len(run.whole.ranks) > 1 else ""
-    return f". `stepscope critical-path` shows what decides how long a step takes{ranks}"
+    return f". «`stepscope critical-path`» shows what decides how long a step takes{ranks}"

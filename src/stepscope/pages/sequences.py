@@ -45,7 +45,7 @@ PAGE = Page(
     ],
     more="Operators whose calls launch the same short kernels again and again can be fused or compiled: look for long "
     "sequences with a high count, e.g. with `--shortest 3 --sort -count`. A screen shows names without template "
-    "arguments; --json has them whole.",
+    "arguments; «--json» has them whole.",
     instead=recorded_by(
         "Record a trace with PyTorch's or Ascend's profiler",
         TOTALS,

@@ -17,8 +17,8 @@ PAGE = Page(
         Section("short_kernels", "Short kernels by name", takes={"below_us": "below_ns"}),
     ],
     options=[_LIMIT],
-    more="Kernels that take less time than their launch leave the device waiting for the host (`stepscope launches`): "
-    "fuse them, compile the model, or launch them as a graph.",
+    more="Kernels that take less time than their launch leave the device waiting for the host («`stepscope "
+    "launches`»): fuse them, compile the model, or launch them as a graph.",
     instead=recorded_by(
         "Record the device as well, e.g. activities=[CPU, CUDA] of PyTorch's profiler",
         OPERATORS,

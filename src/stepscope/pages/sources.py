@@ -39,7 +39,7 @@ def unknown_waits(run: Run, found: pl.DataFrame) -> Iterable[str]:
     if run.has("communication_totals") and found["wait_ns"].null_count():
         yield (
             "Without `wait`: calls that match no recorded call of another rank, so the timeline does not tell how long "
-            "they wait. What the profile states of it is in `stepscope communication`, by rank and operator."
+            "they wait. What the profile states of it is in «`stepscope communication`», by rank and operator."
         )
 
 

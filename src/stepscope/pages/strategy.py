@@ -22,7 +22,7 @@ def _stages(run: Run, stages: pl.DataFrame) -> Iterator[str]:
             "MindSpore writes graphs with `parallel_strategy=True` in auto_parallel, semi_auto_parallel or "
             "data_parallel mode."
             if "mindspore" in frameworks
-            else "Only MindSpore writes such graphs; `stepscope layout` and `stepscope pipeline` show the rest."
+            else "Only MindSpore writes such graphs; «`stepscope layout`» and «`stepscope pipeline`» show the rest."
             if frameworks
             else "MindSpore writes such graphs."
         )
@@ -31,7 +31,7 @@ def _stages(run: Run, stages: pl.DataFrame) -> Iterator[str]:
         yield f"No graph was recorded of stage{'s' * (len(missing) > 1)} {', '.join(map(str, missing))}."
     if (stages["differing"].fill_null(0) > 0).any():
         yield (
-            "Ranks of a stage have different nodes (column `differing`): shown is the lowest rank; --json says what "
+            "Ranks of a stage have different nodes (column `differing`): shown is the lowest rank; «--json» says what "
             "differs."
         )
 
@@ -63,6 +63,6 @@ PAGE = Page(
     ],
     more="From the graphs that MindSpore records with its parallel strategy (`parallel_strategy_<rank>.json`). A "
     "strategy has a list for each input of an operator, with the number of parts into which each dimension is divided. "
-    'Operators that the compiler put in have a role. To see those of one stage: --filter "stage = 1".',
+    'Operators that the compiler put in have a role. To see those of one stage: «--filter» "stage = 1".',
     scope="job",
 )

@@ -69,8 +69,8 @@ PAGE = Page(
     ],
     options=[BY_STEP],
     more="Where kernels of several classes run at once, the time is of the first in the order of the table, so the "
-    "parts add up to the step. Much computing: see `stepscope kernels`; much idle time: `stepscope gaps`; much exposed "
-    "communication: `stepscope communication`.",
+    "parts add up to the step. Much computing: see «`stepscope kernels`»; much idle time: «`stepscope gaps`»; much "
+    "exposed communication: «`stepscope communication`».",
     scope="job",
     instead=recorded_by("Record steps: call the profiler's step() after each one", CALLS, OPERATORS, TOTALS),
 )

@@ -101,8 +101,8 @@ def _notes(run: Run, steps: pl.DataFrame) -> Iterator[str]:
     replayed = _mean_of(steps, "recorded_ns")
     if (own := own_step_ns(run, replayed)) is not None:
         yield (
-            f"This is {{the_step}} of the whole job, {duration(replayed)} on average; a rank's own, as `stepscope "
-            f"analyze` shows it, takes {duration(own)}, since ranks neither begin nor end at once."
+            f"This is {{the_step}} of the whole job, {duration(replayed)} on average; a rank's own, as «`stepscope "
+            f"analyze`» shows it, takes {duration(own)}, since ranks neither begin nor end at once."
         )
 
 
@@ -112,7 +112,7 @@ def _unchanged(run: Run, found: pl.DataFrame) -> Iterator[str]:  # noqa: ARG001 
 
 def _nobody(found: pl.DataFrame) -> Iterator[str]:
     if found.is_empty():
-        yield "No rank is clearly slower than its peers. --ideal shows what all small differences cost together."
+        yield "No rank is clearly slower than its peers. «--ideal» shows what all small differences cost together."
 
 
 def _costs(run: Run, found: pl.DataFrame) -> Derived:
@@ -140,11 +140,11 @@ def _about_costs(run: Run, found: pl.DataFrame) -> Iterator[str]:
     words = players["words"][0]
     if players.height == 1:
         if words:
-            yield f"--without {words} shows this {{by_step}}."
+            yield f"«--without» {words} shows this {{by_step}}."
         return
     yield (
         f"Mending all of them saves {duration(sum(players['cost_ns']))} of {{a_step}}; `cost` is the share of each. "
-        f"`alone` is what mending only this one saves{f', as --without {words} shows' if words else ''}."
+        f"`alone` is what mending only this one saves{f', as «--without» {words} shows' if words else ''}."
     )
 
 
@@ -273,7 +273,7 @@ PAGE = Page(
     "transport=RDMA and size=1MB-64MB. Options may be repeated, or several changes separated by semicolons; all are "
     "made together. Without any, the command lists what can be named in the job.\n\n"
     "Usual is what comparable ranks take for the same work, and what calls of the same operation, size and number of "
-    "members take elsewhere, or typical links of the same transport. Of ranks, hosts and stages, --without takes away "
-    "the excess of their own work; of links and interfaces, that of transmission; of groups, both.",
+    "members take elsewhere, or typical links of the same transport. Of ranks, hosts and stages, «--without» takes "
+    "away the excess of their own work; of links and interfaces, that of transmission; of groups, both.",
     scope="job",
 )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from stepscope.present import Language
+from stepscope.references import as_typed
 
 
 def said(text: str, language: Language) -> str:
@@ -17,6 +18,11 @@ def said(text: str, language: Language) -> str:
 
 def sentence(text: str, language: Language) -> str:
     """A sentence about an answer, or why there is none, in a language; one of an unknown form stays English."""
+    return as_typed(marked_sentence(text, language))
+
+
+def marked_sentence(text: str, language: Language) -> str:
+    """The same with its references marked, for a surface that names them in other words."""
     if language == "en":
         return text
     known = import_module("stepscope.pages.chinese.sentences").in_chinese(text)

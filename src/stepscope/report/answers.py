@@ -14,6 +14,7 @@ from stepscope.errors import Unavailable
 from stepscope.pages.answering import Answered, answer
 from stepscope.pages.job import PAGE
 from stepscope.pages.replayed import replayed_steps
+from stepscope.references import as_typed
 from stepscope.report.sentences import Sentence, counted
 from stepscope.report.time_split import Stages, Waits, awaited, waits_of
 from stepscope.report.timelines import Timelines
@@ -88,7 +89,7 @@ def answers(run: Run, *, strict: bool = False) -> Answers:
     return Answers(
         answered.tables,
         findings,
-        answered.unavailable,
+        {name: as_typed(reason) for name, reason in answered.unavailable.items()},
         counted(run),
         timed_steps,
         outer_steps,

@@ -105,6 +105,7 @@ def contents(
     figures: bool = False,
     prices: Prices | None = None,
     modules: bool = True,
+    marked: bool = False,
 ) -> Contents:
     """Collect all that a report shows.
 
@@ -113,8 +114,9 @@ def contents(
         figures: Draw the figures as well.
         prices: What an hour of the job is, to state savings in a day.
         modules: Collect the tables of its modules as well, beside facts, verdict, findings and what was not read.
+        marked: Leave the marks of references in what findings say, for a surface that names them in other words.
     """
-    items = Items(run, answers, language)
+    items = Items(run, answers, language, marked=marked)
     outlines = [WITH_BENCH if bench and outline.key == WITH_BENCH.key else outline for outline in MODULES]
     told = [_module(outline, items, bench, figures=figures) for outline in outlines] if modules else []
     problems = related([problem_of(number, each, items, prices) for number, each in enumerate(answers.findings, 1)])
@@ -210,7 +212,8 @@ def _missing(asked: Sequence[Asked], language: Language) -> Iterator[str]:
             reasons.setdefault(one.reason, []).append(one.heading)
     for reason, headings in reasons.items():
         listed = "、".join(headings) if language == "zh" else ", ".join(headings)
-        yield f"{listed}：{sentence(reason, language)}。" if language == "zh" else f"{listed}: {reason}."
+        why = sentence(reason, language)
+        yield f"{listed}：{why}。" if language == "zh" else f"{listed}: {why}."
 
 
 def part_of(finding: Finding) -> str:

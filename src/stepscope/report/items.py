@@ -81,10 +81,11 @@ class Items:
 
     Args:
         language: Language of headings, titles and of what columns mean.
+        marked: Leave the marks of references in what findings say (`stepscope.references`).
     """
 
-    def __init__(self, run: Run, answers: Answers, language: Language) -> None:
-        self.run, self._answers, self.language = run, answers, language
+    def __init__(self, run: Run, answers: Answers, language: Language, *, marked: bool = False) -> None:
+        self.run, self._answers, self.language, self._marked = run, answers, language, marked
         self._per = per_of(run)
         self.platform = platform_of(run.table("ranks") if run.has("ranks") else None)
         self._found: dict[str, Asked | None] = {}
@@ -123,7 +124,7 @@ class Items:
 
     def worded(self, finding: Finding) -> Words:
         """The texts of a finding."""
-        return worded(finding, self.language)
+        return worded(finding, self.language, marked=self._marked)
 
     def places(self, finding: Finding) -> Iterator[Fact]:
         """Where a finding is, in words."""

@@ -11,6 +11,7 @@ from stepscope.advice import Language
 from stepscope.pages.answering import notes_of, plain_rows
 from stepscope.pages.job import PAGE
 from stepscope.paths import shown
+from stepscope.references import as_typed
 from stepscope.report.findings import plain_finding
 from stepscope.report.verdict import verdict
 
@@ -82,7 +83,7 @@ def _notes(answers: Answers) -> list[str]:
         return []
     page = answers.page
     notes = [note for section, answer in page.found for note in notes_of(page.run, section, answer)]
-    return list(dict.fromkeys(notes))
+    return [as_typed(note) for note in dict.fromkeys(notes)]
 
 
 def _rows(name: str, table: pl.DataFrame | None) -> list[dict[str, Any]]:

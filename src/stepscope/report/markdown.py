@@ -10,6 +10,7 @@ from stepscope import present
 from stepscope.pages.answering import Answered, opening_of
 from stepscope.pages.showing import shown_sections
 from stepscope.pages.shown_table import ShownTable
+from stepscope.references import as_typed
 
 MOST = 60_000
 """Characters of a page: a comment on GitHub has at most 65,536."""
@@ -42,7 +43,7 @@ def page_as_markdown(answered: Answered) -> str:
 
 
 def _parts(answered: Answered) -> Iterator[tuple[str, str]]:
-    first, *more = opening_of(answered) or [""]
+    first, *more = [as_typed(text) for text in opening_of(answered)] or [""]
     if first:
         yield "summary", f"**{escaped(first, 2000)}**"
     if more:
@@ -53,9 +54,9 @@ def _parts(answered: Answered) -> Iterator[tuple[str, str]]:
             yield table.heading, _folded(table, is_open=not shown)
             shown += 1
         for sentence in section.sentences:
-            yield "note", f"<sub>{escaped(sentence, 2000)}</sub>"
+            yield "note", f"<sub>{escaped(as_typed(sentence), 2000)}</sub>"
     for key, reason in answered.unavailable.items():
-        yield key, escaped(f"No {key.replace('_', ' ')}: {reason}.", 2000)
+        yield key, escaped(f"No {key.replace('_', ' ')}: {as_typed(reason)}.", 2000)
 
 
 def _folded(table: ShownTable, *, is_open: bool) -> str:

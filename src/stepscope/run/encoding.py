@@ -68,7 +68,7 @@ def _described(value: Any) -> tuple[str, dict[str, Any]]:
     elif type(value) is pl.DataFrame:
         found = "frame", {"rows": value.write_ipc_stream(None, compression="lz4").getvalue()}
     elif type(value) is Unavailable:
-        found = "reason", {"text": str(value), "fields": [_outward(getattr(value, one)) for one in _REASON]}
+        found = "reason", {"text": value.marked, "fields": [_outward(getattr(value, one)) for one in _REASON]}
     elif type(value) in _PARTS.values():
         kind = next(kind for kind, several in _PARTS.items() if type(value) is several)
         parts = [_outward(part) for part in value]

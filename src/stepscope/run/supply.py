@@ -191,7 +191,7 @@ class Supplier:
             frame = self._call(analysis, options, ranks)
         except Unavailable as reason:
             some = tuple(rank for rank in ranks if rank in reason.of)
-            if len(ranks) == 1 or len(some) == len(ranks) or (analysis.nothing and str(reason) == analysis.nothing):
+            if len(ranks) == 1 or len(some) == len(ranks) or (analysis.nothing and reason.marked == analysis.nothing):
                 return PartAnswer((), None, {rank: reason.again() for rank in ranks})
             others = tuple(rank for rank in ranks if rank not in reason.of)
             parts = [some, others] if some else [(rank,) for rank in ranks]  # of one, perhaps

@@ -88,7 +88,7 @@ class Asker:
         try:
             return self._ask(request)
         except StepscopeError as error:
-            return Failed(str(error))
+            return Failed(error.marked)
         except (*plugins.FAILURES, pl.exceptions.PanicException) as error:
             return Failed(f"{type(error).__name__}: {error}", traceback.format_exc())
 

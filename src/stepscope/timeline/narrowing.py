@@ -38,13 +38,17 @@ def explained(run: Run, options: TimelineOptions) -> tuple[TimelineOptions, list
     """The options with `explain` decided, and what to say of that."""
     if options.explain is not None:
         return options, []
-    rows = sum(rank.rows.get(name, 0) for rank in run.ranks for name in ("slices", "kernels"))
-    explain = rows <= MOST_EXPLAINED
+    explain = is_soon_explained(run)
     untold = (
         "Idle time by cause, the critical path and findings are left out: in so large a recording they take longer "
     )
     notes = [f"{untold}than all else. --explain adds them."] if not explain and options.kind == "detail" else []
     return replace(options, explain=explain), notes
+
+
+def is_soon_explained(run: Run) -> bool:
+    """Whether what explains its idle time takes about as long as the rest of its timeline."""
+    return sum(rank.rows.get(name, 0) for rank in run.ranks for name in ("slices", "kernels")) <= MOST_EXPLAINED
 
 
 def with_graphs(run: Run, options: TimelineOptions) -> Run:
@@ -59,7 +63,7 @@ def with_graphs(run: Run, options: TimelineOptions) -> Run:
     known = run.table("steps").select("graph", "step").drop_nulls().unique().sort("graph", "step").collect()
     there = known["graph"].unique().sort()
     if there.is_empty():
-        raise StepscopeError(f"{shown(run.path)}: its steps are not counted by graph (model). Leave out --graphs")
+        raise StepscopeError(f"{shown(run.path)}: its steps are not counted by graph (model). Leave out «--graphs»")
     steps = known.filter(chosen.expression("graph"))["step"].unique().sort()
     if steps.is_empty():
         raise StepscopeError(

@@ -180,7 +180,7 @@ class Asking:
 
         def collect() -> Contents:
             opened = self.catalogue.open(run)
-            return contents(opened, answers(opened), language, modules=False)
+            return contents(opened, answers(opened), language, modules=False, marked=True)
 
         return await self._of(run, ("overview", language), collect)
 

@@ -67,7 +67,7 @@ async def timeline_file(catalogue: Catalogue, files: KeptFiles, run: str, wanted
         try:
             return write_timeline(narrowed, target, _bounded(wanted.options, files.limit_bytes))
         except StepscopeError as error:  # a client need not know where the server has its files
-            text = str(error)
+            text = error.marked
             for place in (target, narrowed.path):
                 text = text.removeprefix(f"{shown(place)}: ")
             raise StepscopeError(text) from error

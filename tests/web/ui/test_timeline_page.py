@@ -126,6 +126,17 @@ def test_what_is_not_computed_yet_is_not_drawn_of_a_long_recording(run: Run, mon
     assert "still being analysed" in found.notes[0]
 
 
+def test_what_takes_longer_than_all_else_is_left_out_and_said_with_the_command_that_writes_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stepscope.timeline.narrowing.MOST_EXPLAINED", 100)
+
+    found = choose(run, of(), None, None, "en")
+
+    assert found.wanted.options.explain is False  # the page decides, so the timeline names no option of a command
+    assert "`stepscope timeline --explain`" in found.notes[0]
+
+
 def test_a_rank_or_step_that_is_not_there_is_named(run: Run) -> None:
     with pytest.raises(StepscopeError, match="no rank 77"):
         choose(run, of("rank=77"), None, None, "en")

@@ -30,9 +30,9 @@ MESSAGES = {
             )
         ),
         action=Text(
-            "See `stepscope links` for what each link moves. If one that moves as much as others is slow, check its "
+            "See «`stepscope links`» for what each link moves. If one that moves as much as others is slow, check its "
             "cabling, port state and error counters.",
-            "用 `stepscope links` 查看每条链路的数据量。若数据量与其他链路相当却较慢，检查线缆、端口状态和错误计数。",
+            "用 «`stepscope links`» 查看每条链路的数据量。若数据量与其他链路相当却较慢，检查线缆、端口状态和错误计数。",
         ),
     )
 }

@@ -13,8 +13,8 @@ from stepscope.advice.rules.cluster_facts import by_formula, facts, stated
 from stepscope.analysis.job.cluster_advice import BETWEEN, DATA, MODEL, SHARE, WITHIN
 
 _SEE = Text(
-    "See `stepscope communication` for the operators that cost most and how much of it is waiting.",
-    "用 `stepscope communication` 查看最耗时的通信算子及其中的等待。",
+    "See «`stepscope communication`» for the operators that cost most and how much of it is waiting.",
+    "用 «`stepscope communication`» 查看最耗时的通信算子及其中的等待。",
 )
 
 MESSAGES = {
@@ -81,9 +81,9 @@ MESSAGES = {
             )
         ),
         action=Text(
-            "See `stepscope ranks` for the times of the stages. Move layers from the longest stage to others, or use "
+            "See «`stepscope ranks`» for the times of the stages. Move layers from the longest stage to others, or use "
             "more micro-batches.",
-            "用 `stepscope ranks` 查看各阶段耗时。把层从最长的阶段移到其他阶段，或增加微批次。",
+            "用 «`stepscope ranks`» 查看各阶段耗时。把层从最长的阶段移到其他阶段，或增加微批次。",
         ),
     ),
     WITHIN: Message(

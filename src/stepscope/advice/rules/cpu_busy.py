@@ -36,15 +36,15 @@ MESSAGES = {
         action={
             (PYTORCH, None): Text(
                 "Stop what else runs on the host. If the DataLoader's workers use the most, lower num_workers where "
-                "they do little (`stepscope input`), or make the transforms cheaper; bind processes to NUMA nodes.",
+                "they do little («`stepscope input`»), or make the transforms cheaper; bind processes to NUMA nodes.",
                 "停掉主机上的其他作业。若 DataLoader 的工作进程占用最多，在它们作用不大时减小 num_workers"
-                "（`stepscope input`），或减轻数据变换；把进程绑定到 NUMA 节点。",
+                "（«`stepscope input`»），或减轻数据变换；把进程绑定到 NUMA 节点。",
             ),
             (None, None): Text(
                 "Stop what else runs on the host. If the dataset pipeline uses the most, lower its workers where they "
-                "do little (`stepscope input`), or make its operators cheaper; bind processes to NUMA nodes.",
+                "do little («`stepscope input`»), or make its operators cheaper; bind processes to NUMA nodes.",
                 "停掉主机上的其他作业。若数据集流水线占用最多，在其工作线程作用不大时减少它们"
-                "（`stepscope input`），或减轻其算子；把进程绑定到 NUMA 节点。",
+                "（«`stepscope input`»），或减轻其算子；把进程绑定到 NUMA 节点。",
             ),
         },
     )

@@ -14,9 +14,9 @@ from stepscope.analysis.job.cluster_advice import RATE
 from stepscope.analysis.rank_lists import accused
 
 _COMPARE = Text(
-    "Compare operators of the same name with `stepscope flops` and `stepscope ops` with --rank; if they take longer, "
-    "check ",
-    "用带 --rank 的 `stepscope flops` 和 `stepscope ops` 对比同名算子；若耗时更长，检查",
+    "Compare operators of the same name with «`stepscope flops`» and «`stepscope ops`» with «--rank»; if they take "
+    "longer, check ",
+    "用带 «--rank» 的 «`stepscope flops`» 和 «`stepscope ops`» 对比同名算子；若耗时更长，检查",
 )
 
 MESSAGES = {

@@ -33,21 +33,21 @@ MESSAGES = {
         ),
         action={
             (PYTORCH, None): Text(
-                "Raise num_workers of the DataLoader (`stepscope input` shows its queue), make the transforms cheaper "
-                "or do them in advance, and read from faster storage.",
-                "增大 DataLoader 的 num_workers（`stepscope input` 显示其队列），减轻数据变换或提前完成，"
+                "Raise num_workers of the DataLoader («`stepscope input`» shows its queue), make the transforms "
+                "cheaper or do them in advance, and read from faster storage.",
+                "增大 DataLoader 的 num_workers（«`stepscope input`» 显示其队列），减轻数据变换或提前完成，"
                 "并从更快的存储读取。",
             ),
             (MINDSPORE, None): Text(
-                "Raise num_parallel_workers of the slow operators (`stepscope input` shows the pipeline), move work "
+                "Raise num_parallel_workers of the slow operators («`stepscope input`» shows the pipeline), move work "
                 "out of the pipeline by preparing the data set in advance (MindRecord), and read from faster storage.",
-                "增大慢算子的 num_parallel_workers（`stepscope input` 显示流水线），提前准备数据集（MindRecord）"
+                "增大慢算子的 num_parallel_workers（«`stepscope input`» 显示流水线），提前准备数据集（MindRecord）"
                 "以减少流水线的工作，并从更快的存储读取。",
             ),
             (None, None): Text(
-                "Raise the number of workers that make batches (`stepscope input` shows the pipeline), prepare the "
+                "Raise the number of workers that make batches («`stepscope input`» shows the pipeline), prepare the "
                 "data set in advance, and read from faster storage.",
-                "增加生成批次的工作进程（`stepscope input` 显示流水线），提前准备数据集，并从更快的存储读取。",
+                "增加生成批次的工作进程（«`stepscope input`» 显示流水线），提前准备数据集，并从更快的存储读取。",
             ),
         },
     )

@@ -151,7 +151,7 @@ MESSAGES = {
                     "(torch.profiler._ExperimentalConfig(enable_cuda_sync_events=True)).",
                     "。记录流的等待即可看到（torch.profiler._ExperimentalConfig(enable_cuda_sync_events=True)）。",
                 ),
-                (None, None): Text(" (`stepscope gaps`).", "（`stepscope gaps`）。"),
+                (None, None): Text(" («`stepscope gaps`»).", "（«`stepscope gaps`»）。"),
             },
         ),
         basis=Text("what ends these gaps is not known, so it may be nothing", "这些空隙因何结束未知，可能无节省"),
@@ -185,9 +185,9 @@ MESSAGES = {
             "在框架算子之间，训练线程运行普通的 Python 代码。",
         ),
         Text(
-            "Profile the script's own code in the step (`stepscope functions`); move work out of the loop or into the "
-            "loader's workers.",
-            "分析训练步中脚本自身的代码（`stepscope functions`）；把工作移出循环，或移到数据加载的工作进程中。",
+            "Profile the script's own code in the step («`stepscope functions`»); move work out of the loop or into "
+            "the loader's workers.",
+            "分析训练步中脚本自身的代码（«`stepscope functions`»）；把工作移出循环，或移到数据加载的工作进程中。",
         ),
     ),
     "other": _message(
@@ -196,10 +196,10 @@ MESSAGES = {
         {
             (MINDSPORE, NPU): Text(
                 "Record Python functions to see which one it is: `stepscope record --stacks` (with_stack=True of "
-                "MindSpore's profiler, if this version has it), then `stepscope functions`; or run a sampling profiler "
-                "such as py-spy on the job.",
+                "MindSpore's profiler, if this version has it), then «`stepscope functions`»; or run a sampling "
+                "profiler such as py-spy on the job.",
                 "记录 Python 函数以查看是哪一个：`stepscope record --stacks`（MindSpore 分析器的 with_stack=True，"
-                "若该版本支持），然后运行 `stepscope functions`；或对训练进程运行 py-spy 之类的采样分析器。",
+                "若该版本支持），然后运行 «`stepscope functions`»；或对训练进程运行 py-spy 之类的采样分析器。",
             ),
             (MINDSPORE, None): Text(
                 "Run a sampling profiler such as py-spy on the job to see which Python function it is: MindSpore "
@@ -208,9 +208,9 @@ MESSAGES = {
             ),
             (None, None): Text(
                 "Record Python functions to see which one it is: `stepscope record --stacks` (with_stack=True of the "
-                "framework's profiler), then `stepscope functions`.",
+                "framework's profiler), then «`stepscope functions`».",
                 "记录 Python 函数以查看是哪一个：`stepscope record --stacks`（框架分析器的 with_stack=True），"
-                "然后运行 `stepscope functions`。",
+                "然后运行 «`stepscope functions`»。",
             ),
         },
     ),

@@ -23,9 +23,9 @@ class Limits:
 
 def _see(queues: str, queues_zh: str, more: Text | None = None) -> Text:
     return Text(
-        f"See `stepscope input` for the queues {queues}; if they are full, do less between steps: callbacks, logging "
+        f"See «`stepscope input`» for the queues {queues}; if they are full, do less between steps: callbacks, logging "
         "and summaries less often",
-        f"用 `stepscope input` 查看{queues_zh}队列；若队列是满的，减少步与步之间的工作：降低回调、日志和汇总的频率",
+        f"用 «`stepscope input`» 查看{queues_zh}队列；若队列是满的，减少步与步之间的工作：降低回调、日志和汇总的频率",
     ) + (more or Text(".", "。"))
 
 

@@ -35,21 +35,21 @@ _BASIS = Text(
     "[{replayed:one |}，±5%]",
 )
 _HOST = Text(
-    "See what the host did in that {per:noun} with `stepscope gaps`. If it is evaluation, logging or start-up, do it "
+    "See what the host did in that {per:noun} with «`stepscope gaps`». If it is evaluation, logging or start-up, do it "
     "less often or leave it out of the recording.",
-    "用 `stepscope gaps` 查看主机在该{per:noun}中做了什么。若是评估、日志或启动过程，降低其频率或不记录它。",
+    "用 «`stepscope gaps`» 查看主机在该{per:noun}中做了什么。若是评估、日志或启动过程，降低其频率或不记录它。",
 )
 _WORK: Choices = {
     (None, None): Text(
-        "Compare the kernels of that {per:noun} with another's (`stepscope ops --step`): other input shapes mean an "
+        "Compare the kernels of that {per:noun} with another's («`stepscope ops --step`»): other input shapes mean an "
         "uneven batch; the same kernels, only slower, mean a lower clock or another process on the device.",
-        "把该{per:noun}的 kernel 与其他的对比（`stepscope ops --step`）：输入形状不同说明批次不均；"
+        "把该{per:noun}的 kernel 与其他的对比（«`stepscope ops --step`»）：输入形状不同说明批次不均；"
         "kernel 相同但更慢，说明频率降低或设备上有其他进程。",
     ),
     (None, CPU): Text(
-        "Compare the operators of that {per:noun} with another's (`stepscope ops --step`): other input shapes mean an "
-        "uneven batch; the same operators, only slower, mean other processes on the processors.",
-        "把该{per:noun}的算子与其他的对比（`stepscope ops --step`）：输入形状不同说明批次不均；"
+        "Compare the operators of that {per:noun} with another's («`stepscope ops --step`»): other input shapes mean "
+        "an uneven batch; the same operators, only slower, mean other processes on the processors.",
+        "把该{per:noun}的算子与其他的对比（«`stepscope ops --step`»）：输入形状不同说明批次不均；"
         "算子相同但更慢，说明处理器上有其他进程。",
     ),
 }

@@ -46,9 +46,9 @@ MESSAGES = {
                 (None, None): Text(", shard optimizer and parameters", "，切分优化器状态和参数"),
             },
             Text(
-                ", take a smaller micro-batch and accumulate gradients. `stepscope memory` shows what is alive at the "
-                "peak.",
-                "，减小微批次并累积梯度。`stepscope memory` 显示峰值时存活的内容。",
+                ", take a smaller micro-batch and accumulate gradients. «`stepscope memory`» shows what is alive at "
+                "the peak.",
+                "，减小微批次并累积梯度。«`stepscope memory`» 显示峰值时存活的内容。",
             ),
         ),
     )

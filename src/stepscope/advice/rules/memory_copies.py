@@ -114,16 +114,16 @@ MESSAGES = {
         ),
         {
             (PYTORCH, None): Text(
-                "Find the operators that copy (`stepscope launches`): avoid `.contiguous()`, `.clone()` and torch.cat "
-                "within the step, and write results into place. With DistributedDataParallel, keep gradients in their "
-                "buckets (gradient_as_bucket_view=True).",
-                "找出产生拷贝的算子（`stepscope launches`）：避免在训练步中使用 `.contiguous()`、`.clone()` 和 "
+                "Find the operators that copy («`stepscope launches`»): avoid `.contiguous()`, `.clone()` and "
+                "torch.cat within the step, and write results into place. With DistributedDataParallel, keep "
+                "gradients in their buckets (gradient_as_bucket_view=True).",
+                "找出产生拷贝的算子（«`stepscope launches`»）：避免在训练步中使用 `.contiguous()`、`.clone()` 和 "
                 "torch.cat，把结果直接写到目标位置。使用 `DistributedDataParallel` 时让梯度留在通信桶中"
                 "（gradient_as_bucket_view=True）。",
             ),
             (None, None): Text(
-                "Find the operators that copy (`stepscope launches`), keep one layout, and write results into place.",
-                "找出产生拷贝的算子（`stepscope launches`），保持同一种布局，并把结果直接写到目标位置。",
+                "Find the operators that copy («`stepscope launches`»), keep one layout, and write results into place.",
+                "找出产生拷贝的算子（«`stepscope launches`»），保持同一种布局，并把结果直接写到目标位置。",
             ),
         },
     ),

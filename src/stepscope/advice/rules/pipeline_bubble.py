@@ -45,9 +45,9 @@ _BALANCE = Text(
     "把阶段 {longest} 的一些层移到其他阶段：它的计算时间是各阶段平均的 {factor:number .2f} 倍。",
 )
 _ELSE = Text(
-    "See findings on slow ranks, slow links and uneven work, if there are any, and `stepscope pipeline` for the stages "
-    "and transfers that wait longest.",
-    "如有慢 rank、慢链路和工作量不均的结论，先看这些；用 `stepscope pipeline` 查看等待最久的阶段和传输。",
+    "See findings on slow ranks, slow links and uneven work, if there are any, and «`stepscope pipeline`» for the "
+    "stages and transfers that wait longest.",
+    "如有慢 rank、慢链路和工作量不均的结论，先看这些；用 «`stepscope pipeline`» 查看等待最久的阶段和传输。",
 )
 _NOTHING = Text("it is unknown how much can be saved", "能节省多少未知")
 

@@ -32,9 +32,9 @@ _HARMLESS = Text(
     "作业重放没有把它们列为慢 rank：其间其他 rank 同样耗时。",
 )
 _ACTION = Text(
-    "Compare the input and the host of these ranks with those of others: `stepscope input` and `stepscope host` with "
-    "--rank.",
-    "把这些 rank 的输入和主机与其他 rank 对比：带 --rank 的 `stepscope input` 和 `stepscope host`。",
+    "Compare the input and the host of these ranks with those of others: «`stepscope input`» and «`stepscope host`» "
+    "with «--rank».",
+    "把这些 rank 的输入和主机与其他 rank 对比：带 «--rank» 的 «`stepscope input`» 和 «`stepscope host`»。",
 )
 
 MESSAGES = {

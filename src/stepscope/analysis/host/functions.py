@@ -13,7 +13,7 @@ from stepscope.tables import RANKS, SLICES
 from stepscope.tables.base import Column
 from stepscope.text_columns import filled_in
 
-NO_FUNCTIONS = "no Python functions were recorded: record with `--stacks` (with_stack=True)"
+NO_FUNCTIONS = "no Python functions were recorded: record with `stepscope record --stacks` (with_stack=True)"
 
 NEVER_RECORDED = "no Python functions were recorded: MindSpore's profiler records none here, but py-spy shows them"
 """Of profilers and on devices that have no such option."""

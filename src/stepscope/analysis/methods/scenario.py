@@ -66,7 +66,7 @@ def without(text: str) -> list[Change]:
     Raises:
         StepscopeError: If a part is not understood.
     """
-    return [Change(f"--without {part}", _where(part, f"--without {part}")) for part in _parts(text, "--without")]
+    return [Change(f"«--without» {part}", _where(part, f"«--without» {part}")) for part in _parts(text, "«--without»")]
 
 
 def scaled(text: str) -> list[Change]:
@@ -76,8 +76,8 @@ def scaled(text: str) -> list[Change]:
         StepscopeError: If a part is not understood.
     """
     found = []
-    for part in _parts(text, "--scale"):
-        named = f"--scale {part}"
+    for part in _parts(text, "«--scale»"):
+        named = f"«--scale» {part}"
         where, comma, factor = part.rpartition(",")
         wanted = f"{named}: give which work and a factor, e.g. op=FlashAttention,0.7"
         if not comma:
@@ -93,13 +93,13 @@ def faster(text: str) -> list[Change]:
         StepscopeError: If a part is not understood.
     """
     found = []
-    for part in _parts(text, "--bandwidth"):
-        named = f"--bandwidth {part}"
+    for part in _parts(text, "«--bandwidth»"):
+        named = f"«--bandwidth» {part}"
         where, comma, factor = part.rpartition(",")
         value = factor_of(factor, f"{named}: give a factor, e.g. 2x, or which communication as well: transport=RDMA,2x")
         words = _where(where, named) if comma else {}
         if words.get("kind", "communication") != "communication":
-            raise StepscopeError(f"{named}: only communication has a bandwidth. For other work, use --scale")
+            raise StepscopeError(f"{named}: only communication has a bandwidth. For other work, use «--scale»")
         found.append(Change(named, {**words, "kind": "communication"}, 1 / value))
     return _each_once(found)
 

@@ -177,7 +177,7 @@ def _not_found(known: Evidence, name: str, ranks: Sequence[int]) -> Unavailable:
         return Unavailable(why, of=[rank for rank in ranks if rank in recorded])
     why = (
         f"no operator or kernel named {name!r} was recorded. Give its name in full or its last part, as "
-        "`stepscope ops` shows it"
+        "«`stepscope ops`» shows it"
     )
     return Unavailable(why, of=[rank for rank in ranks if rank not in recorded])
 

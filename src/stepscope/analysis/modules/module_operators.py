@@ -15,8 +15,8 @@ from stepscope.tables import OPERATORS
 from stepscope.tables.base import Column
 
 NO_MODULES = (
-    "no modules were recorded: record with `--stacks` (with_stack=True), or on Ascend mark them as ranges of mstx's "
-    "domain `Module`"
+    "no modules were recorded: record with `stepscope record --stacks` (with_stack=True), or on Ascend mark them as "
+    "ranges of mstx's domain `Module`"
 )
 
 MODULE = Column("module", "string", "Path of the module: names of the modules around it, outermost first.")

@@ -22,10 +22,10 @@ By = Literal["", "python", "module", "operator"]
 WAYS: tuple[By, ...] = ("python", "module", "operator")
 
 NO_CALLS = "no calls of the host were recorded: record a trace with PyTorch's, MindSpore's or Ascend's profiler"
-NO_FRAMES = "no Python functions were recorded: record with `--stacks` (with_stack=True)"
+NO_FRAMES = "no Python functions were recorded: record with `stepscope record --stacks` (with_stack=True)"
 NO_MODULES = (
-    "no modules were recorded: record with `--stacks` (with_stack=True), or on Ascend mark them as ranges of mstx's "
-    "domain `Module`"
+    "no modules were recorded: record with `stepscope record --stacks` (with_stack=True), or on Ascend mark them as "
+    "ranges of mstx's domain `Module`"
 )
 
 UNKNOWN: Frame = ("launched by unknown calls", "thread")
@@ -92,7 +92,7 @@ def call_tree(
         StepscopeError: If `by` is none of these.
     """
     if by not in ("", *WAYS):
-        raise StepscopeError(f"--by {by}: choose one of {', '.join(WAYS)}")
+        raise StepscopeError(f"«--by» {by}: choose one of {', '.join(WAYS)}")
     known = OPERATORS.or_empty(operators)
     has_python, has_modules, has_host = _has(slices)
     begun = _recorded_stacks(known, stacks) if by in ("", "python") and not has_python else {}

@@ -51,7 +51,7 @@ def transmission_cuts(work: NamedWork, change: Change, shares: pl.Series) -> pl.
         why = "no other calls of the same operation, size and number of members were recorded"
         if meant.join(calls.drop_nulls("size_bytes"), on=_CALL, how="semi").is_empty():
             why = "the sizes of these calls were not recorded"
-        raise StepscopeError(f"{change.text}: {why}, so their usual speed is unknown. Use --scale with a factor")
+        raise StepscopeError(f"{change.text}: {why}, so their usual speed is unknown. Use «--scale» with a factor")
     cut = calls.select("node").join(found.select("node", "cut_ns"), on="node", how="left", maintain_order="left")
     return pl.select(pl.min_horizontal(cut["cut_ns"].fill_null(0), length).clip(lower_bound=0)).to_series()
 

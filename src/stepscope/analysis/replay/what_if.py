@@ -131,13 +131,13 @@ def _checked(graph: JobGraph, taken: Sequence[Change], speeds: Sequence[Change],
     for change in taken:
         if ideal and not change.names_calls:
             raise StepscopeError(
-                f"--ideal takes away the excess of all ranks already, so {change.text} adds nothing. Leave out one of "
-                "them"
+                f"«--ideal» takes away the excess of all ranks already, so {change.text} adds nothing. Leave out one "
+                "of them"
             )
     if speeds and not (graph.nodes["kind"] == "communication").any():
         raise StepscopeError(
             f"{speeds[0].text}: no communication was recorded, so a faster network changes nothing here. For other "
-            "work, use --scale"
+            "work, use «--scale»"
         )
 
 
@@ -184,8 +184,8 @@ def _own(work: NamedWork, excess: pl.DataFrame | None, extra: pl.DataFrame | Non
     """What each node takes longer than on comparable ranks, calls apart."""
     if excess is None or excess["excess_ns"].null_count() == excess.height:
         raise Unavailable(
-            "there is no other rank to compare with, so it is unknown which work takes longer than usual; use --scale "
-            "or --bandwidth"
+            "there is no other rank to compare with, so it is unknown which work takes longer than usual; use "
+            "«--scale» or «--bandwidth»"
         )
     return cuts(apart(work.graph.nodes.select(PIECE), extra), excess)
 

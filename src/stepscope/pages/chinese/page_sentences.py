@@ -41,9 +41,9 @@ FORMS: tuple[tuple[str, str], ...] = (
     (r"its first work", "第一项工作开始"),
     (r"the end of the one before", "上一步结束"),
     (
-        rf"This is the {_STEP} of the whole job, (\S+ \S+) on average; a rank's own, as `stepscope analyze` shows it, takes "
+        rf"This is the {_STEP} of the whole job, (\S+ \S+) on average; a rank's own, as «`stepscope analyze`» shows it, takes "
         r"(\S+ \S+), since ranks neither begin nor end at once\.",
-        r"这是整个作业的步，平均 \1；`stepscope analyze` 显示的单个 rank 的步耗时 \2，因为各 rank 并不同时开始和结束。",
+        r"这是整个作业的步，平均 \1；«`stepscope analyze`» 显示的单个 rank 的步耗时 \2，因为各 rank 并不同时开始和结束。",
     ),
     (
         rf"Careful: without changes, the replay takes (\S+) (longer|less) than the recording(?: on average| in the worst "
@@ -56,7 +56,7 @@ FORMS: tuple[tuple[str, str], ...] = (
     (
         r"Without `wait`: calls that match no recorded call of another rank, .+",
         "没有“等待”的是与其他 rank 的记录都不匹配的通信，时间线无法说明其等待多久。profile 标明的数值见 "
-        "`stepscope communication`（按 rank 和算子）。",
+        "«`stepscope communication`»（按 rank 和算子）。",
     ),
     (
         r"(Exposed communication|Communication|Computing|Waiting) of ranks? (\S+) differs?(?:, of rank (?:\d+))?: "
@@ -99,7 +99,7 @@ FORMS: tuple[tuple[str, str], ...] = (
     (
         r"`off` is the distance from the mean, of communication .+",
         "“偏差”是与平均值的距离（通信为其占计算与通信之和的比例）；上限沿用 MindSpore Insight，适用于任何框架的作业。"
-        "解决后可节省多少、谁在拖慢其他 rank，由作业重放得出：`stepscope analyze`。",
+        "解决后可节省多少、谁在拖慢其他 rank，由作业重放得出：«`stepscope analyze`»。",
     ),
     (
         r"((?:framework|execution mode|ranks of the job|parallelism|kind of device)(?: \S+)?): (\S+) and (\S+)",
@@ -149,7 +149,7 @@ FORMS: tuple[tuple[str, str], ...] = (
         "等待为数据源所标明：全部接收时间（含传输）。",
     ),
     (
-        r"How waiting is known differs between ranks and steps: see --table pipeline_bubbles\.",
+        r"How waiting is known differs between ranks and steps: see «--table pipeline_bubbles»\.",
         "各 rank 和各步的等待由不同方式得知。",
     ),
     (
@@ -218,13 +218,13 @@ FORMS: tuple[tuple[str, str], ...] = (
     ),
     (r"No call and no delay is beyond the limits\.", "没有超过上限的下发和延迟。"),
     (
-        r"(\d+) of (\d+) counters are always 0 and left out here; --json has them\.",
+        r"(\d+) of (\d+) counters are always 0 and left out here; «--json» has them\.",
         r"\2 个计数器中有 \1 个始终为 0，此处未列出。",
     ),
     (r"FLOPs are unknown for (\S+) of the counted calls\.", r"\1 的调用浮点运算量未知。"),
     (
-        r"The peak of this device is unknown; give it with --peak-tflops to see the share\.",
-        "该设备的峰值未知；用 --peak-tflops 给出后可显示占比。",
+        r"The peak of this device is unknown; give it with «--peak-tflops» to see the share\.",
+        "该设备的峰值未知；用 «--peak-tflops» 给出后可显示占比。",
     ),
     (
         r"Bandwidth is of all ranks of a group, and all groups are listed, also those without the chosen ranks\.",

@@ -175,9 +175,9 @@ FORMS: tuple[tuple[str, str], ...] = (
     (r"no operator has both operations and bytes", "没有同时具有运算量和字节数的算子"),
     (r"it is not recorded which operators launched the kernels", "没有记录由哪些算子下发 kernel"),
     (
-        r"no modules were recorded: record with `--stacks` \(with_stack=True\), or on Ascend mark them as ranges of "
+        r"no modules were recorded: record with `stepscope record --stacks` \(with_stack=True\), or on Ascend mark them as ranges of "
         r"mstx's domain `Module`",
-        "没有记录模块：请使用 `--stacks`（with_stack=True）记录，或在昇腾上将其标记为 mstx 的 `Module` 域区间",
+        "没有记录模块：请使用 `stepscope record --stacks`（with_stack=True）记录，或在昇腾上将其标记为 mstx 的 `Module` 域区间",
     ),
     (
         r"(?:kernels|host calls) of ranks can be compared with at least two ranks of one job",

@@ -110,7 +110,7 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     (r"Most of it is in kernels that only one side runs: (.+)\.", r"大部分差异来自只有一侧执行的 kernel：{1}。"),
     (
         r"Of the ranks, (\d+) takes most longer itself \((\S+ \S+) without communication\); most others do not "
-        r"\((.+)\)\.(?: Look at it alone with --ranks \d+\.)?",
+        r"\((.+)\)\.(?: Look at it alone with «--ranks» \d+\.)?",
         r"各 rank 中，rank \1 自身增加最多（不计通信 \2）；多数其他 rank 没有（\3）。",
     ),
     (
@@ -118,7 +118,7 @@ SENTENCES: tuple[tuple[str, str], ...] = (
         r"( Slow as well: .+)?",
         r"最慢的 rank \1 与 rank \2 比较；后者自身的时间是不慢的各 rank 的中位数。{3}",
     ),
-    (r" Slow as well: ranks? (.+); choose with --ranks\.", r"同样慢的还有 rank \1；可用 --ranks 选择。"),
+    (r" Slow as well: ranks? (.+); choose with «--ranks»\.", r"同样慢的还有 rank \1；可用 «--ranks» 选择。"),
     (
         r"ranks? (\S+) against rank (\d+), whose own time is the median of the ranks that are not slow\.",
         r"rank \1 与 rank \2 比较；后者自身的时间是不慢的各 rank 的中位数。",
@@ -207,20 +207,20 @@ SENTENCES: tuple[tuple[str, str], ...] = (
         "两侧的 kernel 几乎没有相同的名称，因此按任务类别比较。",
     ),
     (
-        r"These are the operators that launched the kernels, with the kernels' time; --by type for kernels\.",
-        "这里是下发 kernel 的算子及其 kernel 的时间；按 kernel 比较请用 --by type。",
+        r"These are the operators that launched the kernels, with the kernels' time; «--by» type for kernels\.",
+        "这里是下发 kernel 的算子及其 kernel 的时间；按 kernel 比较请用 «--by» type。",
     ),
     (
-        r"which rank is slow is unknown: (.+)\. Choose --ranks and --base-ranks",
-        r"不知道哪个 rank 慢：{1}；请用 --ranks 和 --base-ranks 选择",
+        r"which rank is slow is unknown: (.+)\. Choose «--ranks» and «--base-ranks»",
+        r"不知道哪个 rank 慢：{1}；请用 «--ranks» 和 «--base-ranks» 选择",
     ),
     (
-        r"no rank of (.+) is slower than the others\. Choose --ranks and --base-ranks",
-        r"\1 中没有比其他更慢的 rank；请用 --ranks 和 --base-ranks 选择",
+        r"no rank of (.+) is slower than the others\. Choose «--ranks» and «--base-ranks»",
+        r"\1 中没有比其他更慢的 rank；请用 «--ranks» 和 «--base-ranks» 选择",
     ),
     (
-        r"(.+) has one rank only\. Give a second run to compare it with, or --base-steps and --steps",
-        r"\1 只有一个 rank；请给出另一次运行与之比较，或使用 --base-steps 和 --steps",
+        r"(.+) has one rank only\. Give a second run to compare it with, or «--base-steps» and «--steps»",
+        r"\1 只有一个 rank；请给出另一次运行与之比较，或使用 «--base-steps» 和 «--steps»",
     ),
     # what tables rest on
     (
@@ -229,15 +229,15 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"No device is faster than its peak\. Either the peak is that of another data type .*Give another peak with "
-        r"`stepscope flops --peak-tflops`\.",
+        r"«`stepscope flops --peak-tflops`»\.",
         "没有设备能超过其峰值。可能是峰值属于另一种数据类型（启用 TF32 时 float32 按 TF32 执行），或时间、形状不属于该设备；"
-        "如果有卷积，其快速算法执行的运算也少于所计的运算。可用 `stepscope flops --peak-tflops` 给出其他峰值。",
+        "如果有卷积，其快速算法执行的运算也少于所计的运算。可用 «`stepscope flops --peak-tflops`» 给出其他峰值。",
     ),
     (
         r"Of several curves of memory, the one closest to the capacity is shown: (.+)\. Recordings that hold fewer "
-        r"curves, as other exports of the same job may, show another; `stepscope memory` lists all\.",
+        r"curves, as other exports of the same job may, show another; «`stepscope memory`» lists all\.",
         r"有多条内存曲线，显示最接近容量的一条：{1}。曲线较少的记录（例如同一作业的其他导出）可能显示另一条；"
-        r"`stepscope memory` 列出全部。",
+        r"«`stepscope memory`» 列出全部。",
     ),
     (
         r"Times are whole microseconds: rates are uncertain, and lie between `least` and the one shown\.",

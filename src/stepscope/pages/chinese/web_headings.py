@@ -148,15 +148,15 @@ OPTIONS = {
     ),
     "Show what is allocated in this graph.": "显示该图中分配的内容。",
     "Show what is allocated at this node of the graph.": "显示图的该节点处分配的内容。",
-    "Show what is allocated at this time, in ns as in --json.": "显示该时刻（ns）分配的内容。",
+    "Show what is allocated at this time, in ns as in «--json».": "显示该时刻（ns）分配的内容。",
     "Compare kernels by type, name, shape, class (of work) or the operator that launched them. Default: the type, or "
     "what both sides have most in common.": (
         "按 type（类型）、name（名称）、shape（形状）、class（工作类别）或 operator（下发算子）比较 kernel；"
         "默认为类型，或两侧共同点最多的一种。"
     ),
-    "Ranks of the base. Default: those of --ranks; in one run, a typical rank.": (
+    "Ranks of the base. Default: those of «--ranks»; in one run, a typical rank.": (
         "基准的 rank；默认与另一侧相同，同一运行内则为典型 rank。"
     ),
-    "Steps of the base. Default: those of --steps.": "基准的步；默认与另一侧相同。",
+    "Steps of the base. Default: those of «--steps».": "基准的步；默认与另一侧相同。",
 }
 """What options do; fields of forms say so."""

@@ -18,16 +18,16 @@ ERRORS: tuple[tuple[str, str], ...] = (
     (r"(.+): no row contains it\. There are (.+) and (\d+) more", r"\1：没有包含它的行。有 \2 以及另外 \3 个"),
     (r"(.+): no row contains it\. There are (.+)", r"\1：没有包含它的行。有 \2"),
     (
-        r"(.+): no row contains it\. This table has no texts; choose rows with --filter",
-        r"\1：没有包含它的行。此表没有文本，请用 --filter 选择行",
+        r"(.+): no row contains it\. This table has no texts; choose rows with «--filter»",
+        r"\1：没有包含它的行。此表没有文本，请用 «--filter» 选择行",
     ),
     (r"(.+): no row contains it", r"\1：没有包含它的行"),
-    (r"(--filter .+): no row meets it\. (\S+) is (.+) to (.+)", r"\1：没有满足条件的行。\2 的范围是 \3 至 \4"),
-    (r"(--filter .+): no row meets it(?:\. (.+))?", r"\1：没有满足条件的行。\2"),
+    (r"(«--filter» .+): no row meets it\. (\S+) is (.+) to (.+)", r"\1：没有满足条件的行。\2 的范围是 \3 至 \4"),
+    (r"(«--filter» .+): no row meets it(?:\. (.+))?", r"\1：没有满足条件的行。\2"),
     (r"there is no column (\S+)\. Columns: (.+)", r"没有列 \1。现有的列：\2"),
     (
         r"(?:--)?filter (.+): (unable to parse .+|.+)\. Write a condition in SQL, e\.g\. (.+)",
-        r"--filter \1：无法理解。请写成 SQL 条件，例如 \3",
+        r"«--filter» \1：无法理解。请写成 SQL 条件，例如 \3",
     ),
     (r"there is no step (\S+)\. Recorded: steps (\S+)", r"没有第 \1 步；已记录第 \2 步"),
     (r"(.+): (\S+) is not a number\. Write them like 0,3-5 or 7-", r"\1：\2 不是编号。请写成 0,3-5 或 7- 的形式"),
@@ -61,9 +61,9 @@ FORMS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"No graph was recorded, so only the ranks of each stage are known\. Only MindSpore writes such graphs; "
-        r"`stepscope layout` and `stepscope pipeline` show the rest\.",
-        "没有记录图，因此只知道各阶段的 rank。只有 MindSpore 写出此类图；其余见 `stepscope layout` 和 "
-        "`stepscope pipeline`。",
+        r"«`stepscope layout`» and «`stepscope pipeline`» show the rest\.",
+        "没有记录图，因此只知道各阶段的 rank。只有 MindSpore 写出此类图；其余见 «`stepscope layout`» 和 "
+        "«`stepscope pipeline`»。",
     ),
     (
         r"No graph was recorded, so only the ranks of each stage are known\. .+",
@@ -72,15 +72,15 @@ FORMS: tuple[tuple[str, str], ...] = (
     (r"No graph was recorded of stages? (.+)\.", r"阶段 \1 没有记录图。"),
     (
         r"Unknown: (.+)\. Neither names of groups nor recorded sizes show them, .+",
-        r"未知：\1。通信组名称和记录的规模都未表明，通信情况也不明确。请用 --layout 给出规模，例如 tp=2,pp=4,dp=8。",
+        r"未知：\1。通信组名称和记录的规模都未表明，通信情况也不明确。请用 «--layout» 给出规模，例如 tp=2,pp=4,dp=8。",
     ),
     (
         r"What is known from communication follows from when and how groups of ranks call each other\.",
         "由通信得知的内容，根据各组 rank 何时及如何互相通信推断。",
     ),
     (
-        r"Bandwidth between (\d+) ranks is too wide for a screen: choose up to (\d+) with --ranks, or --json\.",
-        r"\1 个 rank 之间的带宽表过宽：请用 --ranks 选择至多 \2 个。",
+        r"Bandwidth between (\d+) ranks is too wide for a screen: choose up to (\d+) with «--ranks», or «--json»\.",
+        r"\1 个 rank 之间的带宽表过宽：请用 «--ranks» 选择至多 \2 个。",
     ),
     # ranks and the chain of the job
     (
@@ -109,10 +109,10 @@ FORMS: tuple[tuple[str, str], ...] = (
     ),
     (rf"No (?:compared )?rank is slower than its peers in any {_STEP}\.", "没有 rank 在任何一步比同类更慢。"),
     (
-        r"No rank is clearly slower than its peers\. --ideal shows what all small differences cost together\.",
-        "没有明显慢于同类的 rank。--ideal 显示所有微小差异合计的代价。",
+        r"No rank is clearly slower than its peers\. «--ideal» shows what all small differences cost together\.",
+        "没有明显慢于同类的 rank。«--ideal» 显示所有微小差异合计的代价。",
     ),
-    (rf"(--without .+) shows this (?:by {_STEP}|in the recording)\.", r"\1 可逐步显示。"),
+    (rf"(«--without» .+) shows this (?:by {_STEP}|in the recording)\.", r"\1 可逐步显示。"),
     # work of a rank
     (r"Lists: (.+)\. To see only one: (.+)\.", r"列表：\1。只看其中一个：\2。"),
     (r"(\d+) curves, of which the highest is shown: (.+)\.", r"有 \1 条曲线，显示最高的一条：\2。"),
@@ -148,8 +148,8 @@ FORMS: tuple[tuple[str, str], ...] = (
         r"这里没有 PyTorch flight recorder 的转储，或其中没有调用；设置 \1 后 PyTorch 会写出转储",
     ),
     (
-        r"no Python functions were recorded: record with `--stacks` \(with_stack=True\)",
-        "没有记录 Python 函数：请使用 `--stacks`（with_stack=True）记录",
+        r"no Python functions were recorded: record with `stepscope record --stacks` \(with_stack=True\)",
+        "没有记录 Python 函数：请使用 `stepscope record --stacks`（with_stack=True）记录",
     ),
     (r"link (\S+)", r"链路 \1"),
     (

@@ -122,7 +122,7 @@ def frame_of(rows: bytes) -> pl.DataFrame:
 def reason_of(error: Unavailable) -> Reason:
     """The fields of an error."""
     causes = [reason_of(cause) for cause in error.causes]
-    return Reason(str(error), error.question, error.table, error.ranks, error.why, causes)
+    return Reason(error.marked, error.question, error.table, error.ranks, error.why, causes)
 
 
 def error_of(reason: Reason) -> Unavailable:

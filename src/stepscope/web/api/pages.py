@@ -84,7 +84,7 @@ def request_of(page: Page, values: Mapping[str, Any], table: str | None = None, 
 
 def page_document(answered: Answered, language: Language) -> dict[str, Any]:
     """What `--json` prints of a page, with what the columns of its tables are."""
-    found = document(answered)
+    found = document(answered, in_words_of_queries)
     per = per_of(answered.run)
     sections = {section.key: section for section, _ in answered.found}
     columns = {
@@ -168,7 +168,7 @@ def declared_page(page: Page, language: Language) -> dict[str, Any]:
     return {
         "name": page.name,
         "help": said(page.help, language),
-        "more": page.more,
+        "more": in_words_of_queries(page.more),
         "scope": page.scope,
         "tables": [
             {

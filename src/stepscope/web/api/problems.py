@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -14,9 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stepscope.errors import Cancelled, NoRows, StepscopeError, Unavailable, UnknownColumn
-from stepscope.pages import PAGES
-from stepscope.pages.base import BASE_CHOOSING, CHOOSING, LISTING
 from stepscope.present import printable
+from stepscope.references import Reference, as_named
 from stepscope.web.addresses import PREFIX
 from stepscope.web.errors import AnswerFailed, NotReady, RunBroken, UnknownRun
 from stepscope.web.kept_files import TooManyFiles
@@ -70,7 +68,7 @@ class BadRequest(ApiProblem):
         super().__init__("bad-request", detail, **more)
 
 
-_OF_ERRORS: tuple[tuple[type[Exception], str], ...] = (
+_OF_ERRORS: tuple[tuple[type[StepscopeError], str], ...] = (
     (UnknownRun, "unknown-run"),
     (NotReady, "not-ready"),
     (RunBroken, "broken-run"),
@@ -90,16 +88,6 @@ _OF_STATUSES = {
     503: "busy",
 }
 _LATER = ("not-ready", "busy")
-_OPTIONS = frozenset(
-    option.on_command_line
-    for option in (
-        *LISTING,
-        *BASE_CHOOSING,
-        *(each for options in CHOOSING.values() for each in options),
-        *(option for page in PAGES for option in page.options),
-    )
-)
-_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 def response_of(error: Exception, request: Request) -> Response:
@@ -111,7 +99,7 @@ def response_of(error: Exception, request: Request) -> Response:
         "type": f"{path}/docs#{problem.kind}",
         "title": title,
         "status": status,
-        "detail": in_words_of_queries(_shortened(printable(str(problem), keep="\n"))),
+        "detail": _shortened(in_words_of_queries(printable(problem.marked, keep="\n"))),
         "instance": request.url.path,
         **problem.more,
     }
@@ -129,23 +117,25 @@ def problem_of(error: Exception) -> ApiProblem:
         return ApiProblem(kind, error.detail or HTTPStatus(error.status_code).phrase, headers=error.headers)
     for known, kind in _OF_ERRORS:
         if isinstance(error, known):
-            return ApiProblem(kind, str(error))
+            return ApiProblem(kind, error.marked)
     logging.getLogger(__name__).error("a question failed", exc_info=error)
     return ApiProblem("failed", f"{type(error).__name__}. The log of the server has the details; other pages work.")
 
 
 def in_words_of_queries(text: str) -> str:
-    """A text with options of the command line as parameters of a query: pages are declared for both.
+    """A text with the references in it (`stepscope.references`) as parameters of a query, pages and tables.
 
     Examples:
-        >>> in_words_of_queries("--base-ranks 7: choose another; the filter 'a --b' is none")
-        "base_ranks 7: choose another; the filter 'a --b' is none"
+        >>> in_words_of_queries("«--base-ranks» 7: choose another; «--json» has them, «`stepscope ops`» more")
+        'base_ranks 7: choose another; this JSON has them, page `ops` more'
     """
-    return _OPTION.sub(lambda found: _parameter(found[0]) if found[0] in _OPTIONS else found[0], text)
+    return as_named(text, _in_query)
 
 
-def _parameter(flag: str) -> str:
-    return flag.removeprefix("--").replace("-", "_")
+def _in_query(one: Reference) -> str:
+    if one.kind != "option":
+        return f"{one.kind} `{one.name}`"
+    return "this JSON" if one.name == "json" else one.name.replace("-", "_")
 
 
 def _shortened(text: str) -> str:

@@ -42,18 +42,10 @@ def raw(markup: Markup, tag: str = "div") -> Html:
 
 
 def paragraph(text: str, kind: str = "") -> Html:
-    """A paragraph; what stands between backticks is shown as code, options of commands as fields of the pages."""
-    return raw(Markup('<p class="{}">{}</p>').format(kind, _said(text)))
-
-
-def _said(text: str) -> Markup:
+    """A paragraph; what stands between backticks is shown as code."""
     from stepscope.report.html import coded
 
-    if "--" in text or "`stepscope " in text:  # the list of runs needs no declared pages
-        from stepscope.web.ui.wording import in_words_of_pages
-
-        text = in_words_of_pages(text)
-    return coded(text)
+    return raw(Markup('<p class="{}">{}</p>').format(kind, coded(text)))
 
 
 def heading(text: str, level: int = 2, identity: str = "") -> Html:
@@ -74,9 +66,10 @@ def rendered(context: Reader, template: str, name: str = "", **values: Any) -> M
 
 @cache
 def _environment(language: Language) -> Environment:
-    from stepscope.report.html import environment_in
+    from stepscope.report.html import coded, environment_in
+    from stepscope.web.ui.wording import named
 
     folder = resources.files(__package__) / "templates"
     environment = environment_in(language, {name: (folder / name).read_text(encoding="utf-8") for name in TEMPLATES})
-    environment.filters["coded"] = _said
+    environment.filters["coded"] = lambda text: coded(named(text, language))  # findings are marked
     return environment

@@ -14,6 +14,7 @@ from stepscope.web.perfetto import mount_perfetto
 from stepscope.web.ui.context import Context, Web
 from stepscope.web.ui.frame import ASSETS, assets, frame
 from stepscope.web.ui.html import paragraph
+from stepscope.web.ui.wording import worded
 
 if TYPE_CHECKING:
     from stepscope.web.asking import Asking
@@ -94,5 +95,5 @@ async def _of_run(web: Web, request: Request, run: str, name: str) -> None:
 
 def _refuse(context: Context, title: str, error: StepscopeError) -> None:
     with frame(context, title):
-        paragraph(str(error), "empty")
+        paragraph(worded(error.marked, context.language), "empty")
     ui.context.client.status_code = 404

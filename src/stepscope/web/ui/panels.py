@@ -20,6 +20,7 @@ from stepscope.web.errors import NotReady
 from stepscope.web.ui.html import paragraph
 from stepscope.web.ui.reader import Reader
 from stepscope.web.ui.state import State
+from stepscope.web.ui.wording import worded
 
 if TYPE_CHECKING:
     from nicegui.element import Element
@@ -111,9 +112,7 @@ class Panel(Generic[T]):
                 paragraph(str(error), "computing")
                 background_tasks.create(self._again(self._turn), name="panel again")
             elif isinstance(error, StepscopeError):
-                from stepscope.pages.words import sentence
-
-                paragraph(sentence(str(error), self._context.language), "empty")
+                paragraph(worded(error.marked, self._context.language), "empty")
             else:
                 log.error("%s: %s: %s", self._context.state.path, type(error).__name__, error, exc_info=error)
                 paragraph(self._context.word("failed", error=type(error).__name__), "empty")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import StepscopeError
 from stepscope.pages.base import CHOOSING, Page, Section
-from stepscope.pages.words import sentence
 from stepscope.web.asking import hashable
 from stepscope.web.errors import NotReady
 from stepscope.web.ui.choosing import PLACED, rank_of, ranks_of
@@ -17,6 +16,7 @@ from stepscope.web.ui.html import paragraph, raw, rendered
 from stepscope.web.ui.panels import Panel
 from stepscope.web.ui.state import State
 from stepscope.web.ui.subjects import OfRun, Subject, options_of, read_by, steps_of
+from stepscope.web.ui.wording import worded
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -96,7 +96,7 @@ def section_panel(
         """Why no rows are chosen, under the heading that the section has with all rows."""
         every = state.changed({f"{section.key}.{name}": None for name in CHOOSES})
         whole = await load_section(context, page, section, every, asked)
-        return Loaded(whole.heading, [], refusal=sentence(str(error), context.language))
+        return Loaded(whole.heading, [], refusal=worded(error.marked, context.language))
 
     def show(loaded: Loaded, state: State) -> None:
         show_section(context, page, section, loaded, state, links, asked)
@@ -136,15 +136,15 @@ def _loaded(answered: Answered, section: Section, context: Context, *, wide: boo
     text = section.heading or section.key.replace("_", " ").capitalize()
     title = filled(said(text, language), per_of(answered.run), language)
     if reasons := answered.unavailable:
-        return Loaded(title, [], reason=sentence(next(iter(reasons.values())), language))
+        return Loaded(title, [], reason=worded(next(iter(reasons.values())), language))
     shown = list(shown_sections(answered, every_column=wide, language=language))
     found = next(iter(answered.found))[1]
     notes = [*notes_of(answered.run, section, found), *answered.notes]
     return Loaded(
         title,
         [table for one in shown for table in one.tables],
-        [sentence(each, language) for one in shown for each in one.sentences],
-        [sentence(each, language) for each in notes],
+        [worded(each, language) for one in shown for each in one.sentences],
+        [worded(each, language) for each in notes],
         ranks=answered.request.ranks,
     )
 

@@ -20,6 +20,7 @@ from stepscope.web.ui.pages.runs import moment
 from stepscope.web.ui.state import State
 from stepscope.web.ui.subjects import SIDES, OfPair
 from stepscope.web.ui.tables import section_panel
+from stepscope.web.ui.wording import worded
 
 if TYPE_CHECKING:
     from stepscope.pages.answering import Answered
@@ -175,9 +176,8 @@ def _called(entry: Entry) -> str:
 
 def _sentences(context: Context, answered: Answered) -> list[str]:
     from stepscope.pages.answering import opening_of
-    from stepscope.pages.words import sentence
 
-    return [sentence(text, context.language) for text in opening_of(answered)]
+    return [worded(text, context.language) for text in opening_of(answered)]
 
 
 def _opening(context: Context, found: Opening, state: State) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from stepscope.errors import NoRows, StepscopeError
+from stepscope.errors import StepscopeError
 from stepscope.texts import Text
 from stepscope.web.addresses import PREFIX, run_path
 from stepscope.web.asking import hashable
@@ -153,12 +153,9 @@ async def _part(context: Context, state: State) -> Part | None:
     stamps = context.asking.stamps(runs)
     found = await context.asking.query(context.run, sql)
     listing = state.listing("result", ROWS)
-    try:
-        return await context.asking.ask(
-            ("query part", stamps, sql, hashable(listing)), lambda: listed(found, listing), runs
-        )
-    except NoRows as error:
-        raise StepscopeError(str(error).replace("--search ", "").replace("--filter ", "")) from error
+    return await context.asking.ask(
+        ("query part", stamps, sql, hashable(listing)), lambda: listed(found, listing), runs
+    )
 
 
 def _editor(context: Context) -> None:

@@ -72,6 +72,12 @@ WORDS = {
         "The run is still being analysed, so idle time by cause, the critical path and findings are not drawn yet.",
         "此运行仍在分析中，因此尚未绘制空闲原因、关键路径和发现。",
     ),
+    "too_long": Text(
+        "Idle time by cause, the critical path and findings are left out: in so large a recording they take longer "
+        "than all else. `stepscope timeline --explain` writes a file with them.",
+        "未绘制空闲原因、关键路径和发现：在如此大的记录中，它们比其余部分耗时更长。"
+        "`stepscope timeline --explain` 可写出包含它们的文件。",
+    ),
     "show_all": Text("Show all that was recorded", "显示全部记录"),
     "one_rank": Text("Rank {rank} is shown.", "显示 rank {rank}。"),
     "every_rank": Text("Show all ranks", "显示所有 rank"),
@@ -169,7 +175,7 @@ async def shown(context: Context, state: State) -> Shown:
         find_ui()
         problem = ""
     except StepscopeError as error:
-        problem = str(error).replace(". Or use --online, which needs no such files", "")
+        problem = str(error)
     rank = state.number("rank")
     place = {**place_in(written, rank, start, end), "track": _track(state, written, rank)}
     return Shown(chosen, written, problem, place)
@@ -193,6 +199,7 @@ def choose(
     from stepscope import present
     from stepscope.timeline import TimelineOptions
     from stepscope.timeline.clocks import clocks_of
+    from stepscope.timeline.narrowing import is_soon_explained
     from stepscope.web.timelines import Wanted
 
     rank, kind = state.number("rank"), state.get("kind")
@@ -220,6 +227,9 @@ def choose(
     if not is_known and options.kind == "detail" and not is_far and _rows(run.whole) > MOST_ROWS:
         options = replace(options, explain=False)
         notes.append(WORDS["unexplained"].of(language))
+    elif options.kind == "detail" and not is_far and not is_soon_explained(narrowed):
+        options = replace(options, explain=False)
+        notes.append(WORDS["too_long"].of(language))
     if kind or rows <= MOST_ROWS:
         return Chosen(Wanted("perfetto", ranks, steps, options), notes)
     if is_far or start is None:
