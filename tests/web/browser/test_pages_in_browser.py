@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import urllib.request
 from pathlib import Path
@@ -48,6 +49,16 @@ def test_each_further_page_is_filled(pages: Pages, site: Site) -> None:
     run = _run(site, "gloo")
     for page in _pages(main=False):
         _checked(pages, f"{run}/{page}")
+
+
+def test_a_page_is_sent_with_what_is_known(site: Site) -> None:
+    def states() -> set[str]:
+        with urllib.request.urlopen(f"{site.url}{_run(site, 'gloo')}/steps") as answer:
+            return set(re.findall(r'"data-state":"(\w+)"', answer.read().decode()))
+
+    tries = [states() for _ in range(5)]  # the first ones may have to compute it
+
+    assert {"filled"} in tries
 
 
 def test_a_search_without_rows_keeps_its_field_and_leads_back(pages: Pages, site: Site) -> None:

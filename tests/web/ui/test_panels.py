@@ -20,12 +20,13 @@ class Element:
 
     def __init__(self, *_: object) -> None:
         self.is_deleted = False
+        self.props: dict[str, str] = {}
         self.default_slot = SimpleNamespace(children=[])
 
     def classes(self, *_: object, **__: object) -> Element:
         return self
 
-    props = clear = classes
+    clear = classes
 
     def __enter__(self) -> Element:
         return self

@@ -63,7 +63,8 @@ class Panel(Generic[T]):
         self._context, self._load, self._show = context, load, show
         self._reads = (*reads, f"{key}.")
         self._turn = 0
-        self._element: Element = ui.element("div").classes("panel").props(f'id="{key}"')
+        self._element: Element = ui.element("div").classes("panel")
+        self._element.props["id"] = key
 
     def depends_on(self, names: Collection[str]) -> bool:
         """Whether it shows something else if these parameters change."""
@@ -77,7 +78,7 @@ class Panel(Generic[T]):
         """Show what the present state asks for: at once if it is known soon, later otherwise."""
         self._turn += 1
         turn, state = self._turn, self._context.state
-        self._element.props("data-state=loading")
+        self._element.props["data-state"] = "loading"
         task = asyncio.ensure_future(self._load(state))
         done, _ = await asyncio.wait({task}, timeout=AT_ONCE_S)
         if turn != self._turn or self._element.is_deleted:  # asked for something else meanwhile, or left
@@ -97,7 +98,7 @@ class Panel(Generic[T]):
             self._put(task, state)
 
     def _put(self, task: asyncio.Future[T], state: State) -> None:
-        self._element.classes(remove="waiting").props("data-state=filled")
+        self._element.classes(remove="waiting").props["data-state"] = "filled"
         self._element.clear()
         error = task.exception()
         with self._element:
@@ -121,6 +122,15 @@ class Panel(Generic[T]):
         await asyncio.sleep(AGAIN_S)
         if turn == self._turn and not self._element.is_deleted:
             await self.fill()
+
+
+def look_every(seconds: float, look: Callable[[], Any]) -> None:
+    """Call a function again and again while the page is open, for the first time after it is sent.
+
+    NiceGUI sends a page as soon as a timer waits for the browser: one that began at once would send empty panels, which
+    all had to follow over the websocket.
+    """
+    ui.timer(seconds, look, immediate=False)
 
 
 class Panels:

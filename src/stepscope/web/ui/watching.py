@@ -9,6 +9,7 @@ from nicegui import ui
 from stepscope.web.errors import UnknownRun
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.html import raw, rendered
+from stepscope.web.ui.panels import look_every
 from stepscope.web.ui.state import State
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def watch(context: Context) -> None:
         else:
             await panel.fill()
 
-    ui.timer(LOOK_S, look)
+    look_every(LOOK_S, look)
 
 
 def present(context: Context) -> Entry | None:

@@ -20,6 +20,7 @@ from stepscope.web.ui.frame import frame, overview_link
 from stepscope.web.ui.html import raw, rendered
 from stepscope.web.ui.pages.runs_words import WORDS
 from stepscope.web.ui.pages.sorting_runs import COLUMNS, by_column, direction, found_by
+from stepscope.web.ui.panels import look_every
 from stepscope.web.ui.state import State
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ async def build(context: Context) -> None:
             told = json.dumps(changed).replace("<", "\\u003c")
             ui.run_javascript(f"stepscope.replace({told})")
 
-    ui.timer(LOOK_S, look)
+    look_every(LOOK_S, look)
     context.panels.listen()
     await context.panels.fill()
 
