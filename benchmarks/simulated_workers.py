@@ -134,11 +134,15 @@ class SimulatedWorker:
             while ended >= 1:
                 ended -= 1
                 self.step += 1
-                digests.append(Digest(self.rank, self.step, time.time_ns(), int(1e9 / self.steps_a_second)))
+                digests.append(self.digest())
             if digests:
                 self._send(writer, Digests(digests))
             self._send(writer, Pulse(self.rank, self.step, 0, revision=self.revision))
             await asyncio.sleep(1)
+
+    def digest(self) -> Digest:
+        """What it says of the step that it has ended."""
+        return Digest(self.rank, self.step, time.time_ns(), int(1e9 / self.steps_a_second))
 
     @staticmethod
     def _send(writer: asyncio.StreamWriter, message: Message) -> None:

@@ -66,8 +66,8 @@ class LiveJob:
     manager: str
     status: Status | None = field(default=None, init=False)
     """What it last said; None if it never answered."""
-    problem: str = field(default="", init=False)
-    """Why that is not up to date; empty if it is."""
+    problem: StepscopeError | None = field(default=None, init=False)
+    """Why that is not up to date; None if it is."""
     steps: dict[int, deque[StepTime]] = field(default_factory=dict, init=False)
     """The last steps of ranks that are worth a look, by rank."""
     asked_s: float = field(default=float("-inf"), init=False)
@@ -87,9 +87,9 @@ class LiveJob:
             try:
                 found = await self._status()
             except StepscopeError as error:
-                self.problem = str(error)
+                self.problem = error
             else:
-                self.status, self.problem = found, ""
+                self.status, self.problem = found, None
                 self._remember(found)
             self.asked_s = time.monotonic()
 

@@ -45,15 +45,18 @@ class Site:
     Args:
         url: Address of its first page, without `/` at the end.
         root: The directory whose runs it shows.
+        token: What it asks for; empty for nothing.
     """
 
     url: str
     root: Path
     process: subprocess.Popen[str]
+    token: str = ""
 
     def runs(self) -> dict[str, dict[str, Any]]:
         """The runs by name, as the API lists them."""
-        with urllib.request.urlopen(f"{self.url}/api/v1/runs") as answer:
+        given = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        with urllib.request.urlopen(urllib.request.Request(f"{self.url}/api/v1/runs", headers=given)) as answer:
             return {run["name"]: run for run in json.load(answer)["runs"]}
 
     def identity(self, name: str) -> str:
@@ -73,9 +76,9 @@ class Site:
 
 
 @contextmanager
-def serving(root: Path, cache: Path, *options: str) -> Iterator[Site]:
+def serving(root: Path, cache: Path, *options: str, token: str = "") -> Iterator[Site]:
     """A server of the runs below a directory, on any free port."""
-    environment = {**os.environ, "STEPSCOPE_CACHE": str(cache), "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "STEPSCOPE_CACHE": str(cache), "PYTHONUNBUFFERED": "1", "STEPSCOPE_TOKEN": token}
     command = [sys.executable, "-m", "stepscope", "serve", str(root), "--port", "0", "--debug", *options]
     log = cache.with_name(f"{cache.name}.log")
     with log.open("w") as errors:
@@ -84,7 +87,7 @@ def serving(root: Path, cache: Path, *options: str) -> Iterator[Site]:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
         assert address.startswith("http://"), log.read_text()
-        yield Site(address.rstrip("/"), root, process)
+        yield Site(address.rstrip("/"), root, process, token)
     finally:
         process.terminate()
         process.wait(20)

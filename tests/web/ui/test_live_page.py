@@ -23,7 +23,7 @@ from stepscope.web.settings import Settings
 from stepscope.web.ui.html import rendered
 from stepscope.web.ui.pages import live, live_figures, live_status, live_words
 from stepscope.web.ui.pages.live_figures import chosen_ranks, drawn_ranks, heat_map, lines
-from stepscope.web.ui.pages.live_status import capture_place, rank_rows, run_at
+from stepscope.web.ui.pages.live_status import capture_places, rank_rows, run_at
 from stepscope.web.ui.state import State
 
 MS = 1_000_000
@@ -141,8 +141,8 @@ def test_a_manager_that_goes_away_is_a_problem_that_may_pass(manager: Manager) -
     gone = looked(manager, known, StepscopeError("no manager answers"))
     back = looked(manager, known, StepscopeError("no manager answers"), known)
 
-    assert (gone.status is not None, gone.problem) == (True, "no manager answers")
-    assert back.problem == ""
+    assert (gone.status is not None, str(gone.problem)) == (True, "no manager answers")
+    assert back.problem is None
 
 
 def test_switching_and_profiling_go_to_the_manager(manager: Manager) -> None:
@@ -205,14 +205,20 @@ def test_names_of_a_job_are_escaped(language: Any) -> None:
     context = context_of("/live", language=language)
     said = live_words.every_word(context)
 
-    table = rendered(context, "live.html.j2", "ranks", said=said, rows=rank_rows(status(bad)), more=0)
+    table = rendered(context, "live.html.j2", "ranks", said=said, rows=rank_rows(status(bad), context), more=0)
     captures = rendered(
         context,
         "live.html.j2",
         "captures",
         said=said,
         profiles=[
-            {"ranks": HOSTILE, "state": HOSTILE, "error": HOSTILE, "place": HOSTILE, "url": "", "is_running": True}
+            {
+                "ranks": HOSTILE,
+                "state": HOSTILE,
+                "error": HOSTILE,
+                "places": [{"path": HOSTILE, "url": "", "told": HOSTILE}],
+                "is_running": True,
+            }
         ],
     )
 
@@ -235,10 +241,48 @@ def test_a_profile_below_the_served_directories_is_a_run() -> None:
     one = CaptureStatus("abc", [2], "ended", 0, ["/data/runs/demo/2/captures/abc/recording/rank-2/a.json"])
     other = CaptureStatus("abc", [2], "ended", 0, ["/elsewhere/abc/a.json"])
 
-    assert capture_place(one) == "/data/runs/demo/2/captures/abc"
-    assert run_at(context, capture_place(one)) == "made"
-    assert run_at(context, capture_place(other)) is None
-    assert capture_place(CaptureStatus("abc", [2], "running", 0)) == ""
+    (place,), (elsewhere,) = capture_places(one), capture_places(other)
+    assert place == "/data/runs/demo/2/captures/abc"
+    assert run_at(context, place) == "made"
+    assert run_at(context, elsewhere) is None
+    assert capture_places(CaptureStatus("abc", [2], "running", 0)) == []
+
+
+def test_each_rank_of_a_profile_has_a_place() -> None:
+    one = CaptureStatus(
+        "abc", [0, 1], "ended", 0, [f"/data/demo/{rank}/captures/abc/{n}" for rank in (0, 1) for n in "ab"]
+    )
+
+    assert capture_places(one) == ["/data/demo/0/captures/abc", "/data/demo/1/captures/abc"]
+
+
+def test_a_manager_that_is_away_is_said_with_what_a_server_is_told() -> None:
+    pytest.importorskip("grpc")
+    from stepscope.live.control.client import NoManager
+
+    english, chinese = (
+        live_status.not_up_to_date(NoManager("host:1", "Connection refused"), context_of("/live", language=language))
+        for language in ("en", "zh")
+    )
+
+    assert "Connection refused" in english and "--live HOST:PORT" in english and "--manager" not in english
+    assert "Connection refused" in chinese and "--live" in chinese
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_job_without_ranks_says_how_to_start_one(language: Any) -> None:
+    context = context_of("/live", language=language)
+    gone = status(rank_status(0, state="lost"), rank_status(1))
+
+    assert "STEPSCOPE_LIVE=1" in live_status.summary(status(), context)
+    assert live_status.verdicts(status(), context)["calm"] == ""
+    (note,) = live_status.absent(gone, context)
+    assert "rank 0" in note
+    assert [row["inside"] for row in rank_rows(gone, context) if row["rank"] == 0] == ["-"]
+
+
+def test_ranks_that_were_mistyped_are_said() -> None:
+    assert "“9”; this job has 0" in live_status.figure_hint(status(rank_status(0)), [], context_of("/live?ranks=9"))
 
 
 def test_the_state_of_the_page_is_in_its_url() -> None:

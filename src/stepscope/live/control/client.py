@@ -62,6 +62,17 @@ class Answers:
     pending: list[int]
 
 
+class NoManager(StepscopeError):
+    """Nobody answers at an address, and why."""
+
+    def __init__(self, target: str, reason: str) -> None:
+        super().__init__(
+            f"{target}: no manager answers ({reason}). Start one with `stepscope live manager`, or give its address "
+            "with --manager HOST:PORT"
+        )
+        self.target, self.reason = target, reason
+
+
 class Client:
     """A connection to a manager; see `connected`. Every call raises StepscopeError if it fails, with the reason.
 
@@ -131,10 +142,7 @@ class Client:
     def _failed(self, error: Any) -> StepscopeError:
         code, details = error.code(), error.details() or error.code().name
         if code == grpc.StatusCode.UNAVAILABLE:
-            return StepscopeError(
-                f"{self._target}: no manager answers ({_reason(details)}). Start one with `stepscope live manager`, or "
-                "give its address with --manager HOST:PORT"
-            )
+            return NoManager(self._target, _reason(details))
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
             return StepscopeError(
                 f"{self._target}: the manager has not answered in time. Try again, or look at its log"

@@ -79,7 +79,7 @@ class Screen:
 
     def _verdicts(self, status: Status, width: int, height: int) -> list[Text]:
         if not status.open:
-            lines = [Text(calm(status), "green")]
+            lines = [Text(calm(status, self.language), "green")]
             if status.over:
                 last = status.over[0].verdict
                 over = f"over: {headline(last, self.language)} ({circumstances(last, self.language)})"

@@ -9,7 +9,7 @@ from stepscope.live.messages import MOST_TEXT
 from stepscope.live.show.sentences import action, circumstances, headline, short_job, short_name
 from stepscope.live.show.status import RankStatus, Status, VerdictStatus
 from stepscope.live.show.view import worst_first
-from stepscope.live.show.words import KINDS
+from stepscope.live.show.words import CALM, KINDS
 from stepscope.present import Language, duration, listed, plural, size
 from stepscope.selection import describe_numbers
 
@@ -54,20 +54,20 @@ def summary_of(status: Status) -> str:
     return ", ".join(parts)
 
 
-def calm(status: Status) -> str:
+def calm(status: Status, language: Language = "en") -> str:
     """What it means that no verdict is open."""
+    return CALM[_calm(status)].of(language)
+
+
+def _calm(status: Status) -> str:
     if status.lag_ns is None:
-        return "Nobody looks for slow ranks: the manager runs without a detector"
+        return "no_detector"
     if not any(rank.step_ns is not None for rank in status.ranks):
-        return "No steps have been reported yet, so nothing is known of slow ranks"
+        return "no_steps"
     if all(rank.state == "lost" for rank in status.ranks):
-        return "No rank takes part any more: the job has ended, or none of its hosts can be reached"
+        return "no_rank"
     idle, alive = sum(rank.is_idle for rank in status.ranks), status.count("alive")
-    if alive and idle == alive:
-        return (
-            "Nothing happens in training: a long step, checkpoint or compilation, or a hang. See: stepscope live stacks"
-        )
-    return "OK: no rank is slow, as far as the light records show"
+    return "idle" if alive and idle == alive else "none_slow"
 
 
 def verdict_lines(one: VerdictStatus, language: Language = "en") -> list[str]:
@@ -86,7 +86,7 @@ def verdict_lines(one: VerdictStatus, language: Language = "en") -> list[str]:
 
 def _verdicts(status: Status, language: Language) -> Iterator[str]:
     if not status.open:
-        yield calm(status)
+        yield calm(status, language)
     for one in status.open:
         yield from verdict_lines(one, language)
     for one in status.over[:SHOWN_OVER]:

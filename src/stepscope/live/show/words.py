@@ -190,3 +190,23 @@ KINDS: dict[str, Text] = {
     "communication": Text("communication", "通信"),
 }
 """Names of switches in sentences."""
+
+CALM = {
+    "no_detector": Text(
+        "Nobody looks for slow ranks: the manager runs without a detector", "没有查找慢 rank：管理器未启用检测器"
+    ),
+    "no_steps": Text(
+        "No steps have been reported yet, so nothing is known of slow ranks",
+        "尚未收到任何一步，因此还不知道是否有慢 rank",
+    ),
+    "no_rank": Text(
+        "No rank takes part any more: the job has ended, or none of its hosts can be reached",
+        "已没有 rank 参与：作业已结束，或其主机均无法访问",
+    ),
+    "idle": Text(
+        "Nothing happens in training: a long step, checkpoint or compilation, or a hang. See: stepscope live stacks",
+        "训练没有进展：可能是步、检查点或编译耗时很长，也可能已挂起。请查看：stepscope live stacks",
+    ),
+    "none_slow": Text("OK: no rank is slow, as far as the light records show", "正常：从轻量记录来看，没有慢 rank"),
+}
+"""What it means that nothing is found."""

@@ -20,10 +20,15 @@ from stepscope.web.ui.html import paragraph, raw, rendered
 from stepscope.web.ui.pages.live_figures import LINES, chosen_ranks, drawn_ranks, heat_map, lines, measure_of
 from stepscope.web.ui.pages.live_status import (
     SHOWN_RANKS,
-    capture_place,
+    absent,
+    capture_places,
     captured,
+    figure_hint,
+    is_served,
     named,
+    not_up_to_date,
     rank_rows,
+    records,
     run_at,
     summary,
     switch_notes,
@@ -51,10 +56,10 @@ async def build(context: Context, job: LiveJob | None) -> None:
     with frame(context, title):
         if job is None:
             paragraph(said(context, "how"), "empty")
+            raw(rendered(context, "live.html.j2", "records", said=every_word(context), runs=records(context)))
         else:
             paragraph(said(context, "about"), "intro")
             await _Page(context, job).build()
-        _records(context)
     context.panels.listen()
 
 
@@ -71,13 +76,17 @@ class _Page:
         """Make the parts, which are filled whenever the manager has answered."""
         self.top = ui.element("div").props('role="status"')
         self.fields = ui.element("div").classes("page-fields")
-        self.figures = ui.element("div").classes("live-figures")
+        self.figures = ui.element("div")
+        with self.figures:
+            self.hint = ui.element("div")
+            self.plots_place = ui.element("div").classes("live-figures")
         self.ranks = ui.element("div")
         with ui.element("div").classes("live-actions"):
             self.switches = ui.element("section")
             self.profile = ui.element("section")
         self.asked = ui.element("div").props('role="status"')
         self.captures = ui.element("div")
+        self.records = ui.element("div")
         self._fields()
         self.context.panels.follow(self._changed)
         await self.job.look()
@@ -106,15 +115,25 @@ class _Page:
             raw(form(context, context.state, controls))
 
     def _show(self) -> None:
-        context, status, problem = self.context, self.job.status, self.job.problem
+        context, status = self.context, self.job.status
         self.drawn_s = self.job.asked_s
         self._put(
-            self.top, "top", status=status and summary(status, context), problem=problem, **verdicts(status, context)
+            self.top,
+            "top",
+            status=status and summary(status, context),
+            notes=[] if status is None else absent(status, context),
+            problem=not_up_to_date(self.job.problem, context),
+            **verdicts(status, context),
         )
+        self._put(self.records, "records", runs=records(context))
+        has_steps = status is not None and any(self.job.steps.get(one.rank) for one in status.ranks)
+        for part in (self.fields, self.figures):
+            part.set_visibility(has_steps)
         if status is None:
             return
-        self._figures(status)
-        self._put(self.ranks, "ranks", rows=rank_rows(status), more=max(len(status.ranks) - SHOWN_RANKS, 0))
+        if has_steps:
+            self._figures(status)
+        self._put(self.ranks, "ranks", rows=rank_rows(status, context), more=max(len(status.ranks) - SHOWN_RANKS, 0))
         self._switches(status)
         self._profile(status)
         self._put(self.captures, "captures", profiles=[self._capture(one) for one in status.captures])
@@ -132,22 +151,22 @@ class _Page:
         context, measure = self.context, measure_of(self.context.state)
         chosen = drawn_ranks(status, self.job.steps, context.state.get("ranks"))
         title = said(context, measure)
+        self._put(self.hint, "hint", text=figure_hint(status, chosen, context))
         drawn = {
             "lines": lines({rank: self.job.steps[rank] for rank in chosen[:LINES]}, measure, context),
             "map": heat_map({rank: self.job.steps[rank] for rank in sorted(chosen)}, measure, context),
         }
         for name, spec in drawn.items():
             plot = self.plots.get(name)
+            height = f"height: {spec['layout']['height']}px"
             if plot is not None:
                 plot.update_figure(spec)
+                plot.style(height)
                 continue
-            with self.figures, ui.element("figure").classes("drawn").props(f'id="drawn-live-{name}"'):
+            with self.plots_place, ui.element("figure").classes("drawn").props(f'id="drawn-live-{name}"'):
                 heading = ui.element("div")
                 plot = self.plots[name] = ui.plotly(spec).classes("plot")
-                height = spec["layout"]["height"]
-                plot.props(f'role="img" aria-label="{said(context, name).format(measure=title)}"').style(
-                    f"height: {height}px"
-                )
+                plot.props(f'role="img" aria-label="{said(context, name).format(measure=title)}"').style(height)
                 self.plots[f"{name}-heading"] = heading
         for name in drawn:
             self._put(self.plots[f"{name}-heading"], "heading", text=said(context, name).format(measure=title))
@@ -271,17 +290,22 @@ class _Page:
 
     def _capture(self, one: CaptureStatus) -> dict[str, Any]:
         """A profile as the page lists it, with its run if that is served."""
-        place = capture_place(one)
-        run = run_at(self.context, place) if place else None
         state = {"running": "running", "ended": "ended"}.get(one.state, "failed_capture")
         return {
             "ranks": named(one.ranks),
             "state": said(self.context, state),
             "is_running": one.state == "running",
             "error": one.error,
-            "place": place,
-            "url": overview_link(self.context, run) if run else "",
+            "places": [self._place(place) for place in capture_places(one)],
         }
+
+    def _place(self, place: str) -> dict[str, str]:
+        """A directory of a profile, with its run, or what becomes of it."""
+        run = run_at(self.context, place)
+        if run is not None:
+            return {"path": place, "url": overview_link(self.context, run), "told": ""}
+        told = said(self.context, "soon" if is_served(self.context, place) else "elsewhere").format(path=place)
+        return {"path": place, "url": "", "told": told}
 
 
 WHO = "stepscope serve"
@@ -294,13 +318,3 @@ def plain_button(title: str, act: Callable[[], Any], identity: str = "") -> None
     with button:
         ui.label(title)
     button.on("click", lambda _: act())
-
-
-def _records(context: Context) -> None:
-    """Runs that are light records, which also grow while a job runs."""
-    runs = [
-        (entry.name, overview_link(context, entry.id), entry.ranks, entry.steps)
-        for entry in context.web.catalogue.entries()
-        if "light" in entry.formats
-    ]
-    raw(rendered(context, "live.html.j2", "records", said=every_word(context), runs=runs))
