@@ -52,7 +52,7 @@ def test_without_a_verdict_the_status_says_so() -> None:
     assert lines_of(status_of(made_job(steps=0)))[0].startswith("No steps have been reported yet")
     assert lines_of(status_of(MadeManager()))[0].startswith("No steps have been reported yet")
     assert lines_of(status_of(MadeManager(lag_ns=None)))[0].startswith("Nobody looks for slow ranks")
-    assert lines_of(status_of(made_job()), "zh")[0].startswith("正常")
+    assert lines_of(status_of(made_job()), language="zh")[0].startswith("正常")
 
 
 def test_a_job_that_stands_still_is_not_called_healthy() -> None:
