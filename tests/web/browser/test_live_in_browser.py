@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -127,6 +128,7 @@ def test_a_profile_of_the_slow_rank_is_said_where_it_is_and_becomes_a_run(watche
 
 def test_a_manager_that_dies_is_said_and_the_page_goes_on_when_it_is_back(watched: Watched) -> None:
     pages, job = watched.pages, watched.job
+    job.manager.send_signal(signal.SIGSTOP)  # it hangs, and then it dies
     pages.open("/live")
     before = pages.driver.execute_script(CELLS)
 

@@ -6,6 +6,7 @@ profiles) happens by a button and a confirmation, never by an address, and only 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from stepscope.web.ui.pages.live_status import (
     verdicts,
 )
 from stepscope.web.ui.pages.live_words import WORDS, every_word, said
+from stepscope.web.ui.panels import AT_ONCE_S, look_every
 from stepscope.web.ui.state import State
 
 if TYPE_CHECKING:
@@ -89,9 +91,10 @@ class _Page:
         self.records = ui.element("div")
         self._fields()
         self.context.panels.follow(self._changed)
-        await self.job.look()
+        looking = asyncio.ensure_future(self.job.look())
+        await asyncio.wait({looking}, timeout=AT_ONCE_S)  # a manager that hangs would hold up the page
         self._show()
-        ui.timer(EVERY_S, self._tick)
+        look_every(EVERY_S, self._tick)
 
     async def _tick(self) -> None:
         await self.job.look()
