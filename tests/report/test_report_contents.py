@@ -79,6 +79,23 @@ def test_a_workbook_gets_each_answer_once_and_whole() -> None:
     assert kernels.rows["name"].n_unique() == 10
 
 
+def test_findings_without_modules_have_the_same_evidence() -> None:
+    run = slow_run()
+    whole, without = (contents(run, answers(run), modules=modules) for modules in (True, False))
+
+    shown = [
+        [
+            (item.key, item.heading, item.notes, [table.rows.to_dicts() for table in item.tables])
+            for item in one.evidence
+        ]
+        for found in (whole, without)
+        for one in found.problems
+    ]
+    assert any(shown)
+    assert shown[: len(whole.problems)] == shown[len(whole.problems) :]
+    assert list(without.items) == []
+
+
 def test_the_words_of_a_chinese_report_are_chinese() -> None:
     found = report_of(slow_run(), "zh")
 

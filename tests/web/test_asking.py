@@ -64,6 +64,20 @@ def other(catalogue: Catalogue) -> str:
     return next(entry.id for entry in catalogue.entries() if entry.name == "other")
 
 
+def test_an_answer_that_is_known_is_shown_while_questions_take_long(asking: Asking) -> None:
+    go = threading.Event()
+
+    async def ask() -> str:
+        slow = [asyncio.create_task(asking.ask(number, lambda: go.wait(10))) for number in range(10)]
+        try:
+            return await asyncio.wait_for(asking.shown("table", lambda: "rows"), 5)
+        finally:
+            go.set()
+            await asyncio.gather(*slow)
+
+    assert asyncio.run(ask()) == "rows"
+
+
 def test_clients_that_ask_the_same_share_one_computation(asking: Asking) -> None:
     calls, go = [], threading.Event()
 

@@ -116,7 +116,7 @@ def contents(
         modules: Collect the tables of its modules as well, beside facts, verdict, findings and what was not read.
         marked: Leave the marks of references in what findings say, for a surface that names them in other words.
     """
-    items = Items(run, answers, language, marked=marked)
+    items = Items(run, answers, language, marked=marked, whole=modules)
     outlines = [WITH_BENCH if bench and outline.key == WITH_BENCH.key else outline for outline in MODULES]
     told = [_module(outline, items, bench, figures=figures) for outline in outlines] if modules else []
     problems = related([problem_of(number, each, items, prices) for number, each in enumerate(answers.findings, 1)])

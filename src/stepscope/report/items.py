@@ -82,10 +82,13 @@ class Items:
     Args:
         language: Language of headings, titles and of what columns mean.
         marked: Leave the marks of references in what findings say (`stepscope.references`).
+        whole: Show the whole answers of which findings have a part as evidence as well.
     """
 
-    def __init__(self, run: Run, answers: Answers, language: Language, *, marked: bool = False) -> None:
-        self.run, self._answers, self.language, self._marked = run, answers, language, marked
+    def __init__(
+        self, run: Run, answers: Answers, language: Language, *, marked: bool = False, whole: bool = True
+    ) -> None:
+        self.run, self._answers, self.language, self._marked, self._whole = run, answers, language, marked, whole
         self._per = per_of(run)
         self.platform = platform_of(run.table("ranks") if run.has("ranks") else None)
         self._found: dict[str, Asked | None] = {}
@@ -104,11 +107,16 @@ class Items:
 
     def evidence(self, question: str, finding: Finding, rows: int) -> Item | None:
         """The first rows of an answer that are about a finding's ranks; None if there are none."""
-        whole = self.asked(f"/{question}")
-        if not isinstance(whole, Item):
-            return None
+        if self._whole:
+            self.asked(f"/{question}")
         page, section = _section(f"/{question}")
-        found = ANALYSES[question].of_ranks(whole.rows, finding.ranks) if finding.ranks else whole.rows
+        try:
+            whole = self._rows(page, section)
+        except Unavailable:
+            return None
+        if whole is None:
+            return None
+        found = ANALYSES[question].of_ranks(whole, finding.ranks) if finding.ranks else whole
         return self._item(page, section, found, rows) if found.height else None
 
     def of(self, answered: Answered) -> list[Asked]:
@@ -145,15 +153,22 @@ class Items:
 
     def _ask(self, name: str) -> Asked | None:
         page, section = _section(name)
-        if section.question not in ANALYSES:
-            return None
         try:
-            rows = self._answers.tables.get(section.question) if page is PAGE else None
-            if rows is None:
-                rows = self.run.analyse(section.question)
+            rows = self._rows(page, section)
         except Unavailable as reason:
             return Absent(self.heading(section), explain(self.run, section.question, reason))
-        return self._item(page, section, rows, SHOWN_ROWS)
+        return None if rows is None else self._item(page, section, rows, SHOWN_ROWS)
+
+    def _rows(self, page: Page, section: Section) -> pl.DataFrame | None:
+        """The answer of a section; None if there is no such question.
+
+        Raises:
+            Unavailable: If the run has no answer.
+        """
+        if section.question not in ANALYSES:
+            return None
+        found = self._answers.tables.get(section.question) if page is PAGE else None
+        return self.run.analyse(section.question) if found is None else found
 
     def _item(
         self, page: Page, section: Section, rows: pl.DataFrame, most: int, subject: Subject | None = None

@@ -21,7 +21,7 @@ from stepscope.web.refusals import refusal
 from stepscope.web.security import FAILED, PATH, Security
 from stepscope.web.settings import Settings
 from stepscope.web.signing_in import Door
-from stepscope.web.sockets import confine, forget_unseen
+from stepscope.web.sockets import be_patient, confine, forget_unseen
 
 if TYPE_CHECKING:
     from stepscope.web.asking import Asking
@@ -92,6 +92,7 @@ def _add_pages(app: FastAPI, catalogue: Catalogue, asking: Asking, settings: Set
     nicegui.app.add_exception_handler(404, _missing)  # its own would show the error
     nicegui.app.add_exception_handler(Exception, _failed)
     confine(core.sio, core.app.config, settings.bounds)
+    nicegui.app.on_startup(lambda: be_patient(core.sio))
     return lambda: forget_unseen(nicegui.Client.instances, settings.bounds.unseen)
 
 

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import polars as pl
 
@@ -38,6 +38,9 @@ T = TypeVar("T")
 
 SLOW_THREADS = 2
 """Threads for reports and queries, so that they hold up no page."""
+
+SHOWING_THREADS = 2
+"""Threads that put answers into the form in which pages show them, so that this waits for no question."""
 
 _ENTRY_BYTES = 1000
 """What a kept answer takes beside its content."""
@@ -69,6 +72,22 @@ class Stats:
 
 
 @dataclass(frozen=True)
+class Made(Generic[T]):
+    """What is made of a figure, and kept in its place.
+
+    Args:
+        key: On what it depends besides the figure.
+        of: Makes it; called in a thread.
+    """
+
+    key: Hashable
+    of: Callable[[Drawn], T]
+
+
+AS_DRAWN: Made[Drawn] = Made("as drawn", lambda drawn: drawn)
+
+
+@dataclass(frozen=True)
 class _Kept:
     value: Any
     size: int
@@ -90,6 +109,7 @@ class Asking:
         self._most_bytes = round(cache_mb * 1e6)
         self._threads = ThreadPoolExecutor(threads, "asking")
         self._slow = ThreadPoolExecutor(SLOW_THREADS, "asking-slow")
+        self._showing = ThreadPoolExecutor(SHOWING_THREADS, "asking-showing")
         self._queries = Queries()
         self._cancellation = Cancellation()
         self._lock = threading.Lock()
@@ -118,7 +138,11 @@ class Asking:
             compute: Called in a thread.
             runs: Ids of the runs that it reads: if it fails, it is found out whether they can still be read.
         """
-        return await self._ask(key, lambda: self._checked(compute, runs), ())
+        return await self._ask(key, lambda: self._checked(compute, runs), (), self._threads)
+
+    async def shown(self, key: Hashable, show: Callable[[], T], runs: Sequence[str] = ()) -> T:
+        """As `ask`, for what only puts answers into the form in which a page shows them, which takes moments."""
+        return await self._ask(key, lambda: self._checked(show, runs), (), self._showing)
 
     async def about(self, run: str, key: Hashable, compute: Callable[[Run], T]) -> T:
         """What `compute` gives of a run, kept for the next who asks.
@@ -157,7 +181,21 @@ class Asking:
         steps: Choice = None,
         layout: str | None = None,
     ) -> Drawn:
-        """A figure of a run, of some of its ranks and steps.
+        """A figure of a run, of some of its ranks and steps; see `of_figure`."""
+        return await self.of_figure(AS_DRAWN, run, name, language, options, ranks, steps, layout)
+
+    async def of_figure(
+        self,
+        made: Made[T],
+        run: str,
+        name: str,
+        language: Language = "en",
+        options: Mapping[str, Any] | None = None,
+        ranks: Choice = None,
+        steps: Choice = None,
+        layout: str | None = None,
+    ) -> T:
+        """What is made of a figure of a run, of some of its ranks and steps.
 
         Args:
             layout: Parallel sizes to take for those of the run.
@@ -168,12 +206,13 @@ class Asking:
         """
         figure, given = figure_named(name), dict(options or {})
 
-        def draw() -> Drawn:
+        def draw() -> T:
             opened = with_layout(self.catalogue.open(run), layout)
             chosen = opened if ranks is None and steps is None else opened.select(ranks, steps)
-            return figure.drawn(chosen, language=language, **given)
+            return made.of(figure.drawn(chosen, language=language, **given))
 
-        return await self._of(run, ("figure", name, language, hashable((given, ranks, steps, layout))), draw)
+        key = ("figure", made.key, name, language, hashable((given, ranks, steps, layout)))
+        return await self._of(run, key, draw)
 
     async def overview(self, run: str, language: Language = "en") -> Contents:
         """Facts of a run, its verdict, its findings with their evidence, and what could not be read; no modules."""
@@ -232,7 +271,7 @@ class Asking:
         """Stop all questions, between ranks and analyses."""
         self._cancellation.cancel()
         self._queries.close()
-        for threads in (self._threads, self._slow):
+        for threads in (self._threads, self._slow, self._showing):
             threads.shutdown(wait=False, cancel_futures=True)
 
     async def _of(
@@ -254,7 +293,8 @@ class Asking:
         runs = (run, *also)
         stamps = self.stamps(runs)
         held = stamps if holds else ()
-        return await self._ask((*stamps, *key), lambda: self._checked(compute, runs), held, is_slow=is_slow)
+        threads = self._slow if is_slow else self._threads
+        return await self._ask((*stamps, *key), lambda: self._checked(compute, runs), held, threads)
 
     def _checked(self, compute: Callable[[], T], runs: Sequence[str]) -> T:
         """What `compute` gives; a failure that nobody foresaw may come from a run that can no longer be read."""
@@ -271,7 +311,7 @@ class Asking:
             ) from error
 
     async def _ask(
-        self, key: Hashable, compute: Callable[[], T], runs: tuple[tuple[str, str], ...], *, is_slow: bool = False
+        self, key: Hashable, compute: Callable[[], T], runs: tuple[tuple[str, str], ...], threads: ThreadPoolExecutor
     ) -> T:
         with self._lock:
             self._stats = replace(self._stats, asked=self._stats.asked + 1)
@@ -280,7 +320,6 @@ class Asking:
                 return cast(T, self._kept[key].value)
             future = self._waiting.get(key)
             if future is None:
-                threads = self._slow if is_slow else self._threads
                 try:
                     future = threads.submit(self._compute, key, compute, runs)
                 except RuntimeError:

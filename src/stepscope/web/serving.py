@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
 INSTALL = "the web pages need NiceGUI and Plotly. Install them: pip install 'stepscope[web]'"
 WAITING = 1024
 """Connections that the system keeps until they are accepted."""
+
+SWITCH_S = 0.0005
+"""How long a thread that computes keeps others waiting, in seconds. A page is built in many short turns, and Python's
+own 5 ms would pass before each of them."""
+
+LOADS_AFTER_S = 1.0
+"""Seconds after the start until what pages need is loaded, unless one was asked for: the first page comes before."""
 
 CLIENTS = ("aiohttp", "requests", "websocket")
 """HTTP clients that the Socket.IO library loads for its client, which no server needs: a third of the time to start."""
@@ -98,10 +107,22 @@ def serve(listener: Listener, ready: Callable[[Door], None] = lambda _: None) ->
     app = make_app(settings, catalogue, Asking(catalogue), door)
 
     def begin() -> None:
+        sys.setswitchinterval(SWITCH_S)
         ready(door)
         catalogue.start()
+        loading = threading.Timer(LOADS_AFTER_S, _load_pages)
+        loading.daemon = True
+        loading.start()
 
     Server(app, settings, begin).run(sockets=[listener.socket])
+
+
+def _load_pages() -> None:
+    """Load what pages need, and spare all that is loaded, which stays, from being looked through for garbage."""
+    from stepscope.web.ui.site_map import site_map  # noqa: PLC0415
+
+    site_map()
+    gc.freeze()
 
 
 def _quiet_surroundings() -> None:

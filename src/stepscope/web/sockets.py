@@ -20,6 +20,10 @@ log = logging.getLogger("stepscope.web")
 FROM_PAGES = ("event", "javascript_response", "ack", "log")
 """Messages of pages that name a page."""
 
+PONG_S = 20.0
+"""Seconds that the browser of a page may take to say that it is there. NiceGUI's two pass while the server has much to
+do, and a page whose socket was closed is loaded again, which is more to do."""
+
 _LONGEST_LOG = 500
 
 
@@ -40,6 +44,15 @@ def confine(sio: Any, config: Any, bounds: Bounds) -> None:
     for name in FROM_PAGES:
         handlers[name] = _of_its_own_page(handlers[name], sio)
     handlers["log"] = _of_its_own_page(_log, sio)
+
+
+def be_patient(sio: Any) -> None:
+    """Wait for browsers; to be called once NiceGUI has started, which sets what it takes for patience.
+
+    Args:
+        sio: NiceGUI's server.
+    """
+    sio.eio.ping_timeout = PONG_S
 
 
 def is_expected(message: Mapping[str, Any]) -> bool:

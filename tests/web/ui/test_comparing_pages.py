@@ -15,7 +15,7 @@ from stepscope.compare.kernels import BY
 from stepscope.errors import StepscopeError
 from stepscope.pages.answering import answer, opening_of
 from stepscope.pages.compare import PAGE
-from stepscope.web.asking import Asking
+from stepscope.web.asking import AS_DRAWN, Asking
 from stepscope.web.ui.context import Context, Web
 from stepscope.web.ui.pages.compare import FIGURES, LISTS, controls
 from stepscope.web.ui.state import State
@@ -98,7 +98,7 @@ def test_why_nothing_can_be_compared_is_said_once(two: Context) -> None:
     assert not isinstance(caught.value, SaidAbove)
     for ask in (
         load_section(two, PAGE, PAGE.sections[0], state, subject=pair),
-        pair.drawn(FIGURES[0].name, {}, state),
+        pair.of_figure(AS_DRAWN, FIGURES[0].name, {}, state),
     ):
         with pytest.raises(SaidAbove) as silent:
             asyncio.run(ask)
@@ -108,7 +108,7 @@ def test_why_nothing_can_be_compared_is_said_once(two: Context) -> None:
 def test_a_figure_shows_both_sides(two: Context) -> None:
     runs = ids(two)
     state = at(two, base=runs["monday"], new=runs["tuesday"], by="name")
-    drawn = asyncio.run(OfPair(two).drawn(FIGURES[0].name, {}, state))
+    drawn = asyncio.run(OfPair(two).of_figure(AS_DRAWN, FIGURES[0].name, {}, state))
     assert len(drawn.spec["data"]) == 2
 
 

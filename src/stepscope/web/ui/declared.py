@@ -54,9 +54,8 @@ def parts(context: Context, page: WebPage) -> None:
         _contradictions(context)
     for place in page.figures:
         figure_panel(context, place)
-    links = page.links(context) if page.links else None
     for of, section in sections_of(page):
-        section_panel(context, of, section, links=links)
+        section_panel(context, of, section)
 
 
 def _contradictions(context: Context) -> None:

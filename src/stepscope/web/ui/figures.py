@@ -9,19 +9,22 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
+from nicegui.element import Element
 
 from stepscope.errors import StepscopeError
 from stepscope.pages.base import STEP, STEPS
+from stepscope.web.asking import Made
 from stepscope.web.ui.choosing import OF_JOB, OF_RANK
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, form
-from stepscope.web.ui.html import heading, paragraph, raw, rendered
+from stepscope.web.ui.html import raw, rendered
 from stepscope.web.ui.panels import Panel
 from stepscope.web.ui.state import State
 from stepscope.web.ui.subjects import OfRun, Subject
 from stepscope.web.ui.tables import plain_table
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from nicegui.events import GenericEventArguments
 
     from stepscope.figures import Drawn
@@ -47,6 +50,27 @@ PICTURES = ("png", "svg")
 
 TABLE_ROWS = 60
 """Rows of a figure's table on a page; all of them can be downloaded."""
+
+
+@dataclass(frozen=True)
+class OnPage:
+    """A figure in the form in which a page shows it, whatever the page's address.
+
+    Args:
+        name: Its name.
+        title: Its title.
+        shows: What it shows.
+        spec: What Plotly draws, as JSON.
+        height: Its height in pixels.
+        below: Its notes, and its tables, folded.
+    """
+
+    name: str
+    title: str
+    shows: str
+    spec: str
+    height: int
+    below: Markup
 
 
 @dataclass(frozen=True)
@@ -105,25 +129,26 @@ def _is_whole(text: str) -> bool:
 
 def figure_panel(
     context: Context, place: FigurePlace, subject: Subject | None = None
-) -> Panel[tuple[Drawn, Sequence[Control]]]:
+) -> Panel[tuple[OnPage, Sequence[Control]]]:
     """A panel with a figure.
 
     Args:
         subject: Whom it shows. Default: the run of the page.
     """
-    asked = subject or OfRun(context)
+    asked, made = subject or OfRun(context), for_page(context)
 
-    async def load(state: State) -> tuple[Drawn, Sequence[Control]]:
-        drawn, controls = await asyncio.gather(
-            asked.drawn(place.name, options_of(place, state), state, by_rank=place.by_rank, by_step=place.by_step),
+    async def load(state: State) -> tuple[OnPage, Sequence[Control]]:
+        options = options_of(place, state)
+        figure, controls = await asyncio.gather(
+            asked.of_figure(made, place.name, options, state, by_rank=place.by_rank, by_step=place.by_step),
             _controls(context, place, state),
         )
-        return drawn, controls
+        return figure, controls
 
-    def show(loaded: tuple[Drawn, Sequence[Control]], state: State) -> None:
-        drawn, controls = loaded
+    def show(loaded: tuple[OnPage, Sequence[Control]], state: State) -> None:
+        figure, controls = loaded
         clicked = partial(place.click, context) if place.click else None
-        show_figure(context, drawn, state, controls, clicked)
+        show_figure(context, figure, state, controls, clicked)
 
     steps = STEP if place.by_rank else STEPS
     chosen = [*(OF_RANK if place.by_rank else OF_JOB), *((steps.name,) if place.by_step else ())]
@@ -138,37 +163,78 @@ async def _controls(context: Context, place: FigurePlace, state: State) -> Seque
 
 def show_figure(
     context: Context,
-    drawn: Drawn,
+    figure: OnPage,
     state: State,
     controls: Sequence[Control] = (),
     clicked: Callable[[Point], str | None] | None = None,
 ) -> None:
     """A figure with its heading, fields, notes, table and downloads."""
-    with ui.element("figure").classes("drawn").props(f'id="drawn-{drawn.name}"'):
-        with ui.element("div").classes("figure-head"):
-            heading(drawn.title, 3)
-            _pictures(context, drawn)
-        paragraph(drawn.shows, "intro")
-        if controls:
-            raw(form(context, state, controls))
-        spec = on_page(context, drawn.spec["data"], {**drawn.spec["layout"], "autosize": True})
-        plot = ui.plotly({})  # it is given the figure last, as each change of an element copies all that it has
-        label = drawn.title.replace('"', "'")
-        plot.classes("plot").props(f'role="img" aria-label="{label}"')
-        plot.style(f"height: {int(spec['layout'].get('height', 400))}px")
+    with ui.element("figure").classes("drawn") as whole:
+        whole.props["id"] = f"drawn-{figure.name}"
+        raw(_head(context, figure, form(context, state, controls)))
+        plot = Plot(figure.spec)
+        plot.classes("plot").style(f"height: {figure.height}px")
+        plot.props["role"], plot.props["aria-label"] = "img", figure.title
         if clicked is not None:
             plot.classes("clickable")
             plot.on("plotly_click", lambda event: _go(event, clicked), js_handler=_CLICKED)
-        plot.update_figure(spec)
-        for note in drawn.notes:
-            paragraph(note, "note")
-        with ui.element("details").classes("behind"):
-            raw(rendered(context, "table.html.j2", "behind", title=drawn.title), tag="summary")
-            for place, table in enumerate(drawn.tables):
-                shown = replace(table, rows=table.rows.head(TABLE_ROWS))
-                plain_table(context, shown, f"{drawn.name}-{place}")
-                if table.rows.height > TABLE_ROWS:
-                    paragraph(context.word("more_rows", count=table.rows.height - TABLE_ROWS), "note")
+        raw(figure.below)
+
+
+class Plot(ui.plotly):
+    """A figure that Plotly draws.
+
+    Args:
+        spec: What it draws, as JSON: NiceGUI would look through each number of it to notice changes.
+    """
+
+    def __init__(self, spec: str) -> None:
+        self._spec = _inserted(spec)
+        super().__init__({})
+
+    def update(self) -> None:
+        """See the base class."""
+        with self.props.suspend_updates():
+            self.props["options"] = self._spec
+        Element.update(self)
+
+
+def _inserted(text: str) -> Any:
+    """What becomes this JSON when it is a part of other JSON."""
+    try:
+        import orjson
+    except ImportError:  # NiceGUI does without it on some platforms
+        import json
+
+        return json.loads(text)
+    return orjson.Fragment(text)
+
+
+def for_page(context: Context) -> Made[OnPage]:
+    """Makes figures for a page in its language and theme."""
+
+    def make(drawn: Drawn) -> OnPage:
+        from nicegui import json
+
+        spec = on_page(context, drawn.spec["data"], {**drawn.spec["layout"], "autosize": True})
+        below = rendered(
+            context,
+            "figure.html.j2",
+            "below",
+            title=drawn.title,
+            notes=drawn.notes,
+            tables=[
+                (
+                    plain_table(context, replace(table, rows=table.rows.head(TABLE_ROWS)), f"{drawn.name}-{place}"),
+                    table.rows.height - TABLE_ROWS,
+                )
+                for place, table in enumerate(drawn.tables)
+            ],
+        )
+        height = int(spec["layout"].get("height", 400))
+        return OnPage(drawn.name, drawn.title, drawn.shows, json.dumps(spec), height, below)
+
+    return Made(("page", context.theme), make)
 
 
 def on_page(context: Context, data: Sequence[Any], layout: Mapping[str, Any]) -> dict[str, Any]:
@@ -180,20 +246,11 @@ def on_page(context: Context, data: Sequence[Any], layout: Mapping[str, Any]) ->
     return {"data": data, "layout": {**layout, "template": theme}, "config": {**CONFIG, **language}}
 
 
-def _pictures(context: Context, drawn: Drawn) -> None:
-    """Buttons that save the figure as a picture, made in the browser."""
-    with ui.element("span").classes("pictures"):
-        for kind in PICTURES:
-            button = ui.element("button").props('type="button"').classes("quiet")
-            with button:
-                ui.html(kind.upper(), sanitize=False, tag="span")
-            name = f"{context.entry.name if context.entry else 'stepscope'}-{drawn.name}"
-            button.on("click", js_handler=_saving(drawn.name, kind, name))
-
-
-def _saving(figure: str, kind: str, name: str) -> str:
+def _head(context: Context, figure: OnPage, fields: Markup) -> Markup:
+    """Title, buttons that save the figure as a picture, which is made in the browser, what it shows, and its fields."""
+    name = f"{context.entry.name if context.entry else 'stepscope'}-{figure.name}"
     plain = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)[:120]
-    return f"() => stepscope.picture('{figure}', '{kind}', '{plain}')"
+    return rendered(context, "figure.html.j2", "head", figure=figure, fields=fields, pictures=PICTURES, file=plain)
 
 
 def _go(event: GenericEventArguments, clicked: Callable[[Point], str | None]) -> None:

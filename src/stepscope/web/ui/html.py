@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 TEMPLATES = (
     "frame.html.j2",
     "table.html.j2",
+    "figure.html.j2",
     "findings.html.j2",
     "controls.html.j2",
     "runs.html.j2",
@@ -43,9 +44,14 @@ def raw(markup: Markup, tag: str = "div") -> Html:
 
 def paragraph(text: str, kind: str = "") -> Html:
     """A paragraph; what stands between backticks is shown as code."""
+    return raw(written(text, kind))
+
+
+def written(text: str, kind: str = "") -> Markup:
+    """What `paragraph` shows."""
     from stepscope.report.html import coded
 
-    return raw(Markup('<p class="{}">{}</p>').format(kind, coded(text)))
+    return Markup('<p class="{}">{}</p>').format(kind, coded(text))
 
 
 def heading(text: str, level: int = 2, identity: str = "") -> Html:

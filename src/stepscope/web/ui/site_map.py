@@ -18,7 +18,6 @@ from stepscope.texts import Text
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control
 from stepscope.web.ui.figures import FigurePlace
-from stepscope.web.ui.tables import Link
 
 Group = Literal["run", "cluster", "rank", "cluster_further", "rank_further"]
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -40,7 +39,6 @@ class WebPage:
         figures: Its figures, which come first.
         controls: Fields that concern the whole page, besides the options of the declared page.
         parts: Parts of a report whose findings stand beside it; see `stepscope.report.outline`.
-        links: Where cells of its tables lead, besides ranks.
         build: Builds what it shows, instead of figures and sections.
     """
 
@@ -53,7 +51,6 @@ class WebPage:
     figures: Sequence[FigurePlace] = ()
     controls: Callable[[Context], Sequence[Control]] | None = None
     parts: Sequence[str] = field(default_factory=tuple)
-    links: Callable[[Context], Link] | None = None
     build: Callable[[Context, WebPage], Awaitable[None]] | None = None
 
 

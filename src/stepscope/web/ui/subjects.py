@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
 from stepscope.errors import StepscopeError
 from stepscope.pages.base import CHOOSING, RANKS, STEP, STEPS, Option, Page
 from stepscope.web.addresses import PREFIX, run_path
-from stepscope.web.asking import hashable
+from stepscope.web.asking import Made, hashable
 from stepscope.web.ui.choosing import OF_JOB, OF_RANK, rank_of, ranks_of
 from stepscope.web.ui.state import State
 
 if TYPE_CHECKING:
-    from stepscope.figures import Drawn
     from stepscope.pages.answering import Answered, Request
     from stepscope.pages.base import Section
     from stepscope.web.ui.context import Context
+
+T = TypeVar("T")
 
 
 class SaidAbove(StepscopeError):
@@ -45,10 +46,17 @@ class Subject(Protocol):
         """The answers of a page about it."""
         ...
 
-    async def drawn(
-        self, name: str, options: Mapping[str, Any], state: State, *, by_rank: bool = False, by_step: bool = False
-    ) -> Drawn:
-        """A figure of it.
+    async def of_figure(
+        self,
+        made: Made[T],
+        name: str,
+        options: Mapping[str, Any],
+        state: State,
+        *,
+        by_rank: bool = False,
+        by_step: bool = False,
+    ) -> T:
+        """What is made of a figure of it.
 
         Args:
             by_rank: Of the one rank that the state chooses, not of the job.
@@ -77,15 +85,22 @@ class OfRun:
         """See `Subject`."""
         return await self.context.asking.answered(self.context.run, page, request)
 
-    async def drawn(
-        self, name: str, options: Mapping[str, Any], state: State, *, by_rank: bool = False, by_step: bool = False
-    ) -> Drawn:
+    async def of_figure(
+        self,
+        made: Made[T],
+        name: str,
+        options: Mapping[str, Any],
+        state: State,
+        *,
+        by_rank: bool = False,
+        by_step: bool = False,
+    ) -> T:
         """See `Subject`."""
         context = self.context
         ranks: Any = await (rank_of if by_rank else ranks_of)(context, state)
         steps = steps_of(STEP if by_rank else STEPS, state) if by_step else None
         layout = None if by_rank else state.get("layout") or None
-        return await context.asking.figure(context.run, name, context.language, options, ranks, steps, layout)
+        return await context.asking.of_figure(made, context.run, name, context.language, options, ranks, steps, layout)
 
     def address(self, page: Page, section: Section, values: Mapping[str, str], state: State) -> str:  # noqa: ARG002
         """See `Subject`."""
@@ -100,11 +115,19 @@ class OfWholeRun(OfRun):
         """See `Subject`."""
         return await super().answered(page, replace(request, ranks=None, steps=None), state)
 
-    async def drawn(
-        self, name: str, options: Mapping[str, Any], state: State, *, by_rank: bool = False, by_step: bool = False
-    ) -> Drawn:
+    async def of_figure(
+        self,
+        made: Made[T],
+        name: str,
+        options: Mapping[str, Any],
+        state: State,
+        *,
+        by_rank: bool = False,
+        by_step: bool = False,
+    ) -> T:
         """See `Subject`."""
-        return await super().drawn(name, options, state.elsewhere(state.path), by_rank=by_rank, by_step=by_step)
+        whole = state.elsewhere(state.path)
+        return await super().of_figure(made, name, options, whole, by_rank=by_rank, by_step=by_step)
 
     def address(self, page: Page, section: Section, values: Mapping[str, str], state: State) -> str:
         """See `Subject`."""
@@ -152,15 +175,16 @@ class OfPair:
         request = Request(ranks, steps, PAGE.sections[0].key, options=options_of(PAGE, state))
         return await self.context.asking.pair(*self.runs(state), PAGE, request)
 
-    async def drawn(  # ranks and steps are those of the sides
+    async def of_figure(  # ranks and steps are those of the sides
         self,
+        made: Made[T],
         name: str,
         options: Mapping[str, Any],
         state: State,
         *,
         by_rank: bool = False,  # noqa: ARG002 - one signature for all
         by_step: bool = False,  # noqa: ARG002
-    ) -> Drawn:
+    ) -> T:
         """See `Subject`."""
         from stepscope.figures import figure_named
 
@@ -171,8 +195,8 @@ class OfPair:
             answered = await self.whole(state)
         except StepscopeError as error:
             raise SaidAbove from error
-        key = ("figure", stamps, name, language, hashable((options, answered.request)))
-        return await asking.ask(key, lambda: figure.drawn(answered.run, language=language, **options), runs)
+        key = ("figure", made.key, stamps, name, language, hashable((options, answered.request)))
+        return await asking.ask(key, lambda: made.of(figure.drawn(answered.run, language=language, **options)), runs)
 
     def address(self, page: Page, section: Section, values: Mapping[str, str], state: State) -> str:  # noqa: ARG002
         """See `Subject`."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stepscope.errors import StepscopeError
@@ -12,7 +13,7 @@ from stepscope.web.asking import hashable
 from stepscope.web.errors import NotReady
 from stepscope.web.ui.choosing import PLACED, rank_of, ranks_of
 from stepscope.web.ui.context import Context
-from stepscope.web.ui.html import paragraph, raw, rendered
+from stepscope.web.ui.html import raw, rendered, written
 from stepscope.web.ui.panels import Panel
 from stepscope.web.ui.state import State
 from stepscope.web.ui.subjects import OfRun, Subject, options_of, read_by, steps_of
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 CHOOSES = ("search", "filter", "page")
 """What chooses the rows of a section."""
 
-Link = Callable[[str, Any], str | None]
-"""The URL that a cell leads to, by the name of its column and its value; None if to none."""
-
 
 @dataclass(frozen=True)
 class Loaded:
@@ -40,7 +38,6 @@ class Loaded:
         reason: Why there is no answer; empty if there is one.
         notes: What the answer rests on.
         ranks: The ranks that it is about, as they are asked for; None for all.
-        refusal: What is wrong with the words or the condition that choose its rows; empty if nothing is.
     """
 
     heading: str
@@ -49,7 +46,6 @@ class Loaded:
     notes: Sequence[str] = ()
     reason: str = ""
     ranks: Any = None
-    refusal: str = ""
 
 
 async def request_of(context: Context, page: Page, state: State, section: Section) -> Request:
@@ -66,25 +62,17 @@ async def request_of(context: Context, page: Page, state: State, section: Sectio
     return Request(ranks, steps_of(CHOOSING[page.scope][1], state), section.key, listing, options)
 
 
-def section_panel(
-    context: Context,
-    page: Page,
-    section: Section,
-    *,
-    links: Link | None = None,
-    subject: Subject | None = None,
-) -> Panel[Loaded]:
+def section_panel(context: Context, page: Page, section: Section, *, subject: Subject | None = None) -> Panel[Markup]:
     """A panel with one section of a declared page.
 
     Args:
-        links: Where its cells lead, besides ranks and steps.
         subject: Whom it asks. Default: the run of the page.
     """
     asked = subject or OfRun(context)
 
-    async def load(state: State) -> Loaded:
+    async def load(state: State) -> Markup:
         try:
-            return await load_section(context, page, section, state, asked)
+            return await _shown(context, page, section, state, asked)
         except NotReady:
             raise
         except StepscopeError as error:
@@ -92,14 +80,15 @@ def section_panel(
                 raise
             return await _refused(error, state)
 
-    async def _refused(error: StepscopeError, state: State) -> Loaded:
+    async def _refused(error: StepscopeError, state: State) -> Markup:
         """Why no rows are chosen, under the heading that the section has with all rows."""
         every = state.changed({f"{section.key}.{name}": None for name in CHOOSES})
         whole = await load_section(context, page, section, every, asked)
-        return Loaded(whole.heading, [], refusal=worded(error.marked, context.language))
+        return _search_again(context, section.key, whole.heading, worded(error.marked, context.language), state)
 
-    def show(loaded: Loaded, state: State) -> None:
-        show_section(context, page, section, loaded, state, links, asked)
+    def show(markup: Markup, state: State) -> None:  # noqa: ARG001 - one signature for all
+        if markup:
+            raw(markup)
 
     return context.panels.add(section.key, load, show, reads=[*read_by(page), *asked.reads])
 
@@ -121,9 +110,32 @@ async def load_section(
     runs = asked.runs(state)
     stamps = context.asking.stamps(runs)  # of the data before it is asked: it may be read anew meanwhile
     answered = await asked.answered(page, request, state)
-    wide = bool(state.get(f"{section.key}.wide"))
+    wide = _is_wide(section, state)
     key = ("shown", stamps, page.name, hashable(request), wide, context.language)
-    return await context.asking.ask(key, lambda: _loaded(answered, section, context, wide=wide), runs)
+    return await context.asking.shown(key, lambda: _loaded(answered, section, context, wide=wide), runs)
+
+
+async def _shown(context: Context, page: Page, section: Section, state: State, asked: Subject) -> Markup:
+    """A section as the page shows it at its address, which is in the links of the section.
+
+    A long table takes long to write, so that is done in a thread, and once for all who look at the same address.
+    """
+    request = await request_of(context, page, state, section)
+    runs = asked.runs(state)
+    stamps = context.asking.stamps(runs)
+    answered = await asked.answered(page, request, state)
+    there = replace(context, state=state)
+
+    def show() -> Markup:
+        loaded = _loaded(answered, section, context, wide=_is_wide(section, state))
+        return section_markup(there, page, section, loaded, state, asked)
+
+    return await context.asking.shown(("section", stamps, state.url, section.key, context.language), show, runs)
+
+
+def _is_wide(section: Section, state: State) -> bool:
+    """Whether all columns are shown."""
+    return bool(state.get(f"{section.key}.wide"))
 
 
 def _loaded(answered: Answered, section: Section, context: Context, *, wide: bool) -> Loaded:
@@ -150,33 +162,35 @@ def _loaded(answered: Answered, section: Section, context: Context, *, wide: boo
 
 
 def show_section(
-    context: Context,
-    page: Page,
-    section: Section,
-    loaded: Loaded,
-    state: State,
-    links: Link | None = None,
-    subject: Subject | None = None,
+    context: Context, page: Page, section: Section, loaded: Loaded, state: State, subject: Subject | None = None
 ) -> None:
     """The tables and sentences of a section, or why there are none."""
+    if markup := section_markup(context, page, section, loaded, state, subject or OfRun(context)):
+        raw(markup)
+
+
+def section_markup(
+    context: Context, page: Page, section: Section, loaded: Loaded, state: State, subject: Subject
+) -> Markup:
+    """What `show_section` shows."""
+    from markupsafe import Markup
+
     if loaded.reason:
-        raw(rendered(context, "table.html.j2", "missing", title=loaded.heading, reason=loaded.reason))
-        return
-    if loaded.refusal:
-        raw(_search_again(context, section.key, loaded, state))
-        return
+        return rendered(context, "table.html.j2", "missing", title=loaded.heading, reason=loaded.reason)
     is_chosen = any(state.get(f"{section.key}.{name}") for name in CHOOSES)
+    parts = []
     if not is_chosen and not any(table.rows.height for table in loaded.tables):
-        raw(rendered(context, "table.html.j2", "nothing", title=loaded.heading))
+        parts.append(rendered(context, "table.html.j2", "nothing", title=loaded.heading))
+    files = downloads(subject, page, section, state, loaded.ranks)
     for place, table in enumerate(loaded.tables):
-        if not is_chosen and not table.rows.height:
-            continue
-        show_table(context, page, section, table, state, links, subject, is_first=place == 0, ranks=loaded.ranks)
+        if is_chosen or table.rows.height:
+            parts.append(table_markup(context, table, section.key, section.rows, state, files, is_first=place == 0))
     for text in dict.fromkeys((*loaded.sentences, *loaded.notes)):
-        paragraph(text, "said" if text in loaded.sentences else "note")
+        parts.append(written(text, "said" if text in loaded.sentences else "note"))
+    return Markup("\n").join(parts)
 
 
-def _search_again(context: Context, key: str, loaded: Loaded, state: State) -> Markup:
+def _search_again(context: Context, key: str, heading: str, refusal: str, state: State) -> Markup:
     """The fields that choose rows, as they are, with what is wrong with them."""
     names = [f"{key}.{name}" for name in CHOOSES]
     return rendered(
@@ -184,8 +198,8 @@ def _search_again(context: Context, key: str, loaded: Loaded, state: State) -> M
         "table.html.j2",
         "refused",
         key=key,
-        title=loaded.heading,
-        reason=loaded.refusal,
+        title=heading,
+        reason=refusal,
         search=state.get(f"{key}.search"),
         condition=state.get(f"{key}.filter"),
         hidden=state.others(names),
@@ -193,85 +207,57 @@ def _search_again(context: Context, key: str, loaded: Loaded, state: State) -> M
     )
 
 
-def show_table(
-    context: Context,
-    page: Page,
-    section: Section,
-    table: ShownTable,
-    state: State,
-    links: Link | None = None,
-    subject: Subject | None = None,
-    *,
-    is_first: bool = True,
-    ranks: Any = None,
-) -> None:
-    """One table, with what sorts, searches and pages it.
-
-    Args:
-        ranks: The ranks that it is about, as they are asked for.
-    """
-    files = downloads(subject or OfRun(context), page, section, state, ranks)
-    show_rows(context, table, section.key, section.rows, state, files, links, is_first=is_first)
-
-
-def show_rows(
+def table_markup(
     context: Context,
     table: ShownTable,
     key: str,
     rows: int,
     state: State,
     files: Sequence[tuple[str, str]],
-    links: Link | None = None,
     *,
     is_first: bool = True,
     is_declared: bool = True,
-) -> None:
+) -> Markup:
     """A part of a table, with what sorts, searches and pages it.
 
     Args:
         key: Before the names of the parameters that choose the rows.
         rows: Rows on a page unless others are chosen.
         files: Names of formats, and where to get all rows in them.
-        links: Where its cells lead, besides ranks and steps.
         is_first: Whether it is the table that is searched and paged.
         is_declared: Whether it may have more columns than are shown.
     """
     from stepscope.report.html import table_body
 
-    def link(column: str, value: Any) -> str | None:
-        return (links(column, value) if links else None) or usual_link(context, column, value)
-
     listing = state.listing(key, rows)
     found = table.rows.height if table.found is None else table.found
     pages = max(1, -(-found // listing.top)) if listing.top else 1
-    raw(
-        rendered(
-            context,
-            "table.html.j2",
-            "table",
-            shown=table,
-            key=key,
-            heads=_heads(state, key, table),
-            rows=table_body(table, link),
-            search=state.get(f"{key}.search"),
-            condition=state.get(f"{key}.filter"),
-            is_first=is_first,
-            found=found,
-            page_number=listing.page,
-            pages=pages,
-            previous=state.changed({f"{key}.page": listing.page - 1 if listing.page > 2 else None}).url,
-            following=state.changed({f"{key}.page": listing.page + 1}).url,
-            wider=state.changed({f"{key}.wide": not state.get(f"{key}.wide")}).url if is_declared else "",
-            is_wide=bool(state.get(f"{key}.wide")),
-            more=[
-                (size, state.changed({f"{key}.rows": size, f"{key}.page": None}).url)
-                for size in (20, 100, 500)
-                if found > rows
-            ],
-            top=listing.top,
-            hidden=state.others([f"{key}.{name}" for name in CHOOSES]),
-            downloads=files,
-        )
+    return rendered(
+        context,
+        "table.html.j2",
+        "table",
+        shown=table,
+        key=key,
+        heads=_heads(state, key, table),
+        rows=table_body(table, partial(usual_link, context)),
+        search=state.get(f"{key}.search"),
+        condition=state.get(f"{key}.filter"),
+        is_first=is_first,
+        found=found,
+        page_number=listing.page,
+        pages=pages,
+        previous=state.changed({f"{key}.page": listing.page - 1 if listing.page > 2 else None}).url,
+        following=state.changed({f"{key}.page": listing.page + 1}).url,
+        wider=state.changed({f"{key}.wide": not state.get(f"{key}.wide")}).url if is_declared else "",
+        is_wide=bool(state.get(f"{key}.wide")),
+        more=[
+            (size, state.changed({f"{key}.rows": size, f"{key}.page": None}).url)
+            for size in (20, 100, 500)
+            if found > rows
+        ],
+        top=listing.top,
+        hidden=state.others([f"{key}.{name}" for name in CHOOSES]),
+        downloads=files,
     )
 
 
@@ -324,18 +310,10 @@ def downloads(subject: Subject, page: Page, section: Section, state: State, rank
     return [(name, subject.address(page, section, {**values, "format": name.lower()}, state)) for name in formats]
 
 
-def plain_table(context: Context, table: ShownTable, key: str, links: Link | None = None) -> None:
+def plain_table(context: Context, table: ShownTable, key: str) -> Markup:
     """A short table without anything that changes it."""
     from stepscope.report.html import table_body, table_head
 
-    raw(
-        rendered(
-            context,
-            "table.html.j2",
-            "plain",
-            shown=table,
-            key=key,
-            heads=table_head(table),
-            rows=table_body(table, links),
-        )
+    return rendered(
+        context, "table.html.j2", "plain", shown=table, key=key, heads=table_head(table), rows=table_body(table)
     )

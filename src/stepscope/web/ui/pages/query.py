@@ -228,7 +228,7 @@ def _doc(text: str, context: Context) -> str:
 def _result(context: Context, part: Part | None, state: State) -> None:
     from stepscope.pages.shown_table import ShownTable
     from stepscope.tables.base import Column
-    from stepscope.web.ui.tables import show_rows
+    from stepscope.web.ui.tables import table_markup
 
     if part is None:
         paragraph(WORDS["start"].of(context.language), "empty")
@@ -238,7 +238,7 @@ def _result(context: Context, part: Part | None, state: State) -> None:
     rows, name = with_moments(part.rows), WORDS["result"].of(context.language)
     columns = [Column(each, "string", "", title=each) for each in rows.columns]  # as SQL names them
     shown = ShownTable(name, columns, rows, name=name, found=part.found)
-    show_rows(context, shown, "result", ROWS, state, [], is_declared=False)
+    raw(table_markup(context, shown, "result", ROWS, state, [], is_declared=False))
     posts = [
         {
             "title": name,

@@ -90,9 +90,10 @@ window.stepscope = (() => {
     field.form.requestSubmit();
   });
   document.addEventListener("click", (event) => {
-    const button = event.target instanceof Element ? event.target.closest("[data-insert], [data-post]") : null;
+    const button = event.target instanceof Element ? event.target.closest("[data-insert], [data-post], [data-picture]") : null;
     if (!button) return;
-    if (button.dataset.post) save(button);
+    if (button.dataset.picture) picture(button.dataset.figure, button.dataset.picture, button.dataset.file);
+    else if (button.dataset.post) save(button);
     else {
       const field = document.getElementById(button.dataset.into);
       field.setRangeText(button.dataset.insert, field.selectionStart, field.selectionEnd, "end");
@@ -173,5 +174,5 @@ window.stepscope = (() => {
       if (element) element.outerHTML = html;
     }
   };
-  return { go, picture, replace };
+  return { go, replace };
 })();
