@@ -192,6 +192,13 @@ def test_other_counters_of_a_device_are_not_its_capacity() -> None:
     assert found["capacity_bytes"].to_list() == [48]
 
 
+def test_the_size_of_a_device_alone_shows_no_use_of_its_memory() -> None:
+    stated = RANK_FIGURES.frame(name=["memory_capacity_bytes"], value=[100.0])
+
+    with pytest.raises(Unavailable, match="no memory was recorded"):
+        ask({"rank_figures": stated}, "memory_peak")
+
+
 def test_a_rank_that_only_states_its_peak_has_one() -> None:
     stated = RANK_FIGURES.frame(name=["memory_peak_bytes"], value=[600.0])
 

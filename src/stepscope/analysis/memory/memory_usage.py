@@ -138,8 +138,10 @@ def memory_peak(
     if memory_curve is not None:
         parts.append(_of_curves(during(memory_curve, steps, chosen), steps))
     if not parts:
-        parts.append(stated.select("rank"))
-        if unknown := without_rows(ranks_of(RANKS.or_empty(ranks)), stated):
+        use = [pl.col(column).is_not_null() for column in STATED.values() if column != "capacity_bytes"]
+        used = stated.filter(pl.any_horizontal(use))
+        parts.append(used.select("rank"))
+        if unknown := without_rows(ranks_of(RANKS.or_empty(ranks)), used):
             raise Unavailable(NO_MEMORY, of=unknown)
     peaks = _known(parts, COLUMNS).drop(STATED.values(), strict=False)
     kinds = RANKS.or_empty(ranks).filter(pl.col("device_kind").is_not_null())
