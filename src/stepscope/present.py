@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
+from datetime import datetime, timezone
 from typing import Any, Literal, get_args
 
 Language = Literal["en", "zh"]
@@ -69,6 +70,25 @@ def size(count: float) -> str:
         if abs(count) >= factor:
             return f"{count / factor:.2f} {unit}"
     return f"{count:.0f} B"
+
+
+_DATED_NS = 10**18
+"""Clocks show this since September 2001; one that shows less counts from something else, e.g. the start of its host."""
+
+
+def minute(time_ns: int | None) -> str:
+    """A moment to the minute, in UTC; empty if unknown.
+
+    Examples:
+        >>> minute(1_700_000_000 * 10**9), minute(None), minute(5)
+        ('2023-11-14 22:13', '', '')
+    """
+    if time_ns is None or time_ns < _DATED_NS:
+        return ""
+    try:
+        return f"{datetime.fromtimestamp(time_ns // 10**9, timezone.utc):%Y-%m-%d %H:%M}"
+    except (OverflowError, OSError, ValueError):  # a damaged recording may hold any number
+        return ""
 
 
 def operations(count: float) -> str:

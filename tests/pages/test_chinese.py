@@ -101,3 +101,11 @@ def test_pages_have_no_english_headings_titles_options_and_meanings() -> None:
 
     assert sorted(texts - {*WORDS} - plain) == []
     assert sorted({column.doc for column in (*shown, *SHARED.values())} - {*WORDS, ""}) == []
+
+
+def test_what_a_parallel_layout_rests_on_has_words() -> None:
+    from stepscope.analysis.layout.parallel_layout import OF_DIMENSIONS
+    from stepscope.pages.chinese.values import VALUES
+
+    coded = {value for column in OF_DIMENSIONS if column.name in ("kind", "by") for value in column.values}
+    assert coded <= VALUES.keys()

@@ -11,7 +11,7 @@ from stepscope.advice.finding import per_of
 from stepscope.advice.messages import fill
 from stepscope.analysis.job.time_by_rank import LIMITS, time_by_rank
 from stepscope.paths import shown
-from stepscope.present import Language, duration
+from stepscope.present import Language, duration, minute
 from stepscope.report.report_words import WORDS
 from stepscope.report.time_split import mean, shares
 
@@ -80,6 +80,8 @@ def _facts(run: Run, answers: Answers, language: Language, bench: Run | None) ->
     known = {"recorded": rows.height, "world": world}
     partly = world is not None and world != rows.height
     yield fact("rank_count", fill(WORDS["of_world"], known, language) if partly else str(rows.height))
+    if start := minute(answers.start_ns):
+        yield fact("recorded_at", start)
     yield from _steps(run, answers, language)
 
 

@@ -114,6 +114,7 @@ WORDS: Mapping[str, Text] = {
     "framework": Text("Framework", "框架"),
     "device": Text("Device", "设备"),
     "rank_count": Text("Ranks", "rank 数"),
+    "recorded_at": Text("Recorded (UTC)", "记录时间 (UTC)"),
     "step_count": Text("Steps", "步数"),
     "of_world": Text("{recorded} of {world}", "{recorded} / {world}"),
     "iteration_count": Text("Iterations", "迭代数"),

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 from nicegui.element import Element
 
-from stepscope.errors import StepscopeError
+from stepscope.errors import StepscopeError, Unavailable
 from stepscope.pages.base import STEP, STEPS
 from stepscope.web.asking import Made
 from stepscope.web.ui.choosing import OF_JOB, OF_RANK
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.controls import Control, form
 from stepscope.web.ui.html import raw, rendered
+from stepscope.web.ui.missing import missing_figure
 from stepscope.web.ui.panels import Panel
 from stepscope.web.ui.state import State
 from stepscope.web.ui.subjects import OfRun, Subject
@@ -129,7 +130,7 @@ def _is_whole(text: str) -> bool:
 
 def figure_panel(
     context: Context, place: FigurePlace, subject: Subject | None = None
-) -> Panel[tuple[OnPage, Sequence[Control]]]:
+) -> Panel[tuple[OnPage, Sequence[Control]] | Unavailable]:
     """A panel with a figure.
 
     Args:
@@ -137,15 +138,21 @@ def figure_panel(
     """
     asked, made = subject or OfRun(context), for_page(context)
 
-    async def load(state: State) -> tuple[OnPage, Sequence[Control]]:
+    async def load(state: State) -> tuple[OnPage, Sequence[Control]] | Unavailable:
         options = options_of(place, state)
-        figure, controls = await asyncio.gather(
-            asked.of_figure(made, place.name, options, state, by_rank=place.by_rank, by_step=place.by_step),
-            _controls(context, place, state),
-        )
+        try:
+            figure, controls = await asyncio.gather(
+                asked.of_figure(made, place.name, options, state, by_rank=place.by_rank, by_step=place.by_step),
+                _controls(context, place, state),
+            )
+        except Unavailable as reason:
+            return reason
         return figure, controls
 
-    def show(loaded: tuple[OnPage, Sequence[Control]], state: State) -> None:
+    def show(loaded: tuple[OnPage, Sequence[Control]] | Unavailable, state: State) -> None:
+        if isinstance(loaded, Unavailable):
+            raw(missing_figure(context, place.name, loaded))
+            return
         figure, controls = loaded
         clicked = partial(place.click, context) if place.click else None
         show_figure(context, figure, state, controls, clicked)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
+from stepscope.present import minute
 from stepscope.texts import Text
 from stepscope.web.addresses import run_path
 from stepscope.web.asking import hashable
@@ -16,7 +17,6 @@ from stepscope.web.ui.controls import Choice, Control, control_of, form, select
 from stepscope.web.ui.figures import FigurePlace, Point, figure_panel
 from stepscope.web.ui.frame import frame
 from stepscope.web.ui.html import paragraph, raw, rendered
-from stepscope.web.ui.pages.runs import moment
 from stepscope.web.ui.state import State
 from stepscope.web.ui.subjects import SIDES, OfPair
 from stepscope.web.ui.tables import section_panel
@@ -170,7 +170,7 @@ def _way(control: Control, context: Context) -> Control:
 
 
 def _called(entry: Entry) -> str:
-    when = moment(entry.start_ns) or moment(entry.changed_ns)
+    when = minute(entry.start_ns) or minute(entry.changed_ns)
     return f"{entry.name} ({when} UTC)" if when else entry.name
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from stepscope.paths import shown
-from stepscope.present import size
+from stepscope.present import minute, size
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.frame import frame, overview_link
 from stepscope.web.ui.html import raw, rendered
@@ -213,8 +212,8 @@ def row(context: Context, entry: Entry, state: State) -> Mapping[str, Any]:
         "url": overview_link(context, entry.id),
         "path": "" if entry.relative in ("", ".", entry.name) else entry.relative,
         "kinds": list(dict.fromkeys([*entry.formats, *entry.frameworks, *entry.devices])),
-        "start": moment(entry.start_ns),
-        "changed": moment(entry.changed_ns),
+        "start": minute(entry.start_ns),
+        "changed": minute(entry.changed_ns),
         "ranks": str(entry.ranks) if world in (None, entry.ranks) else f"{entry.ranks} / {world}",
         "size": size(entry.input_bytes),
         "state": context.word(f"state_{entry.state}"),
@@ -234,17 +233,6 @@ def top_of(context: Context, entry: Entry) -> str:
     from stepscope.advice import worded
 
     return worded(entry.top, context.language).summary
-
-
-def moment(time_ns: int | None) -> str:
-    """A time to the minute, in UTC; empty if unknown."""
-    if not time_ns:
-        return ""
-    try:
-        found = datetime.fromtimestamp(time_ns // 10**9, timezone.utc)
-    except (OverflowError, OSError, ValueError):  # a damaged recording may hold any number
-        return ""
-    return f"{found:%Y-%m-%d %H:%M}"
 
 
 def _rendered(context: Context, name: str, **values: Any) -> Any:
