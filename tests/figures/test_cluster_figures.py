@@ -10,9 +10,11 @@ import pytest
 from stepscope.errors import StepscopeError, Unavailable
 from stepscope.figures import figure_named, fragment, to_json
 from stepscope.figures.base import Drawn
+from stepscope.figures.sharing import cells, sharing_note
 from stepscope.figures.slow_marks import slow_of
 from stepscope.run import Run
 from stepscope.tables import LINKS, RANKS
+from stepscope.texts import Text
 from tests.analysis.jobs import MS, job
 from tests.analysis.rank_tables import job as pipeline_tables
 from tests.figures.test_figures import Answering
@@ -436,3 +438,13 @@ def test_hostile_names_of_hosts_and_transports_are_shown_as_they_are(name: str, 
     assert shown
     assert not any("alert" in template for template in shown)
     one.figure()
+
+
+def test_what_shares_cells_is_said_and_nothing_else() -> None:
+    longest = Text("the longest", "最长的")
+    (one,) = sharing_note(*cells([3], range(5000)), longest)
+    (both,) = sharing_note(*cells(range(3000), range(5000)), longest)
+
+    assert one.en.startswith("5000 steps share ") and "rank" not in one.en + one.zh
+    assert both.en.startswith("3000 ranks and 5000 steps share ")
+    assert sharing_note(*cells(range(4), range(4)), longest) == []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from stepscope.errors import StepscopeError, Unavailable, close_matches
-from stepscope.figures.axes import labels, short
+from stepscope.figures.axes import labels, short, whole_ticks
 from stepscope.figures.base import Data, Figure, Rows, Spec, column, one_rank
 from stepscope.figures.style import GREY, SERIES
 from stepscope.present import Language, duration
@@ -112,7 +112,7 @@ def draw(data: Data, language: Language) -> Spec:
         "layout": {
             "height": 340,
             "showlegend": True,
-            "xaxis": {"title": {"text": f"{sample}{between}"}, "tickformat": "d", "zeroline": False},
+            "xaxis": {"title": {"text": f"{sample}{between}"}, "zeroline": False, **whole_ticks(rows["sample"])},
             "yaxis": {"title": {"text": items}, "rangemode": "tozero"},
         },
     }

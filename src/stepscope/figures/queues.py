@@ -133,7 +133,7 @@ def _lines(rows: pl.DataFrame, language: Language) -> Spec:
         "layout": {
             "height": 360,
             "showlegend": True,
-            "xaxis": {"title": {"text": batch}, "tickformat": "d"},
+            "xaxis": {"title": {"text": batch}, **whole_ticks(rows["number"])},
             "yaxis": {"title": {"text": items}, "rangemode": "tozero"},
         },
     }

@@ -73,15 +73,22 @@ def sharing_note(rows: Shared, columns: Shared, shown: Text) -> list[Text]:
     Args:
         shown: E.g. `the slowest` of them.
     """
-    if rows.each == columns.each == 1:
+    english, chinese, places, places_zh = [], [], [], []
+    for one, what, what_zh, place, place_zh in (
+        (rows, "ranks", "个 rank", "rows", "行"),
+        (columns, "steps", "步", "columns", "列"),
+    ):
+        if one.each > 1:
+            english.append(f"{len(one.numbers)} {what}")
+            chinese.append(f"{len(one.numbers)} {what_zh}")
+            places.append(f"{len(one.names)} {place}")
+            places_zh.append(f"{len(one.names)} {place_zh}")
+    if not english:
         return []
-    ranks, steps = len(rows.numbers), len(columns.numbers)
     return [
         Text(
-            f"{ranks} ranks and {steps} steps share {len(rows.names)} rows and {len(columns.names)} columns: "
-            f"a cell shows {shown.en} of those that share it.",
-            f"{ranks} 个 rank 和 {steps} 步合并为 {len(rows.names)} 行、{len(columns.names)} 列："
-            f"每格显示其中{shown.zh}。",
+            f"{' and '.join(english)} share {' and '.join(places)}: a cell shows {shown.en} of those that share it.",
+            f"{'和 '.join(chinese)}合并为 {'、'.join(places_zh)}：每格显示其中{shown.zh}。",
         )
     ]
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from stepscope.errors import StepscopeError
+from stepscope.figures.axes import whole_ticks
 from stepscope.web.live_jobs import MEASURES, Measure, StepTime
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.figures import on_page
@@ -58,7 +61,7 @@ def lines(steps: Mapping[int, Sequence[StepTime]], measure: Measure, context: Co
             {"type": "scatter", "mode": "lines", "name": f"rank {rank}", "x": [step for step, _ in points], "y": values}
         )
     layout = {"height": 300, "yaxis": {"rangemode": "tozero", "title": {"text": f"{said(context, measure)} (ms)"}}}
-    return _spec(data, layout, context)
+    return _spec(data, layout, context, [each.step for points in steps.values() for each in points])
 
 
 def heat_map(steps: Mapping[int, Sequence[StepTime]], measure: Measure, context: Context) -> dict[str, Any]:
@@ -79,13 +82,13 @@ def heat_map(steps: Mapping[int, Sequence[StepTime]], measure: Measure, context:
         }
     ]
     height = min(max(22 * len(steps) + 90, 300), 700)
-    return _spec(data, {"height": height, "yaxis": {"autorange": "reversed", "type": "category"}}, context)
+    return _spec(data, {"height": height, "yaxis": {"autorange": "reversed", "type": "category"}}, context, every)
 
 
-def _spec(data: list[dict[str, Any]], layout: dict[str, Any], context: Context) -> dict[str, Any]:
+def _spec(data: list[dict[str, Any]], layout: dict[str, Any], context: Context, steps: Sequence[int]) -> dict[str, Any]:
     whole = {
         "margin": {"t": 10, "b": 44},
-        "xaxis": {"title": {"text": said(context, "last")}, "tickformat": "d"},
+        "xaxis": {"title": {"text": said(context, "last")}, **whole_ticks(pl.Series(steps, dtype=pl.Int64))},
         "uirevision": "live",
         **layout,
     }
