@@ -167,6 +167,14 @@ def test_missing_ranks_are_reported() -> None:
     assert problems(few) == [("note", "/data/x", "2 of the job's 5 ranks are here", remedy, None)]
 
 
+def test_different_numbers_of_steps_are_reported_if_most_ranks_share_none() -> None:
+    (job,) = group(with_rows(at(f"x/{rank}", 0, rank=rank), count, "steps") for rank, count in enumerate((2, 2, 3, 4)))
+
+    told = "ranks have different numbers of steps, 2 (ranks 0-1) to 4 (rank 3), so their means cover different steps"
+    remedy = "Copy the files again if all recordings should be equally long"
+    assert problems(job) == [("warning", "/data/x/0", told, remedy, None)]
+
+
 # Copies: the same rank and the very same window
 
 

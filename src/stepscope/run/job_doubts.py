@@ -30,7 +30,8 @@ def doubts(recordings: Mapping[int, Recording], world_size: int | None, path: Pa
         recordings,
         lambda own: own.rows.get("steps"),
         "{rank} {has} {own} steps, most others have {usual}; what compares ranks uses the steps that they share",
-        "Copy its files again if its recording should be as long as the others",
+        "Copy the files again if all recordings should be equally long",
+        "ranks have different numbers of steps, {least} to {most}, so their means cover different steps",
     )
     yield from _different(
         recordings,
@@ -64,21 +65,31 @@ _WORDS = ({"has": "has", "was": "was", "it": "it"}, {"has": "have", "was": "were
 
 
 def _different(
-    recordings: Mapping[int, Recording], fact: Callable[[Recording], Hashable | None], problem: str, remedy: str
+    recordings: Mapping[int, Recording],
+    fact: Callable[[Recording], Hashable | None],
+    problem: str,
+    remedy: str,
+    mixed: str = "",
 ) -> Iterator[Issue]:
-    """Recordings in which a fact differs from that of most; none where no value is that of most."""
+    """Recordings in which a fact differs from that of most; where no value is that of most, `mixed` for all."""
     facts = {rank: found for rank, own in sorted(recordings.items()) if (found := fact(own)) is not None}
     counts = Counter(facts.values())
     if len(counts) < 2:
         return
     usual, count = counts.most_common(1)[0]
-    if 2 * count <= len(facts):
-        return
     by_value: dict[Hashable, list[int]] = {}
     for rank, found in facts.items():
-        if found != usual:
-            by_value.setdefault(found, []).append(rank)
+        by_value.setdefault(found, []).append(rank)
+    if 2 * count <= len(facts):
+        if mixed:
+            ends = (min(by_value.items()), max(by_value.items()))
+            least, most = (f"{found} ({named_numbers('rank', ranks)})" for found, ranks in ends)
+            file = str(recordings[min(facts)].path)
+            yield Issue("warning", file, mixed.format(least=least, most=most), remedy, rank=None)
+        return
     for found, ranks in by_value.items():
+        if found == usual:
+            continue
         words = {"rank": named_numbers("rank", ranks), "own": found, "usual": usual, **_WORDS[len(ranks) > 1]}
         file = str(recordings[ranks[0]].path)
         yield Issue("warning", file, problem.format(**words), remedy, rank=ranks[0] if len(ranks) == 1 else None)
