@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from stepscope.advice.advise import RULES
+from stepscope.advice.finding import per_of
 from stepscope.analysis import ANALYSES, registry
 from stepscope.analysis.columns import columns
 from stepscope.analysis.parameters import frozen, identity, parameters_of
@@ -86,6 +87,13 @@ def test_functions_that_are_not_registered_are_checked_too() -> None:
         find_analysis(lambda kernel: kernel)
     with pytest.raises(StepscopeError, match="its parameters are unknown"):
         find_analysis(min)
+
+
+def test_a_function_of_a_module_is_looked_through_once_and_no_other_is_kept() -> None:
+    def inside(steps: pl.LazyFrame) -> None: ...
+
+    assert find_analysis(per_of) is find_analysis(per_of)
+    assert find_analysis(inside) is not find_analysis(inside)
 
 
 def test_the_same_check_serves_rules() -> None:

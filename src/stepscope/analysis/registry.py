@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from types import FunctionType
 from typing import Any, Literal, TypeVar
 
 import polars as pl
@@ -204,9 +205,23 @@ def find_analysis(question: str | Callable[..., Any]) -> Analysis:
     registered = ANALYSES.get(name)
     if registered is not None and registered.function is question:
         return registered
-    found = Analysis(f"{getattr(question, '__module__', None)}.{name}", question, "job")
+    lasts = isinstance(question, FunctionType) and "<" not in question.__qualname__  # others may hold much alive
+    return _kept_of(question, len(ANALYSES)) if lasts else _of(question)
+
+
+def _of(function: Callable[..., Any]) -> Analysis:
+    """What is asked by a function that is not registered."""
+    name = getattr(function, "__name__", type(function).__name__)
+    found = Analysis(f"{getattr(function, '__module__', None)}.{name}", function, "job")
     _ = found.parameters
     return found
+
+
+@lru_cache(maxsize=1000)
+def _kept_of(function: Callable[..., Any], _registered: int) -> Analysis:
+    """The same for a function of a module, looked through once, unless more analyses are registered meanwhile: each
+    part of a page asks some, and rules are such functions."""
+    return _of(function)
 
 
 def check_registered() -> None:

@@ -63,7 +63,7 @@ def readable(rows: pl.DataFrame) -> pl.DataFrame:
         for name, dtype in rows.schema.items()
         if dtype == pl.String and (name == SEQUENCE or _is_named(rows[name]))
     ]
-    return rows.with_columns(changed)
+    return rows.with_columns(changed) if changed else rows
 
 
 def short(column: str) -> pl.Expr:

@@ -61,6 +61,16 @@ def test_a_page_is_sent_with_what_is_known(site: Site) -> None:
     assert {"filled"} in tries
 
 
+def test_a_page_is_not_given_up_while_the_server_is_busy(site: Site) -> None:
+    from websockets.sync.client import connect
+
+    address = f"{site.url}/_nicegui_ws/socket.io/?EIO=4&transport=websocket".replace("http:", "ws:")
+    with connect(address, additional_headers={"Origin": site.url}) as socket:
+        opened = json.loads(str(socket.recv(10)).removeprefix("0"))
+
+    assert opened["pingTimeout"] >= 20_000
+
+
 def test_a_search_without_rows_keeps_its_field_and_leads_back(pages: Pages, site: Site) -> None:
     pages.open(f"{_run(site, 'gloo')}/ops?rank=1&operator_types.search=zzz")
 
