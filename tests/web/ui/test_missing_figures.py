@@ -12,6 +12,7 @@ from page_contexts import HOSTILE, context_of, entry
 
 from stepscope.errors import Unavailable
 from stepscope.web.ui.context import Context
+from stepscope.web.ui.html import rendered
 from stepscope.web.ui.missing import RECORDED_AS, missing_figure
 from stepscope.web.ui.site_map import page_named
 
@@ -47,3 +48,9 @@ def test_pages_that_show_several_things_say_the_reason_only() -> None:
 
 def test_pages_with_a_way_to_record_are_pages() -> None:
     assert all(page_named(name) for name in RECORDED_AS)
+
+
+def test_a_missing_table_says_its_reason_without_more() -> None:
+    html = str(rendered(context_of("/runs/run/host"), "table.html.j2", "missing", title="Samples", reason="none"))
+
+    assert "Samples" in html and html.count("<p>") == 1

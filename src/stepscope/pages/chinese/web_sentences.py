@@ -6,6 +6,10 @@ _STEP = r"(?:step|iteration|recording)"
 _PART = r"\d\S* (?:ns|us|ms|s) [a-z ]+?"
 
 ERRORS: tuple[tuple[str, str], ...] = (
+    (
+        r"this could not be computed, by a fault of stepscope \((\w+)\)\. Its log has more",
+        r"因 stepscope 的错误（\1），无法计算。其日志中有更多信息",
+    ),
     (r"no ranks? (\S+) in (.+)\. It has ranks? (.+)", r"\2 中没有 rank \1，只有 rank \3"),
     (r"no steps? (\S+) in (.+)\. It has steps? (.+)", r"\2 中没有第 \1 步，只有第 \3 步"),
     (r"no stages? (\S+) in (.+)\. Its stages are (.+)", r"\2 中没有阶段 \1；其阶段为 \3"),
