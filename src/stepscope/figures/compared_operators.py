@@ -161,7 +161,7 @@ FIGURE = Figure(
     "compared-operators",
     Text("What makes the difference", "差异来自何处"),
     Text(
-        "Mean time in a {per} that the new side takes longer (right) or less (left), those that differ most first. "
+        "Mean time in one {per} that the new side takes longer (right) or less (left), those that differ most first. "
         "What is not beyond noise is grey.",
         "新的一侧一{per:noun}中多用（右）或少用（左）的平均时间，差异最大的在前。未超出噪声的为灰色。",
     ),

@@ -91,7 +91,7 @@ def draw(data: Data, language: Language) -> Spec:
 
 FIGURE = Figure(
     "compared-parts",
-    Text("What a {per} consists of on both sides", "两侧一{per:noun}的组成"),
+    Text("What one {per} consists of on both sides", "两侧一{per:noun}的组成"),
     Text(
         "The mean {per}, its parts, and parts of these, on both sides; beside the bars stands what the new side takes "
         "longer. Point at a bar to see whether that is more than noise.",

@@ -326,7 +326,7 @@ def _drawn_lines(lines: pl.DataFrame, places: dict[int, int], unit: Any, languag
 
 FIGURE = Figure(
     "marey",
-    Text("What each rank does in a {per}", "各 rank 一{per:noun}中的工作"),
+    Text("What each rank does in one {per}", "各 rank 一{per:noun}中的工作"),
     Text(
         "A band is a rank, by stage: computing above, communication below. Lines follow the same collective from rank "
         "to rank, and transfers from sender to receiver: a slanted line is a rank that comes late. Drag to zoom in.",

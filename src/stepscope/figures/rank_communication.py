@@ -76,7 +76,7 @@ FIGURE = Figure(
     "rank-communication",
     Text("Communication and waiting of each rank", "各 rank 的通信与等待"),
     Text(
-        "All time in communication in a {per}, hidden by computing or not. The rank that waits least is the one that "
+        "All time in communication in one {per}, hidden by computing or not. The rank that waits least is the one that "
         "the others wait for.",
         "一{per:noun}中全部通信时间，无论是否被计算掩盖。等待最少的 rank 就是其他 rank 所等待的。",
     ),

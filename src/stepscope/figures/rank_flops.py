@@ -55,7 +55,7 @@ FIGURE = Figure(
     "rank-flops",
     Text("Floating point operations of each rank", "各 rank 的浮点运算量"),
     Text(
-        "A cell is a rank, a row a host where hosts are known; colour shows its operations in a {per} over those of "
+        "A cell is a rank, a row a host where hosts are known; colour shows its operations in one {per} over those of "
         "the rank that runs most. Ranks of a stage should be alike.",
         "每格是一个 rank，已知主机时每行是一台主机；颜色表示其一{per:noun}的运算量与最多的 rank 之比。"
         "同一阶段的 rank 应当相近。",

@@ -145,7 +145,7 @@ def draw(data: Data, language: Language) -> Spec:
 
 FIGURE = Figure(
     "rank-steps",
-    Text("What a {per} consists of on each rank", "各 rank 一{per:noun}的组成"),
+    Text("What one {per} consists of on each rank", "各 rank 一{per:noun}的组成"),
     Text(
         "A bar is a rank's {per}, or the mean of a stage or host. Where all wait for one another, the slow rank is the "
         "one that computes longest and communicates least; it is marked.",

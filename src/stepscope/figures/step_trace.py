@@ -418,7 +418,7 @@ def _mark(row: Mapping[str, Any], place: int, scale: _Scale) -> Spec:
 
 FIGURE = Figure(
     "step-trace",
-    Text("What a {per} consists of", "一{per:noun}的组成"),
+    Text("What one {per} consists of", "一{per:noun}的组成"),
     Text(
         "One {per} drawn to scale, or the mean of all: the parts between the start of forward and the end of backward, "
         "phases, and when communication runs on each stream.",
