@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +14,13 @@ pytest.importorskip("nicegui")
 
 from page_contexts import HOSTILE, context_of, entry
 
+from stepscope import figures
 from stepscope.errors import Unavailable
 from stepscope.web.ui.context import Context
 from stepscope.web.ui.html import rendered
 from stepscope.web.ui.missing import RECORDED_AS, missing_figure
 from stepscope.web.ui.site_map import page_named
+from stepscope.web.ui.wording import worded
 
 
 def of_page(page: str, *frameworks: str, language: Any = "en") -> Context:
@@ -54,3 +60,22 @@ def test_a_missing_table_says_its_reason_without_more() -> None:
     html = str(rendered(context_of("/runs/run/host"), "table.html.j2", "missing", title="Samples", reason="none"))
 
     assert "Samples" in html and html.count("<p>") == 1
+
+
+def _reasons() -> Iterator[str]:
+    """What figures say when they cannot be drawn, as it is written, with a number for what is filled in."""
+    for file in Path(figures.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Unavailable":
+                match node.args[0]:
+                    case ast.Constant(value=text):
+                        yield str(text)
+                    case ast.JoinedStr(values=parts):
+                        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "7" for part in parts)
+
+
+def test_reasons_of_figures_have_chinese_words() -> None:
+    reasons = list(_reasons())
+
+    assert len(reasons) > 20
+    assert [text for text in reasons if not re.search("[\u4e00-\u9fff]", worded(text, "zh"))] == []

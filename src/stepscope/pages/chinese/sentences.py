@@ -310,6 +310,7 @@ _COMPILED = tuple(
     (re.compile(form, re.DOTALL), chinese)
     for form, chinese in (
         *web_sentences.ERRORS,
+        *web_sentences.REASONS,
         *SENTENCES,
         *page_sentences.FORMS,
         *reasons.FORMS,

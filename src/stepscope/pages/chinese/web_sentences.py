@@ -56,6 +56,32 @@ ERRORS: tuple[tuple[str, str], ...] = (
 )
 """What was asked for is not there, or not understood."""
 
+REASONS: tuple[tuple[str, str], ...] = (
+    (r"nothing differs: all (\w+) take the same time on both sides", r"没有差异：所有{1}在两侧的耗时相同"),
+    (r"kernels", "kernel"),
+    (r"operators", "算子"),
+    (r"collectives", "集合通信"),
+    (r"there is nothing to draw: (\w+) has no rows", r"没有可绘制的内容：\1 没有任何行"),
+    (r"CPU usage was not sampled", "没有采样 CPU 使用率"),
+    (r"CPU usage of (.+) was not sampled", r"没有采样 \1 的 CPU 使用率"),
+    (r"the operators of a dataset pipeline were not recorded", "没有记录数据管道的算子"),
+    (r"nothing went over links like these", "没有数据经过这样的链路"),
+    (r"nothing is known of step (\d+)", r"对第 \1 步一无所知"),
+    (r"no tensors or blocks are known there", "该处没有已知的张量或内存块"),
+    (r"the time of operators was not recorded", "没有记录算子的耗时"),
+    (r"no passes of step (\d+) are known", r"第 \1 步没有已知的前向或反向"),
+    (r"no communication is known of step (\d+)", r"第 \1 步没有已知的通信"),
+    (r"how many operations ranks run is not known", "各 rank 的运算量未知"),
+    (r"the parts of a step are not known", "每步的组成部分未知"),
+    (r"the steps of operators are unknown", "算子所属的步未知"),
+    (r"how long steps took is not known of any rank", "没有任何 rank 的步耗时已知"),
+    (r"neither parts nor phases of steps were recorded", "没有记录步的组成部分和阶段"),
+    (r"the length of the steps is unknown", "各步的耗时未知"),
+    (r"no graph with its parallel strategy was recorded", "没有记录带并行策略的图"),
+    (r"no graph of stage (\d+) was recorded", r"没有记录阶段 \1 的图"),
+)
+"""Why a figure cannot be drawn."""
+
 FORMS: tuple[tuple[str, str], ...] = (
     # pipelines and layouts
     (r"From ranges of forward and backward, with the waiting in them\.", "根据前向与反向的区间，含其中的等待。"),
