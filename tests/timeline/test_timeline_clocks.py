@@ -66,6 +66,20 @@ def test_clocks_of_ranks_are_aligned_by_the_ends_of_their_calls(ahead: int, tmp_
     assert any("clock corrected by" in name for name in timeline.processes)
 
 
+def test_the_times_of_a_rank_alone_are_those_that_it_has_among_others() -> None:
+    """The critical path, which is on the clock of the job, lies where the rank's own work does."""
+    run = shifted(make_run(3), {1: 1000 * MS})
+
+    alone, others = (clocks_of(some, align=True) for some in (run.select(ranks="1"), run))
+
+    assert alone.by_rank == others.by_rank == {1: 1000 * MS}
+    assert len(alone.notes) == 1
+
+
+def test_a_rank_alone_has_no_notes_on_others() -> None:
+    assert clocks_of(without_calls(make_run(2)).select(ranks="1"), align=True).notes == []
+
+
 def test_the_correction_is_said(tmp_path: Path) -> None:
     run = shifted(make_run(3), {1: 1000 * MS})
 

@@ -80,7 +80,7 @@ def clocks_of(run: Run, *, align: bool, tables: Collection[str] = ()) -> Clocks:
     spans = _spans(run, tables)
     if spans.is_empty():
         return found
-    if align and len(run.ranks) > 1:
+    if align and len(run.whole.ranks) > 1:  # also one rank alone: the critical path is on the clock of the job
         _align(run, found)
     _move_tables(spans, found)
     _move_ranks(spans, found)
@@ -94,7 +94,8 @@ def _align(run: Run, found: Clocks) -> None:
     try:
         clocks = run.analyse("clocks")
     except Unavailable as reason:
-        found.notes.append(f"The clocks of ranks are not corrected: {reason}")
+        if len(run.ranks) > 1:
+            found.notes.append(f"The clocks of ranks are not corrected: {reason}")
         return
     shown = [each.rank for each in run.ranks]
     clocks = clocks.filter(pl.col("rank").is_in(shown))
@@ -106,6 +107,8 @@ def _align(run: Run, found: Clocks) -> None:
             f"The clocks of {named_numbers('rank', off['rank'])} are corrected by the ends of their calls, by up to "
             f"{present.duration(abs(most['offset_ns']))} (rank {most['rank']})."
         )
+    if len(shown) == 1:
+        return
     unsure = clocks.filter(pl.col("spread_ns") > UNSURE_NS).sort(-pl.col("spread_ns"), "rank")
     if unsure.height:
         rank, spread = unsure.select("rank", "spread_ns").row(0)
