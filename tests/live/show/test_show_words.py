@@ -57,6 +57,7 @@ def test_circumstances_say_since_when_and_how_sure() -> None:
 
 def test_certainty_is_never_claimed() -> None:
     assert [surely(value) for value in (1.0, 0.9951, 0.99, 0.5)] == ["over 99 %", "over 99 %", "99 %", "50 %"]
+    assert [surely(value, "zh") for value in (1.0, 0.5)] == ["超过 99 %", "50 %"]
 
 
 def test_the_advice_fits_device_and_framework() -> None:

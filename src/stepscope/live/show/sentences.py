@@ -77,18 +77,20 @@ def circumstances(verdict: Verdict, language: Language = "en") -> str:
         parts = [_SINCE.of(language, step=verdict.since_step)]
     if verdict.intermittent:
         parts.append(_COMES_AND_GOES.of(language))
-    parts.append(_SURE.of(language, sure=surely(verdict.sureness)))
+    parts.append(_SURE.of(language, sure=surely(verdict.sureness, language)))
     return ("；" if language == "zh" else "; ").join(parts)
 
 
-def surely(sureness: float) -> str:
+def surely(sureness: float, language: Language = "en") -> str:
     """A probability as text; never 100 %.
 
     Examples:
         >>> surely(0.5), surely(0.9999)
         ('50 %', 'over 99 %')
     """
-    return "over 99 %" if sureness >= 0.995 else f"{sureness:.0%}".replace("%", " %")
+    if sureness >= 0.995:
+        return "超过 99 %" if language == "zh" else "over 99 %"
+    return f"{sureness:.0%}".replace("%", " %")
 
 
 def action(verdict: Verdict, framework: str = "", device: str = "", language: Language = "en") -> str:

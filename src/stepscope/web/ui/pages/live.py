@@ -155,6 +155,9 @@ class _Page:
         chosen = drawn_ranks(status, self.job.steps, context.state.get("ranks"))
         title = said(context, measure)
         self._put(self.hint, "hint", text=figure_hint(status, chosen, context))
+        self.plots_place.set_visibility(bool(chosen))
+        if not chosen:
+            return
         drawn = {
             "lines": lines({rank: self.job.steps[rank] for rank in chosen[:LINES]}, measure, context),
             "map": heat_map({rank: self.job.steps[rank] for rank in sorted(chosen)}, measure, context),
