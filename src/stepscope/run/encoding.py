@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import io
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path, PurePath
@@ -16,10 +18,15 @@ import msgspec
 import polars as pl
 
 from stepscope.errors import Unavailable
+from stepscope.sources.native.library import Refused
+from stepscope.sources.native.parquet import packed
 
 _KIND = "kind"
 _PLAIN = (str, bytes, bool, int, float, type(None))
 _PARTS = {"tuple": tuple, "set": frozenset, "list": list}
+_PACKED_ROWS = 1 << 16
+"""Frames of so many rows are packed: a third of the size, and read in half the time. Chosen by us: of fewer rows,
+opening a Parquet file takes longer."""
 _REASON = ("question", "table", "ranks", "why", "causes", "of")
 """The fields of `Unavailable` besides its text."""
 
@@ -66,7 +73,7 @@ def _described(value: Any) -> tuple[str, dict[str, Any]]:
     elif isinstance(value, PurePath):
         found = "path", {"path": str(value)}
     elif type(value) is pl.DataFrame:
-        found = "frame", {"rows": value.write_ipc_stream(None, compression="lz4").getvalue()}
+        found = _described_frame(value)
     elif type(value) is Unavailable:
         found = "reason", {"text": value.marked, "fields": [_outward(getattr(value, one)) for one in _REASON]}
     elif type(value) in _PARTS.values():
@@ -83,6 +90,13 @@ def _described(value: Any) -> tuple[str, dict[str, Any]]:
     return found  # type: ignore[no-any-return]
 
 
+def _described_frame(frame: pl.DataFrame) -> tuple[str, dict[str, Any]]:
+    if frame.height >= _PACKED_ROWS:
+        with suppress(Refused):
+            return "packed", {"rows": packed(frame)}
+    return "frame", {"rows": frame.write_ipc_stream(None, compression="lz4").getvalue()}
+
+
 def _inward(data: Any) -> Any:
     if not isinstance(data, dict):
         return data
@@ -95,6 +109,8 @@ def _inward(data: Any) -> Any:
             value = Path(data["path"])
         case "frame":
             value = pl.read_ipc_stream(data["rows"])
+        case "packed":
+            value = pl.read_parquet(io.BytesIO(data["rows"]))
         case "reason":
             value = Unavailable(data["text"], **dict(zip(_REASON, map(_inward, data["fields"]), strict=True)))
         case "fields":
