@@ -139,12 +139,21 @@ def _neighbours(
             (pl.col(name) if name in schema else pl.lit(None)).cast(dtype).alias(name) for name, dtype in _WORK.items()
         ]
         rows = table.select("rank", "start_ns", "duration_ns", *known)
-        for batch in batches(rows):
+        for batch in batches(near_gaps(rows, gaps)):
             work = batch.with_columns(end_ns=END)
             before = work.join(gaps.select("rank", end_ns="start_ns"), on=["rank", "end_ns"], how="semi")
             after = work.join(gaps.select("rank", start_ns="end_ns"), on=["rank", "start_ns"], how="semi")
             yield before.with_columns(what=pl.lit("before"))
             yield after.with_columns(what=pl.lit("next"))
+
+
+def near_gaps(rows: pl.LazyFrame, gaps: pl.DataFrame) -> pl.LazyFrame:
+    """The rows that may touch a gap: none before the first gap begins or after the last one ends, so that of a table
+    of many steps little is read if the gaps are in a few."""
+    if gaps.is_empty():
+        return rows.clear()
+    first, last = gaps["start_ns"].min(), gaps["end_ns"].max()
+    return rows.filter(END.ge(first), pl.col("start_ns").le(last))
 
 
 def _longest(work: pl.DataFrame, at: str) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from stepscope.analysis.methods.intervals import END, with_last
 from stepscope.analysis.methods.own_time import own_times
 from stepscope.analysis.methods.statistics import first_label
 from stepscope.analysis.registry import analysis
-from stepscope.analysis.step.gap_ends import LIMIT, PLACES
+from stepscope.analysis.step.gap_ends import LIMIT, PLACES, near_gaps
 from stepscope.analysis.step.marks import ANNOTATIONS
 from stepscope.sources.nesting import enclosing
 from stepscope.tables import SLICES, SYNCHRONIZATIONS
@@ -140,7 +140,7 @@ def _ran(gaps: pl.DataFrame, slices: pl.LazyFrame | None) -> pl.DataFrame:
     known = ("rank", "depth", "category", "name", "process", "thread")
     bounds = gaps.select("rank", "start_ns", "end_ns")
     parts = []
-    for batch in batches(host.select(*known, "start_ns", end_ns=END)):
+    for batch in batches(near_gaps(host, gaps).select(*known, "start_ns", end_ns=END)):
         # gaps are disjoint: a range overlaps one if it overlaps the last that begins before its end
         last = with_last(batch.rename({"start_ns": "since_ns", "end_ns": "at_ns"}), bounds, at="at_ns")
         near = last.filter(pl.col("until_ns") > pl.col("since_ns")).drop("until_ns")
