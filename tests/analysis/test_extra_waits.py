@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from stepscope.analysis.methods.costs import ReplayCosts
 from stepscope.analysis.methods.extra_waits import extra_waits
 from stepscope.analysis.methods.job_graph import JobGraph, job_graph
 from stepscope.analysis.replay.what_if import what_if
+from stepscope.analysis.replay.work_graph import changing_work, lone_waits, own_cuts, work_index
 from stepscope.run import Run
 from tests.analysis.test_rank_host_calls import MS, host
 
@@ -72,12 +75,19 @@ def test_a_wait_that_others_do_not_have_goes_with_what_the_host_did_after_it() -
 
 
 def test_what_if_leaves_out_the_same_waits() -> None:
-    nobody = dict.fromkeys(("arrival", "clocks", "groups", "operators", "links", "transports", "extra_pieces"))
+    nobody: dict[str, Any] = dict.fromkeys(("groups", "operators", "links", "transports"))
     layout = pl.DataFrame({"rank": [0, 1, 2]}, schema={"rank": pl.Int32})
     ranks = pl.LazyFrame({"rank": [0, 1, 2], "host": "host"}, schema_overrides={"rank": pl.Int32})
-    job = frames("usual", "usual", "waits")
-    asked = {"ranks": ranks, "parallel_layout": layout, "without": "rank=2,kind=dispatch"}
-    found = what_if(*job, excess(20, 20, 40), **asked, **nobody)
+    job, own = graph("usual", "usual", "waits"), excess(20, 20, 40)
+    prepared = {
+        "changing_work": changing_work(lambda: job),
+        "work_index": work_index(lambda: job, None),
+        "own_cuts": own_cuts(lambda: job, own, None),
+        "lone_waits": lone_waits(lambda: job, own),
+    }
+    given: dict[str, Any] = {name: lambda value=value: value for name, value in prepared.items()}
+    asked: dict[str, Any] = {"ranks": ranks, "parallel_layout": layout, "without": "rank=2,kind=dispatch"}
+    found = what_if(**given, **asked, **nobody)
 
     assert found.select("saving_ns", "less_ns").rows() == [(32, 22)]
 

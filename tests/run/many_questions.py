@@ -19,9 +19,20 @@ from stepscope.errors import Unavailable
 from stepscope.run import Run
 from stepscope.run.supply import Supplier
 
-QUESTIONS = ("breakdown", "idle", "arrival", "communication", "slow_ranks", "kernel_totals", "segments", "time_by_rank")
+QUESTIONS = (
+    "breakdown",
+    "idle",
+    "arrival",
+    "communication",
+    "slow_ranks",
+    "kernel_totals",
+    "segments",
+    "time_by_rank",
+    "what_if",
+)
 OPTIONS: dict[str, Sequence[dict[str, Any]]] = {
-    "breakdown": ({}, {"whole_recording": True}, {"whole_recording": False})
+    "breakdown": ({}, {"whole_recording": True}, {"whole_recording": False}),
+    "what_if": ({}, {"ideal": True}, {"without": "rank=5"}, {"scale": "kind=computing,0.5"}),
 }
 
 

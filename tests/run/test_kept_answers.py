@@ -220,9 +220,9 @@ def test_one_more_rank_costs_one_rank(job: Path, monkeypatch: pytest.MonkeyPatch
     asked: list[tuple[int, ...]] = []
     ask_part = Supplier.ask_part
 
-    def noted(self: Supplier, one: Any, options: Any, ranks: Any) -> Any:
+    def noted(self: Supplier, one: Any, options: Any, ranks: Any, **how: Any) -> Any:
         asked.append(ranks)
-        return ask_part(self, one, options, ranks)
+        return ask_part(self, one, options, ranks, **how)
 
     monkeypatch.setattr(Supplier, "ask_part", noted)
     larger = open_run(job)
@@ -230,6 +230,22 @@ def test_one_more_rank_costs_one_rank(job: Path, monkeypatch: pytest.MonkeyPatch
     (new,) = {rank.rank for rank in larger.ranks} - {rank.rank for rank in smaller.ranks}
     assert {*asked} == {(new,)}
     assert_equal(everything(larger), expected)
+
+
+def test_another_selection_of_steps_computes_only_what_depends_on_it(
+    job: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stepscope.run.rank_groups.TOGETHER_ROWS", 0)  # several parts
+    open_run(job).analyse("gaps")
+    assert {"activity", "idle_pieces", "gap_ends"} <= {*calls}
+    calls.clear()
+    run = open_run(job)
+    found = run.select(steps=str(run.steps[-1])).analyse("gaps")
+
+    assert {"gap_ends", "gaps"} <= {*calls}
+    assert not {"activity", "marks", "idle_pieces"} & {*calls}
+    expected = open_run(job, use_store=False).select(steps=str(run.steps[-1])).analyse("gaps")
+    assert_equal({"gaps": found}, {"gaps": expected})
 
 
 @pytest.mark.parametrize("name", FORMATS)

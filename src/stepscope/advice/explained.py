@@ -14,6 +14,7 @@ from stepscope.advice.placeholders import shown
 from stepscope.advice.registry import RULES, Claim, Rule
 from stepscope.analysis import ANALYSES
 from stepscope.analysis.parameters import parameters_of
+from stepscope.analysis.registry import needed
 from stepscope.errors import StepscopeError, close_matches
 from stepscope.present import Language
 from stepscope.sources.registry import all_sources
@@ -181,7 +182,7 @@ def why_missing(table: str) -> tuple[str, ...]:
 def _rests_on(analysis: str) -> tuple[str, ...]:
     """The tables that an analysis, and those that it cannot do without, cannot do without."""
     found = set[str]()
-    for name, required in ANALYSES[analysis].needs.items():
+    for name, required in needed(analysis).needs.items():
         if required:
             found.update([name] if name in TABLES else _rests_on(name))
     return tuple(sorted(found - set(ALWAYS)))

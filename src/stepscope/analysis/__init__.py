@@ -223,6 +223,11 @@ from stepscope.analysis.replay.stage_shapes import uneven_stages as uneven_stage
 from stepscope.analysis.replay.tensor_core_savings import tensor_core_savings as tensor_core_savings
 from stepscope.analysis.replay.what_if import what_if as what_if
 from stepscope.analysis.replay.work import work as work
+from stepscope.analysis.replay.work_graph import changing_work as changing_work
+from stepscope.analysis.replay.work_graph import lone_waits as lone_waits
+from stepscope.analysis.replay.work_graph import own_cuts as own_cuts
+from stepscope.analysis.replay.work_graph import work_graph as work_graph
+from stepscope.analysis.replay.work_graph import work_index as work_index
 from stepscope.analysis.replay.work_names import work_names as work_names
 from stepscope.analysis.step.activity import activity as activity
 from stepscope.analysis.step.breakdown import breakdown as breakdown

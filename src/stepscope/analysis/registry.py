@@ -4,6 +4,7 @@ An analysis is a pure function of tables and of other analyses' results; its par
 
 * a parameter named after a table is a `LazyFrame` of that table (with `rank`);
 * a parameter named after another analysis is that analysis' result;
+* a parameter named after what is prepared for several analyses (`prepared`) is a function that gives it;
 * any other parameter is an option with a default.
 
 A parameter annotated `... | None` may be missing; if any other is, the run raises `Unavailable` with the reason.
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import FunctionType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import polars as pl
 
@@ -28,7 +29,10 @@ from stepscope.tables.base import Column, schema_of
 
 Scope = Literal["rank", "job"]
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
+Prepared: TypeAlias = Callable[[], T]
+"""Gives what is prepared: made when it is first called for, as not every answer needs it."""
 
 DIGITS = 12
 """Significant digits of fractions in an answer, chosen by us: more than any measurement has. The last of a float's 16
@@ -66,6 +70,7 @@ class Analysis:
         as_recorded: It gets the tables as recorded. Other analyses get iterations as steps for ranks that mark none, if
             `iterations` is certain of them.
         every_step: It is asked about all steps even if the user selects some; so are the analyses that it needs.
+        is_prepared: It is no answer but what answers are computed with; see `prepared`.
     """
 
     name: str
@@ -79,6 +84,7 @@ class Analysis:
     as_recorded: bool = False
     every_step: bool = False
     across_steps: bool = False
+    is_prepared: bool = False
 
     @cached_property
     def parameters(self) -> Parameters:
@@ -87,7 +93,7 @@ class Analysis:
         Raises:
             StepscopeError: If one is neither a table nor an analysis nor an option.
         """
-        return parameters_of(self.name, self.function, ANALYSES)
+        return parameters_of(self.name, self.function, {*ANALYSES, *PREPARED})
 
     @cached_property
     def schema(self) -> dict[str, pl.DataType]:
@@ -155,8 +161,8 @@ class Analysis:
 
     @property
     def others(self) -> list[Analysis]:
-        """The analyses whose results it needs or uses."""
-        return [ANALYSES[name] for name in self.needs if name not in TABLES]
+        """The analyses whose results it needs or uses, and what is prepared for it."""
+        return [needed(name) for name in self.needs if name not in TABLES]
 
     @cached_property
     def options(self) -> Mapping[str, Any]:
@@ -187,6 +193,8 @@ def _is_alike(found: pl.DataType, declared: pl.DataType) -> bool:
 
 
 ANALYSES: dict[str, Analysis] = {}
+PREPARED: dict[str, Analysis] = {}
+"""What several analyses compute with; see `prepared`."""
 _unchecked: list[Analysis] | None = []
 """Analyses of this package, which may name others registered later; None once all are registered."""
 
@@ -222,6 +230,11 @@ def _kept_of(function: Callable[..., Any], _registered: int) -> Analysis:
     """The same for a function of a module, looked through once, unless more analyses are registered meanwhile: each
     part of a page asks some, and rules are such functions."""
     return _of(function)
+
+
+def needed(name: str) -> Analysis:
+    """The analysis, or what is prepared, that a parameter of an analysis names."""
+    return ANALYSES[name] if name in ANALYSES else PREPARED[name]
 
 
 def check_registered() -> None:
@@ -270,7 +283,8 @@ def analysis(
             *(passes, as_recorded, every_step, across_steps),
         )
         before = ANALYSES.get(name)
-        if name in TABLES or (before is not None and before.function.__module__ != function.__module__):
+        is_taken = name in TABLES or name in PREPARED
+        if is_taken or (before is not None and before.function.__module__ != function.__module__):
             what = "a table" if before is None else f"an analysis (of {before.function.__module__})"
             raise StepscopeError(f"{name}: there is {what} of this name already. Choose another name")
         if _unchecked is None:
@@ -285,9 +299,23 @@ def analysis(
     return register
 
 
+def prepared(function: F) -> F:
+    """Register what several analyses compute with, e.g. the graph of a job, so that it is made once for all of them.
+
+    The function is supplied like an analysis of the whole job, without options. What it gives is any object; nobody
+    changes it, it is shown to nobody, and kept in memory only. A parameter of its name is a function that gives it.
+    What it needs is asked before: where that has no answer, who names it has none either, whether it is called or not.
+    """
+    name = function.__name__
+    if name in TABLES or name in ANALYSES:
+        raise StepscopeError(f"{name}: there is a table or an analysis of this name already. Choose another name")
+    PREPARED[name] = Analysis(name, function, "job", whole_job=True, is_prepared=True)
+    return function
+
+
 def _forget_dependants() -> None:
     """Forget what analyses know of those that they need: one was replaced."""
-    for one in ANALYSES.values():
+    for one in (*ANALYSES.values(), *PREPARED.values()):
         for known in ("closure", "options", "tables"):
             one.__dict__.pop(known, None)
 
@@ -299,7 +327,7 @@ def _check(added: Analysis, settled: set[str]) -> None:
         raise StepscopeError(f"{added.name}: it is asked for each rank, but {problem}")
 
     def needs(name: str) -> Iterable[str]:
-        one = added if name == added.name else ANALYSES[name]
+        one = added if name == added.name else needed(name)
         return [other for other in one.needs if other not in TABLES]
 
     check_cycles(added.name, needs, settled)

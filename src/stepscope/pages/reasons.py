@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.analysis.registry import find_analysis
+from stepscope.analysis.registry import PREPARED, find_analysis
 from stepscope.compare import OneSide, Pair
 from stepscope.errors import Unavailable
 from stepscope.pages.words import sentence
@@ -223,7 +223,8 @@ def _has_functions(run: Run) -> bool:
 
 def _missing_table(run: Run, question: str) -> str | None:
     """The table that is missing first among those that an analysis, and those before it, cannot do without."""
-    for name, required in find_analysis(question).needs.items():
+    asked = PREPARED.get(question) or find_analysis(question)
+    for name, required in asked.needs.items():
         if not required:
             continue
         if name not in TABLES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextvars import ContextVar
@@ -22,6 +23,10 @@ compared with the memory needed to read them."""
 _ENTRY_BYTES = 1024
 """Approximate overhead of an answer besides its rows."""
 
+_SMALL_SHARE = 0.01
+"""Answers of at most this share of the bound are dropped last, chosen by us: they may have taken as long to compute as
+large ones, which all parts of one question would otherwise drop again and again."""
+
 _POLL_S = 0.05
 """How often a thread that waits for another thread's answer checks whether its own question was cancelled."""
 
@@ -33,6 +38,7 @@ _LOCK = threading.Lock()
 class _Entry:
     """An answer, or the work on it."""
 
+    cache: AnswerCache
     key: Hashable
     parent: _Entry | None
     keeps: bool
@@ -41,6 +47,7 @@ class _Entry:
     value: Any = None
     failure: BaseException | None = None
     size: int = 0
+    used_s: float = field(default_factory=time.monotonic)
     pins: int = 0
     used: list[_Entry] = field(default_factory=list)
     asks: list[_Entry] = field(default_factory=list)
@@ -70,6 +77,8 @@ class AnswerCache:
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
+        self.owner = object()
+        """Equal only for the same cache: what tells its runs from others in a cache that they share."""
         self.used_bytes = 0
         """Size of the kept answers."""
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
@@ -108,13 +117,13 @@ class AnswerCache:
             entry = self._entries.get(key)
             if entry is None or not entry.done.is_set() or entry.failure is not None:
                 return None
-            self._entries.move_to_end(key)
+            self._use(entry)
             _pin(entry, _asking.get())
             return entry.value
 
     def keep(self, key: Hashable, value: Any) -> None:
         """Keep an answer that was computed elsewhere, unless it is known or in progress."""
-        entry = _Entry(key, None, keeps=True, value=value, size=_ENTRY_BYTES + size_of(value))
+        entry = _Entry(self, key, None, keeps=True, value=value, size=_ENTRY_BYTES + size_of(value))
         entry.done.set()
         with _LOCK:
             if self._entries.setdefault(key, entry) is entry:
@@ -129,6 +138,14 @@ class AnswerCache:
                 if entry is not None and entry.done.is_set():
                     self._drop(entry)
 
+    def drop_unused(self, seconds: float) -> None:
+        """Drop the answers that were not used for so long."""
+        since = time.monotonic() - seconds
+        with _LOCK:
+            for entry in [one for one in self._entries.values() if one.done.is_set() and not one.pins]:
+                if entry.used_s < since:
+                    self._drop(entry)
+
     def _claim(self, key: Hashable, keeps: bool) -> tuple[_Entry, bool]:
         """The entry of a key, and whether the caller must compute it."""
         asker = _asking.get()
@@ -136,9 +153,9 @@ class AnswerCache:
             entry = self._entries.get(key)
             is_mine = entry is None
             if entry is None:
-                entry = self._entries[key] = _Entry(key, asker, keeps)
+                entry = self._entries[key] = _Entry(self, key, asker, keeps)
             elif entry.done.is_set():
-                self._entries.move_to_end(key)
+                self._use(entry)
             elif asker is not None and entry.reaches(asker):
                 raise StepscopeError("a function asks for its own answer. Ask the analyses that it needs instead")
             if asker is not None and not entry.done.is_set():
@@ -167,32 +184,40 @@ class AnswerCache:
         """Count an answer, release the answers it used unless an outer question continues, and free memory."""
         with _LOCK:
             parent = entry.parent
+            released = {self}
             for used in entry.used:
                 if parent is not None and parent.keeps and not parent.done.is_set():
                     parent.used.append(used)
                 else:
                     used.pins -= 1
+                    released.add(used.cache)
             entry.used.clear()
             entry.parent = None
             entry.done.set()
             if entry.failure is None or isinstance(entry.failure, Unavailable):
                 self.used_bytes += entry.size
-                self._entries.move_to_end(entry.key)
+                self._use(entry)
             else:
                 del self._entries[entry.key]
-            self._make_room()
+            for cache in released:
+                cache._make_room()
+
+    def _use(self, entry: _Entry) -> None:
+        """Note that an answer is used."""
+        entry.used_s = time.monotonic()
+        self._entries.move_to_end(entry.key)
 
     def _make_room(self) -> None:
         excess = self.used_bytes - self.most_bytes
-        leaving: list[_Entry] = []
-        for entry in self._entries.values():
+        if excess <= 0:
+            return
+        unused = [entry for entry in self._entries.values() if entry.done.is_set() and not entry.pins]
+        small = [entry for entry in unused if entry.size <= _SMALL_SHARE * self.most_bytes]
+        for entry in [*(one for one in unused if one.size > _SMALL_SHARE * self.most_bytes), *small]:
             if excess <= 0:
                 break
-            if entry.done.is_set() and not entry.pins:
-                leaving.append(entry)
-                excess -= entry.size
-        for entry in leaving:
             self._drop(entry)
+            excess -= entry.size
 
     def _drop(self, entry: _Entry) -> None:
         del self._entries[entry.key]
@@ -224,7 +249,7 @@ def size_of(value: Any) -> int:
         return int(value.estimated_size()) + COLUMN_BYTES * value.width
     if isinstance(value, pl.Series):
         return int(value.estimated_size()) + COLUMN_BYTES
-    if is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(value) and not isinstance(value, type) and "__sizeof__" not in vars(type(value)):
         return sum(size_of(getattr(value, one.name)) for one in fields(value))
     if isinstance(value, Mapping):
         return sys.getsizeof(value) + sum(map(size_of, value)) + sum(map(size_of, value.values()))

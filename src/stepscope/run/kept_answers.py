@@ -146,7 +146,11 @@ class KeptAnswers:
         return self._records is not None and self._records.has(key)
 
     def find(self, key: bytes) -> Answer | None:
-        """What is kept under a key; None if there is nothing that can be read."""
+        """What is kept under a key, written or not yet; None if there is nothing that can be read."""
+        with self._lock:
+            waiting = self._waiting.get(key)
+        if waiting is not None:
+            return _answer(decoded(waiting))
         return None if self._records is None else _found(self._records, key)
 
     def of_other_runs(
@@ -259,6 +263,10 @@ def _found(records: KeptRecords, key: bytes) -> Answer | None:
         _LOG.info("a kept answer cannot be read: %s", error)
         records.forget(key)
         return None
+    return _answer(value)
+
+
+def _answer(value: Any) -> Answer:
     return (None, value) if isinstance(value, Unavailable) else (value, None)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stepscope import plugins
 from stepscope.errors import NothingReadable, StepscopeError
-from stepscope.run.answer_cache import DEFAULT_MB
+from stepscope.run.answer_cache import DEFAULT_MB, AnswerCache
 from stepscope.run.engine import Engine, Ray, engine_of
 from stepscope.run.job import Job
 from stepscope.run.jobs import group
@@ -83,6 +83,7 @@ def run_of(
     engine: Engine | None = None,
     answers_mb: float = DEFAULT_MB,
     store: Path | None = None,
+    prepared: AnswerCache | None = None,
 ) -> Run:
     """The run of a job; for the arguments see `Run`."""
     return Run(
@@ -96,6 +97,7 @@ def run_of(
         engine=engine,
         answers_mb=answers_mb,
         store=store,
+        prepared=prepared,
     )
 
 

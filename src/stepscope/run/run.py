@@ -46,6 +46,7 @@ class Run(Recorded):
         answers_mb: MB of answers to keep in memory, for the run and all its selections together. The least recently
             used are dropped first and recomputed when needed.
         store: Directory of the store that has the rows of all ranks, where answers are kept as well.
+        prepared: Holds what is prepared for several answers, also of other runs. Default: it is kept with the answers.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Run(Recorded):
         engine: Engine | None = None,
         answers_mb: float = DEFAULT_MB,
         store: Path | None = None,
+        prepared: AnswerCache | None = None,
     ) -> None:
         self.name = name
         self.path = path
@@ -80,6 +82,7 @@ class Run(Recorded):
         if not 0 <= answers_mb < math.inf:
             raise StepscopeError(f"answers_mb is {answers_mb}. Give a number of MB, 0 or above")
         self._cache = AnswerCache(round(answers_mb * 1e6))
+        self._prepared = prepared
         self._store = store
 
     @classmethod
@@ -264,6 +267,7 @@ class Run(Recorded):
             engine=self._engine,
         )
         run._cache = self._cache
+        run._prepared = self._prepared
         run._store = self._store
         run.others = self.others
         run.options = self.options
@@ -331,7 +335,7 @@ class Run(Recorded):
     @cached_property
     def _supplier(self) -> Supplier:
         whole = None if self.whole is self else self.whole._supplier
-        return Supplier(self, self._cache, self._engine, whole, self.original._kept)
+        return Supplier(self, self._cache, self._engine, whole, self.original._kept, prepared=self._prepared)
 
     @cached_property
     def _kept(self) -> KeptAnswers | None:

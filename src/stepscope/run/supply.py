@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from stepscope.analysis.parameters import CHOSEN, check_options, frozen
-from stepscope.analysis.registry import Analysis, find_analysis, without_rows
+from stepscope.analysis.registry import PREPARED, Analysis, Prepared, find_analysis, needed, without_rows
 from stepscope.errors import Unavailable
 from stepscope.run.answer_cache import AnswerCache
 from stepscope.run.answer_values import collected, copied
@@ -47,6 +47,7 @@ class Supplier:
         whole: Answers questions about all ranks, if the run is a selection of them.
         kept: Answers on disk of the run and of all its selections.
         only: The ranks about which analyses of scope `rank` are asked; all by default.
+        prepared: Holds what is prepared for several answers, perhaps of several runs. Default: `cache`.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Supplier:
         whole: Supplier | None = None,
         kept: KeptAnswers | None = None,
         only: Collection[int] | None = None,
+        prepared: AnswerCache | None = None,
     ) -> None:
         self.run = run
         self._asked = run.ranks if only is None else [rank for rank in run.ranks if rank.rank in only]
@@ -64,6 +66,7 @@ class Supplier:
         self.engine = engine
         self.whole = whole
         self.kept = kept
+        self.prepared = cache if prepared is None else prepared
         self._kept_keys: dict[Hashable, bytes | None] = {}
         self._orders = Orders(run, cache.most_bytes)
         self._rank_groups = RankGroups(self._asked)
@@ -131,6 +134,8 @@ class Supplier:
             every = self._all_steps.ask(analysis, selected)
             return every.filter(self._steps_chosen()) if analysis.across_steps else every
 
+        if analysis.is_prepared:
+            return self.prepared.get(self._prepared_key(analysis), compute)
         return self.cache.get(self._key(analysis, options, None), lambda: self._kept_or(analysis, options, compute))
 
     def _kept_or(self, analysis: Analysis, options: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
@@ -161,12 +166,25 @@ class Supplier:
             self._kept_keys[key] = self.kept.key(analysis, options, self._changed(analysis), self._selection)
         return self._kept_keys[key]
 
+    def _kept_part_key(self, analysis: Analysis, options: Mapping[str, Any], ranks: Ranks) -> bytes | None:
+        """The key on disk of the answers of some ranks about all steps, which each selection of steps needs anew."""
+        is_of_all = self.run.ranks[0].steps is None and (analysis.every_step or analysis.across_steps)
+        if self.kept is None or not is_of_all:
+            return None
+        return self.kept.key(analysis, options, self._changed(analysis), (self._selection, ranks))
+
     def _changed(self, analysis: Analysis) -> dict[str, Mapping[str, Any]]:
         """Options of the run that replace defaults, of an analysis and of those that it needs."""
         return {one.name: self.run.options[one.name] for one in analysis.closure if one.name in self.run.options}
 
-    def ask_part(self, analysis: Analysis, options: Mapping[str, Any], ranks: Ranks) -> PartAnswer:
-        """The answers of one of the groups of ranks that an analysis is asked about; see `_groups`."""
+    def ask_part(
+        self, analysis: Analysis, options: Mapping[str, Any], ranks: Ranks, *, keeps: bool = False
+    ) -> PartAnswer:
+        """The answers of one of the groups of ranks that an analysis is asked about; see `_groups`.
+
+        Args:
+            keeps: Keep them on disk by themselves if they are the same whatever steps are selected.
+        """
 
         def compute() -> PartAnswer:
             known: PartAnswer | None = self.cache.known(self._key(analysis, options, None))  # since it was looked for
@@ -176,8 +194,10 @@ class Supplier:
                 return known.narrowed(ranks)
             selected = self._of_all_steps(analysis, options)
             if selected is None:
-                return self._computed(analysis, options, ranks)
-            every = self._all_steps.ask_part(analysis, selected, ranks)
+                key = self._kept_part_key(analysis, options, ranks) if keeps else None
+                found: PartAnswer = self._kept_under(key, lambda: self._computed(analysis, options, ranks))
+                return found
+            every = self._all_steps.ask_part(analysis, selected, ranks, keeps=True)
             if every.frame is None or not analysis.across_steps:
                 return every
             return replace(every, frame=every.frame.filter(self._steps_chosen()))
@@ -211,7 +231,7 @@ class Supplier:
         groups = [group for group in self._groups(analysis) if not {*group}.isdisjoint(ranks)]
         if groups == [self._numbers] and self.kept is not None:
             return self._kept_part(analysis, options)
-        parts = [self.ask_part(analysis, options, group) for group in groups]
+        parts = [self.ask_part(analysis, options, group, keeps=True) for group in groups]
         return parts[0] if len(parts) == 1 else PartAnswer.joined(parts)
 
     def _kept_part(self, analysis: Analysis, options: Mapping[str, Any]) -> PartAnswer:
@@ -270,12 +290,16 @@ class Supplier:
             ranks,
         )
 
+    def _prepared_key(self, analysis: Analysis) -> Hashable:
+        """A key in a cache that several runs may share."""
+        return (self.cache.owner, self._key(analysis, {}, None))
+
     @cached_property
     def _all_steps(self) -> Supplier:
         """Answers questions about the same ranks with all their steps."""
         whole = None if self.whole is None else self.whole._all_steps
         only = [rank.rank for rank in self._asked]
-        return Supplier(self.run.with_all_steps(), self.cache, self.engine, whole, self.kept, only)
+        return Supplier(self.run.with_all_steps(), self.cache, self.engine, whole, self.kept, only, self.prepared)
 
     @cached_property
     def _selection(self) -> Any:
@@ -296,7 +320,7 @@ class Supplier:
             known = self._known_elsewhere(analysis, options)
             if known:
                 left = {*self._numbers}.difference(*(part.ranks for part in known))
-                asked = Supplier(self.run, self.cache, self.engine, self.whole, only=left)
+                asked = Supplier(self.run, self.cache, self.engine, self.whole, only=left, prepared=self.prepared)
                 asked.given = self.given
             return PartAnswer.joined([*known, *asked._ask_parts(analysis, options)])
 
@@ -362,21 +386,38 @@ class Supplier:
         """Call an analysis with the tables and answers that it names, None for missing optional ones."""
         passed = {name: value for name, value in options.items() if name in analysis.passes}
         own = {name: options[name] for name in analysis.parameters.options}
-        supplied: dict[str, Any] = {}
-        for name, required in analysis.needs.items():
-            check_cancelled()
-            if name in TABLES:
-                supplied[name] = self._table(name, ranks, analysis)
-                if required and supplied[name] is None:
-                    raise self.run.lacks(name, analysis.name).again(ranks or ())
-                continue
-            try:
-                supplied[name] = copied(self._other(name, ranks, passed, required=required))
-            except Unavailable as reason:
-                if required or reason.of:
-                    raise reason.again(reason.of or ranks or ()) from None
-                supplied[name] = None
+        supplied = {
+            name: self._supplied(name, ranks, analysis, passed, required=required)
+            for name, required in analysis.needs.items()
+        }
         return analysis.checked(collected(analysis.name, analysis.function(**supplied, **own)))
+
+    def _supplied(
+        self, name: str, ranks: Ranks | None, analysis: Analysis, passed: Mapping[str, Any], *, required: bool
+    ) -> Any:
+        """What one parameter of an analysis names; None if that is missing, which `required` makes an error."""
+        check_cancelled()
+        if name in TABLES:
+            table = self._table(name, ranks, analysis)
+            if required and table is None:
+                raise self.run.lacks(name, analysis.name).again(ranks or ())
+            return table
+        if name in PREPARED:
+            return self._prepared(PREPARED[name])
+        try:
+            return copied(self._other(name, ranks, passed, required=required))
+        except Unavailable as reason:
+            if required or reason.of:
+                raise reason.again(reason.of or ranks or ()) from None
+            return None
+
+    def _prepared(self, analysis: Analysis) -> Prepared[Any]:
+        """A function that gives what is prepared, once what that needs is known."""
+        if self.prepared.known(self._prepared_key(analysis)) is None:
+            for name, required in analysis.needs.items():
+                if required:
+                    self._supplied(name, None, analysis, {}, required=True)
+        return lambda: self.ask(analysis, {})
 
     def _table(self, name: str, ranks: Ranks | None, analysis: Analysis) -> pl.LazyFrame | None:
         among = self.run.ranks if ranks is None else [self._by_number[number] for number in ranks]
@@ -397,7 +438,7 @@ class Supplier:
 
     def _other(self, name: str, ranks: Ranks | None, passed: Mapping[str, Any], *, required: bool) -> Any:
         """Another answer: of the same ranks if its scope is `rank`, else of the whole job."""
-        other = find_analysis(name)
+        other = needed(name)
         options = self._completed(other, {option: value for option, value in passed.items() if option in other.options})
         if ranks is None or other.scope == "job":
             return self.ask(other, options)

@@ -8,9 +8,9 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning
 from stepscope.analysis.job.expert_load import EXPERTS
-from stepscope.analysis.methods.job_graph import job_graph
+from stepscope.analysis.methods.job_graph import JobGraph
 from stepscope.analysis.rank_lists import listed
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.analysis.replay.work import HOST
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
@@ -43,10 +43,7 @@ COLUMNS = columns(
 @analysis("job", COLUMNS, whole_job=True)
 def expert_costs(
     expert_groups: pl.DataFrame,
-    work: pl.DataFrame,
-    dependencies: pl.DataFrame,
-    arrival: pl.DataFrame | None,
-    clocks: pl.DataFrame | None,
+    work_graph: Prepared[JobGraph],
     limits: Limits = Limits(),
 ) -> pl.DataFrame:
     """Replay the job with the time of each expert kernel the same on all ranks of a group: one row for each uneven
@@ -60,7 +57,7 @@ def expert_costs(
     uneven = expert_groups.filter((pl.col("imbalance_ratio") >= limits.uneven_ratio) | in_calls).head(limits.most)
     if uneven.is_empty():
         return pl.DataFrame(schema=schema_of(COLUMNS))
-    graph = job_graph(work, dependencies, arrival, clocks)
+    graph = work_graph()
     recorded, replayed = graph.recorded_step_times(), graph.step_times()
     if recorded.is_empty():
         raise Unavailable("no work lies in a step")

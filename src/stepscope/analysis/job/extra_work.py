@@ -8,11 +8,11 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.methods.costs import quartiles
-from stepscope.analysis.methods.job_graph import JobGraph, job_graph
+from stepscope.analysis.methods.job_graph import JobGraph
 from stepscope.analysis.methods.memberships import stages_of
 from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.rank_lists import rank_list
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.analysis.replay.savings import without_slow_ranks
 from stepscope.analysis.replay.work import HOST
 from stepscope.errors import Unavailable
@@ -64,10 +64,7 @@ _CELL = ["rank", "step"]
 def extra_work(
     extra_pieces: pl.DataFrame,
     alike_ranks: pl.DataFrame,
-    work: pl.DataFrame,
-    dependencies: pl.DataFrame,
-    arrival: pl.DataFrame | None,
-    clocks: pl.DataFrame | None,
+    work_graph: Prepared[JobGraph],
     excess: pl.DataFrame | None,
     slow_ranks: pl.DataFrame | None,
     ranks: pl.LazyFrame,
@@ -87,7 +84,7 @@ def extra_work(
     """
     if extra_pieces.is_empty():
         return pl.DataFrame(schema=schema_of(COLUMNS))
-    recorded = job_graph(work, dependencies, arrival, clocks)
+    recorded = work_graph()
     lengths = recorded.recorded_step_times()
     if lengths.is_empty():
         raise Unavailable("no work lies in a step")

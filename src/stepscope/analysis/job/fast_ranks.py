@@ -10,11 +10,11 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.job.late_ranks import compared_excess
-from stepscope.analysis.methods.job_graph import JobGraph, job_graph
+from stepscope.analysis.methods.job_graph import JobGraph
 from stepscope.analysis.methods.references import LIMITS as REFERENCES
 from stepscope.analysis.methods.references import MEDIAN_ERROR
 from stepscope.analysis.rank_lists import rank_list
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.limits import limit
 from stepscope.tables.base import Column, schema_of
 
@@ -56,10 +56,8 @@ def fast_ranks(
     excess: pl.DataFrame,
     own_times: pl.DataFrame,
     slow_ranks: pl.DataFrame,
-    work: pl.DataFrame,
-    dependencies: pl.DataFrame,
+    work_graph: Prepared[JobGraph],
     arrival: pl.DataFrame | None,
-    clocks: pl.DataFrame | None,
     ranks: pl.LazyFrame,
     steps: pl.LazyFrame,
     rank_kernels: pl.DataFrame | None,
@@ -84,7 +82,7 @@ def fast_ranks(
     ]
     if not found:
         return pl.DataFrame(schema=schema_of(COLUMNS))
-    graph = job_graph(work, dependencies, arrival, clocks)
+    graph = work_graph()
     lengths, replayed = graph.recorded_step_times(), sum(graph.step_times())
     rows = []
     for row in found:

@@ -12,11 +12,11 @@ from stepscope.analysis.columns import columns
 from stepscope.analysis.methods.call_cuts import CallCuts
 from stepscope.analysis.methods.costs import ReplayCosts
 from stepscope.analysis.methods.extra_work import with_extra
-from stepscope.analysis.methods.job_graph import JobGraph, job_graph
+from stepscope.analysis.methods.job_graph import JobGraph
 from stepscope.analysis.methods.link_cuts import LinkCuts, beside
 from stepscope.analysis.methods.shapley import EXACT, shares
 from stepscope.analysis.rank_lists import listed_ranks
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.analysis.replay.replay import NO_STEPS
 from stepscope.analysis.replay.savings import LIMITS as SAVING_LIMITS
 from stepscope.analysis.replay.savings import Without
@@ -55,10 +55,8 @@ def improvements(
     suspect_costs: pl.DataFrame | None,
     suspected_links: pl.DataFrame | None,
     suspected_groups: pl.DataFrame | None,
-    work: pl.DataFrame,
-    dependencies: pl.DataFrame,
+    work_graph: Prepared[JobGraph],
     arrival: pl.DataFrame | None,
-    clocks: pl.DataFrame | None,
     excess: pl.DataFrame | None,
     links: pl.LazyFrame | None,
     extra_pieces: pl.DataFrame | None = None,
@@ -85,7 +83,7 @@ def improvements(
         each = [float(one["cost"]) for one in slow]
         rows += _fitting(slow, each, sum(each), least)
         if any(one["what"] != RANK for one in rows):  # savings are what is left once slow ranks are mended, not links
-            graph = job_graph(work, dependencies, arrival, clocks)
+            graph = work_graph()
             costs, players = _costs(
                 graph, slow, slow_ranks, suspected_links, suspected_groups, arrival, links, excess, extra_pieces
             )

@@ -11,8 +11,8 @@ import polars as pl
 from stepscope.analysis.columns import columns, meaning, names
 from stepscope.analysis.job.step_work import CELL, by_kernel, by_operator, in_same_work
 from stepscope.analysis.methods.costs import quartiles
-from stepscope.analysis.methods.job_graph import job_graph
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.methods.job_graph import JobGraph
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.analysis.replay.savings import without_slow_ranks
 from stepscope.analysis.replay.work import HOST
 from stepscope.errors import Unavailable
@@ -69,10 +69,8 @@ COLUMNS = columns(
 def slowed_steps(
     work: pl.DataFrame,
     kernels: pl.LazyFrame | None,
-    dependencies: pl.DataFrame,
+    work_graph: Prepared[JobGraph],
     outer_steps: pl.DataFrame,
-    arrival: pl.DataFrame | None,
-    clocks: pl.DataFrame | None,
     excess: pl.DataFrame | None,
     slow_ranks: pl.DataFrame | None,
     extra_pieces: pl.DataFrame | None,
@@ -118,7 +116,7 @@ def slowed_steps(
             rows.append({**_described(again, classes, limits), "slow": again.filter("is_slow")})
     if not rows:
         return pl.DataFrame(schema=schema_of(COLUMNS))
-    graph = job_graph(work, dependencies, arrival, clocks)
+    graph = work_graph()
     lengths = graph.recorded_step_times()
     mended, durations = without_slow_ranks(graph, excess, slow_ranks, extra_pieces)
     lag, steps = graph.simulation.lag_ns, graph.steps

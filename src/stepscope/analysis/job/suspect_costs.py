@@ -17,7 +17,7 @@ from stepscope.analysis.methods.job_graph import OPERATION, JobGraph, job_graph,
 from stepscope.analysis.methods.link_cuts import LinkCuts, beside
 from stepscope.analysis.methods.saving_range import TRUSTED_RATIO, saving_range
 from stepscope.analysis.methods.shapley import shares
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.analysis.replay.work import HOST, ON_HOST
 from stepscope.errors import Unavailable
 from stepscope.limits import limit
@@ -70,6 +70,7 @@ def suspect_costs(
     excess: pl.DataFrame | None,
     arrival: pl.DataFrame | None,
     clocks: pl.DataFrame | None,
+    work_graph: Prepared[JobGraph],
     ranks: pl.LazyFrame,
     steps: pl.LazyFrame,
     links: pl.LazyFrame | None,
@@ -100,7 +101,7 @@ def suspect_costs(
         return pl.DataFrame(schema=schema_of(COLUMNS))
     costs: ReplayCosts | BusyCosts
     if suspects is None or suspects.is_empty() or excess is None:
-        graph = job_graph(work, dependencies, arrival, clocks)
+        graph = work_graph()
         costs = ReplayCosts(
             graph,
             _NOBODY,
@@ -112,7 +113,9 @@ def suspect_costs(
         compared, cells = compared_excess(excess, arrival, ranks, steps), _cells(suspects)
         # Operations alone show how far a replay without calls is off.
         if (arrival is not None and (arrival["members"] > 1).any()) or (dependencies["why"] == OPERATION).any():
-            graph = job_graph(_known(work, compared), dependencies, arrival, clocks)
+            compared_work = _known(work, compared)
+            is_all = compared_work is work
+            graph = work_graph() if is_all else job_graph(compared_work, dependencies, arrival, clocks)
             slow = _transmission(players, suspected_links, suspected_groups, graph, arrival, links)
             counted = _recorded(compared, cells, time_by_rank)
             costs = ReplayCosts(graph, *with_extra(compared, cells), counted, slow, extra_pieces)

@@ -10,6 +10,8 @@ from stepscope.analysis.methods.job_graph import SYNCHRONISATION, JobGraph
 MORE_FACTOR = 1.5
 """How many times the waits of comparable ranks a rank must have, chosen by us: a full queue also makes hosts wait."""
 
+NOBODY = pl.DataFrame(schema={"rank": pl.Int32, "step": pl.Int32, "node": pl.Int64})
+
 _RANKS = 64
 """Ranks whose launches are counted at a time."""
 
@@ -29,15 +31,32 @@ def extra_waits(graph: JobGraph, cells: pl.DataFrame, programs: pl.DataFrame) ->
         `suspect` and `node`, in order.
     """
     own = cells.filter(pl.col("kind") == "dispatch")
-    nobody = pl.DataFrame(schema={"suspect": cells.schema["suspect"], "node": pl.Int64})
-    if own.is_empty():
-        return nobody
+    return of_cells(NOBODY if own.is_empty() else lone_waits(graph, programs, own), cells)
+
+
+def of_cells(waits: pl.DataFrame, cells: pl.DataFrame) -> pl.DataFrame:
+    """The waits (`lone_waits`) of slow ranks; see `extra_waits`."""
+    own = cells.filter(pl.col("kind") == "dispatch")
+    found = own.join(waits, on=PLACE[:2]).select("suspect", "node")
+    return found.unique().sort("suspect", "node")
+
+
+def lone_waits(graph: JobGraph, programs: pl.DataFrame, among: pl.DataFrame | None = None) -> pl.DataFrame:
+    """The waits that comparable ranks do not have.
+
+    Args:
+        graph, programs: See `extra_waits`.
+        among: Only those of these ranks and steps.
+
+    Returns:
+        `rank`, `step`, `node`.
+    """
     edges = graph.simulation.edges
     waiting = pl.repeat(value=False, n=graph.nodes.height, dtype=pl.Boolean, eager=True)
     waiting = waiting.scatter(edges.filter(pl.col("why") == SYNCHRONISATION)["node"], values=True)
     waits = graph.nodes.select("rank", "step", "own_start_ns").filter(waiting).with_columns(node=waiting.arg_true())
     if waits.is_empty():
-        return nobody
+        return NOBODY
     ranks = programs.group_by("rank").agg(pl.col("program").min())  # that of hosts, if shapes differ
     known = ["program", "step"]
     of_rank = graph.nodes.select("rank", "step").drop_nulls().unique().join(ranks, on="rank")
@@ -48,9 +67,10 @@ def extra_waits(graph: JobGraph, cells: pl.DataFrame, programs: pl.DataFrame) ->
     )
     more = pl.col("waits") - pl.col("usual")
     often = of_rank.filter((more >= 1) & (pl.col("waits") >= MORE_FACTOR * pl.col("usual"))).with_columns(more=more)
-    often = often.join(own, on=PLACE[:2], how="semi")
+    if among is not None:
+        often = often.join(among, on=PLACE[:2], how="semi")
     if often.is_empty():
-        return nobody
+        return NOBODY
     compared = ranks.join(often, on="program", how="semi")
     placed = _placed(waits.drop_nulls("step"), graph.nodes, compared["rank"]).join(ranks, on="rank")
     shared = placed.with_columns(sharing=pl.col("rank").n_unique().over(*known, "launches"))
@@ -58,12 +78,7 @@ def extra_waits(graph: JobGraph, cells: pl.DataFrame, programs: pl.DataFrame) ->
         2 * pl.col("sharing") <= pl.col("ranks")
     )
     first = alone.sort("node").filter(pl.int_range(pl.len()).over("rank", "step") < pl.col("more"))
-    return (
-        own.join(first.select("rank", "step", "node"), on=PLACE[:2])
-        .select("suspect", pl.col("node").cast(pl.Int64))
-        .unique()
-        .sort("suspect", "node")
-    )
+    return first.select("rank", "step", pl.col("node").cast(pl.Int64))
 
 
 def _placed(waits: pl.DataFrame, nodes: pl.DataFrame, ranks: pl.Series) -> pl.DataFrame:

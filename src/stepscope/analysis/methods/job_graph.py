@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,6 +35,8 @@ WHOLE, ENTRY, HUB, TRANSMISSION = "whole", "entry", "hub", "transmission"
 
 _PART = pl.Enum([WHOLE, ENTRY, HUB, TRANSMISSION])
 _WHY = pl.Enum([LANE, LAUNCH, SYNCHRONISATION, STREAM_WAIT, ORDER, TIME, OPERATION, MICRO_BATCH, STEP, CALL])
+_GROUP_BYTES = 8
+"""Of the number of each node's group."""
 _NODE = pl.UInt32()
 # There are more edges than nodes, so millions: 9 bytes each instead of 32.
 _EDGE = pl.Schema({"node": _NODE, "before": _NODE, "why": _WHY})
@@ -53,6 +56,10 @@ class JobGraph:
 
     nodes: pl.DataFrame
     simulation: Simulation
+
+    def __sizeof__(self) -> int:
+        """Bytes of all that it holds, the numbers of groups too."""
+        return int(self.nodes.estimated_size()) + sys.getsizeof(self.simulation) + _GROUP_BYTES * self.nodes.height
 
     @cached_property
     def _groups(self) -> Groups:
@@ -80,12 +87,27 @@ class JobGraph:
             duration_ns: A duration for each node. Default: as recorded.
             lag_ns: What each node waits for after its predecessors. Default: as recorded.
         """
+        if duration_ns is None and lag_ns is None:
+            return self._replayed
         return self._lengths(self.simulation.last_ends(self._groups, duration_ns, lag_ns))
+
+    @cached_property
+    def _replayed(self) -> pl.Series:
+        return self._lengths(self.simulation.last_ends(self._groups))
 
     def with_simulation(self, simulation: Simulation) -> JobGraph:
         """The same nodes with other edges: what follows from the nodes alone is not computed again."""
         other = JobGraph(self.nodes, simulation)
         other.__dict__.update({**self.__dict__, "simulation": simulation})
+        other.__dict__.pop("_replayed", None)
+        return other
+
+    def only(self, **columns: pl.Expr) -> JobGraph:
+        """The same job with these columns of its nodes alone, to take less memory; what was asked of it needs no
+        others."""
+        self.recorded_step_times(), self.step_times()
+        other = JobGraph(self.nodes.select(**columns), self.simulation)
+        other.__dict__.update({**self.__dict__, "nodes": other.nodes})
         return other
 
     def recorded_step_times(self) -> pl.Series:

@@ -11,11 +11,12 @@ import polars as pl
 
 from stepscope.analysis.methods.call_positions import CALL
 from stepscope.analysis.methods.intervals import END, lengths, starting_in, union
-from stepscope.analysis.methods.job_graph import ENTRY, JobGraph
+from stepscope.analysis.methods.job_graph import JobGraph
 from stepscope.analysis.methods.memberships import STAGE, memberships
 from stepscope.analysis.methods.names import unnumbered
 from stepscope.analysis.methods.scenario import PLACES, WHERE, Change, sizes_of
 from stepscope.analysis.methods.unknown_names import few, unknown
+from stepscope.analysis.methods.work_index import WorkIndex
 from stepscope.errors import StepscopeError
 from stepscope.present import size
 from stepscope.selection import describe_numbers, parse_selection
@@ -25,12 +26,6 @@ _CALL = list(CALL)
 
 _NUMBERS = re.compile(r"\d{1,6}(\s*[-,]\s*\d{1,6})*")
 
-_CALLS = {
-    **{"rank": pl.Int32, "collective": pl.Int64, "step": pl.Int32, "group": pl.String, "sequence": pl.Int64},
-    **{"operation": pl.String, "name": pl.String, "size_bytes": pl.Int64, "members": pl.Int32},
-    **{"transmit_ns": pl.Int64, "point_to_point": pl.Boolean},
-}
-
 
 @dataclass(frozen=True)
 class NamedWork:
@@ -38,14 +33,14 @@ class NamedWork:
 
     Args:
         graph: The job.
-        arrival: Its calls, as the analysis of that name; None if there are none.
+        index: What is looked up in it.
         ranks: Table `ranks`.
         groups, operators, links, transports: The tables of these names, if there are any.
         layout: The answer `parallel_layout`.
     """
 
     graph: JobGraph
-    arrival: pl.DataFrame | None
+    index: WorkIndex
     ranks: pl.DataFrame
     groups: pl.LazyFrame | None
     operators: pl.LazyFrame | None
@@ -85,15 +80,15 @@ class NamedWork:
         """The nodes that are not in the places which a change names; None if it names none."""
         return ~self.meant(change, PLACES) if any(name in change.where for name in PLACES) else None
 
-    @cached_property
+    @property
     def calls(self) -> pl.DataFrame:
-        """The call of each node: columns of `arrival`, null for other nodes; entries have none, as they take no
-        time."""
-        calls = pl.DataFrame(schema=_CALLS) if self.arrival is None else self.arrival.select(list(_CALLS))
-        nodes = self.graph.nodes.select(
-            "rank", collective=pl.when(pl.col("part") == ENTRY).then(None).otherwise("collective")
-        )
-        return nodes.join(calls, on=["rank", "collective"], how="left", maintain_order="left")
+        """The nodes that are calls; see `WorkIndex`."""
+        return self.index.calls
+
+    def _of_calls(self, which: pl.Series) -> pl.Series:
+        """The nodes of some calls: those of `calls` for which it is true."""
+        none = pl.repeat(False, self.graph.nodes.height, dtype=pl.Boolean, eager=True)
+        return none.scatter(self.calls["node"].filter(which), values=True)
 
     def known(self) -> dict[str, tuple[str, int]]:
         """By word of a change, what it can name, in words, and how many names those are."""
@@ -110,7 +105,7 @@ class NamedWork:
             "host": self._hosts["host"].unique().sort().to_list(),
             "group": self._group_words(),
             "stage": stages,
-            "kind": nodes["kind"].drop_nulls().unique().sort().to_list(),
+            "kind": self._kinds(),
             "op": self._operators(),
             "link": [f"{one}-{other}" for one, other in pairs],
             "transport": self._transports["transport"].unique().sort().to_list(),
@@ -150,8 +145,12 @@ class NamedWork:
     def _of_kind(self, value: str, option: str) -> pl.Series:
         kinds = self.graph.nodes["kind"]
         if not (found := kinds == value).any():
-            raise unknown("kind", value, kinds.drop_nulls().unique().sort().to_list(), option)
+            raise unknown("kind", value, self._kinds(), option)
         return found
+
+    def _kinds(self) -> list[str]:
+        kinds: list[str] = self.graph.nodes["kind"].drop_nulls().unique().cast(pl.String).sort().to_list()
+        return kinds
 
     def _of_host(self, value: str, option: str) -> pl.Series:
         return self._by_rank(self._ranks_of_host(value, option))
@@ -205,11 +204,11 @@ class NamedWork:
             raise unknown("group", value, self._group_words(), option)
         ranks = rows["rank"].unique().to_list()
         keys = rows["group"].drop_nulls().unique().to_list()
-        is_call = self.graph.nodes["collective"].is_not_null()
+        own_work = self.index.is_own & self._by_rank(ranks)
         # Of a group that is known by its ranks, the calls in which just these take part.
         text = self._call_ranks.cast(pl.List(pl.String)).list.join(",")
         own = self.calls["group"].is_in(keys) if keys else text == ",".join(map(str, sorted(ranks)))
-        return (is_call & own.fill_null(value=False)) | (~is_call & self._by_rank(ranks))
+        return own_work | self._of_calls(own)
 
     def _group_words(self) -> list[str]:
         """Names of the groups, keys only of those without a name."""
@@ -221,7 +220,7 @@ class NamedWork:
     @cached_property
     def _matched(self) -> pl.DataFrame:
         """The matched calls with all their members."""
-        rows = self.calls.drop_nulls(["collective"]).filter(pl.col("members") > 1)
+        rows = self.calls.filter(pl.col("members") > 1)
         hosts = rows.join(self._hosts, on="rank", how="left", maintain_order="left")
         return hosts.group_by(_CALL).agg(
             ranks=pl.col("rank").unique().sort(), hosts=pl.col("host").drop_nulls().unique().sort()
@@ -243,7 +242,7 @@ class NamedWork:
             known = [f"{a}-{b}" for a, b in pairs.to_list()]
             calls = f"There are {few(known)}" if known else "Calls of larger groups link all their members"
             raise StepscopeError(f"{option}: no call links {one} and {other}. {calls}")
-        return link
+        return self._of_calls(link)
 
     def ends(self, value: str, option: str) -> tuple[str, int | str, int | str]:
         """The two ends of a link: the column (`ranks` or `hosts`) and their names in it.
@@ -280,19 +279,18 @@ class NamedWork:
         found = among.select(pl.col("mine") & ((pl.col("hosts") > 1) if several else pl.lit(value=True))).to_series()
         if not found.any():
             raise StepscopeError(f"{option}: it has no calls with other {'hosts' if several else 'ranks'}")
-        return found
+        return self._of_calls(found)
 
     def _of_transport(self, value: str, option: str) -> pl.Series:
         used = self._transports
         wanted = used.filter(pl.col("transport").str.to_lowercase() == value.lower())
         if wanted.is_empty():
             raise unknown("transport", value, used["transport"].unique().sort().to_list(), option)
-        rows = self.calls.select("rank", "step", "group", "operation", "name").with_row_index("node")
         found = [
-            rows.join(wanted.drop_nulls(keys), on=keys, how="semi")
+            self.calls.join(wanted.drop_nulls(keys), on=keys, how="semi")["node"]
             for keys in (["rank", "step", "group", "name"], ["step", "group", "operation"])
         ]
-        return rows["node"].is_in(pl.concat(found)["node"].implode())
+        return self._of_calls(self.calls["node"].is_in(pl.concat(found).implode()))
 
     @cached_property
     def _transports(self) -> pl.DataFrame:
@@ -311,12 +309,12 @@ class NamedWork:
             there = [size(one) for one in sizes.drop_nulls().unique().sort(descending=True)]
             known = f"There are calls of {few(there)}" if there else "No call's size was recorded"
             raise StepscopeError(f"{option}: no call has this size. {known}")
-        return found
+        return self._of_calls(found)
 
     def _named(self, name: str, option: str) -> pl.Series:
         """Which share of each node is work of this name."""
         nodes = self.graph.nodes
-        own = _contains(nodes["name"], name)
+        own = _contains(self.index.names, name).gather(self.index.name).fill_null(value=False)
         # The operators that launched kernels, or that a CPU ran.
         is_named = pl.col("name").str.to_lowercase().str.contains(name.lower(), literal=True)
         ranges = OPERATORS.or_empty(self.operators).filter(is_named).select("rank", "start_ns", end_ns=END).collect()
@@ -326,14 +324,15 @@ class NamedWork:
             whole_nodes: pl.Series = own.cast(pl.Float64)
             return whole_nodes
         ranges = union(ranges, by=["rank"])
-        rows = nodes.with_row_index("node")
+        rows = nodes.select("rank", "kind", "lane", "launch_ns", "own_start_ns", length=self._lengths).with_row_index(
+            "node"
+        )
         # Nodes are on the common clock, operators on their rank's own one, as launches are.
         launched = starting_in(rows.filter(pl.col("launch_ns").is_not_null()), ranges, at="launch_ns")["node"]
-        length = pl.col("end_ns") - pl.col("start_ns")
         windows = rows.filter((pl.col("lane") == "host") & (pl.col("kind") == "computing")).select(
             "rank",
             start_ns="own_start_ns",
-            end_ns=pl.col("own_start_ns") + length,
+            end_ns=pl.col("own_start_ns") + pl.col("length"),
             window=pl.col("node").cast(pl.Int64),
         )
         inside = (
@@ -342,7 +341,7 @@ class NamedWork:
             .group_by(node=pl.col("window").cast(pl.UInt32))
             .agg(inside=pl.col("duration_ns").sum())
         )
-        parts = rows.select("node", length=length).join(inside, on="node", how="left", maintain_order="left")
+        parts = rows.select("node", "length").join(inside, on="node", how="left", maintain_order="left")
         ratio = pl.when(pl.col("length") > 0).then(pl.col("inside").fill_null(0) / pl.col("length")).otherwise(0.0)
         whole = own | rows["node"].is_in(launched.implode())
         found = parts.select(pl.when(whole).then(1.0).otherwise(ratio)).to_series()
@@ -350,15 +349,20 @@ class NamedWork:
             raise self._no_operator(name, option)
         return found
 
+    @property
+    def _lengths(self) -> pl.Series:
+        """How long each node takes."""
+        return self.graph.simulation.duration_ns
+
     def _no_operator(self, name: str, option: str) -> StepscopeError:
         return unknown("op", name, self._operators(), option, "no kernel, call or operator has this in its name")
 
     def _operators(self) -> list[str]:
         """Names of kernels and calls, or, if there are only calls, of operators: those that take longest first."""
-        length = pl.col("end_ns") - pl.col("start_ns")
-        nodes = self.graph.nodes.filter(pl.col("name").is_not_null())
-        works = nodes.with_columns(unnumbered()).group_by("name", "kind")
-        timed = works.agg(ns=length.sum()).sort("ns", "name", descending=[True, False])
+        nodes = self.graph.nodes.select("kind", name=self.index.name, ns=self._lengths).drop_nulls("name")
+        works = nodes.group_by("name", "kind").agg(pl.col("ns").sum())
+        named = works.with_columns(name=self.index.names.gather(works["name"])).with_columns(unnumbered())
+        timed = named.group_by("name", "kind").agg(pl.col("ns").sum()).sort("ns", "name", descending=[True, False])
         ran = OPERATORS.or_empty(self.operators).group_by("name").agg(pl.col("duration_ns").sum())
         if (timed["kind"] == "communication").all():
             ordered = ran.sort("duration_ns", "name", descending=[True, False]).collect()["name"]
@@ -376,5 +380,5 @@ def _same(name: str) -> str:
 
 
 def _contains(names: pl.Series, part: str) -> pl.Series:
-    found: pl.Series = names.str.to_lowercase().str.contains(part.lower(), literal=True).fill_null(value=False)
+    found: pl.Series = names.str.to_lowercase().str.contains(part.lower(), literal=True)
     return found

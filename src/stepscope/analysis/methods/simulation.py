@@ -18,6 +18,8 @@ from stepscope.sources.native.replay import CompiledReplay
 
 _LEAST = -(2**63)
 _PATH = {"node": pl.Int64}
+_ORDERED_BYTES = 4
+"""Of each place in the order of nodes: the node, where those before it begin, and each of these."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,12 @@ class Simulation:
         self.lag_ns = self._lags()[0].alias("lag_ns")
         """Time from the last end before each node to its start in the trace; at least 0, and 0 for nodes without
         predecessors."""
+
+    def __sizeof__(self) -> int:
+        """Bytes of all that it holds, for what keeps it in memory."""
+        columns = (self.start_ns, self.end_ns, self.duration_ns, self.lag_ns)
+        held = sum(int(each.estimated_size()) for each in (*columns, self.edges, self.left_out))
+        return held + _ORDERED_BYTES * (2 * len(self.duration_ns) + self.edges.height)
 
     @property
     def times(self) -> pl.DataFrame:

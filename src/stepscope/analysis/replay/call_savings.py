@@ -8,8 +8,8 @@ from stepscope.analysis.columns import columns, names
 from stepscope.analysis.communication.comparable_calls import matched_calls
 from stepscope.analysis.methods.call_cuts import CallCuts
 from stepscope.analysis.methods.call_positions import CALL
-from stepscope.analysis.methods.job_graph import job_graph
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.methods.job_graph import JobGraph
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.analysis.replay.replay import Shortened
 from stepscope.tables.base import Column, schema_of
 
@@ -31,10 +31,8 @@ _SHORTER = [*CALL, "transmit_ns", "typical_ns"]
 
 @analysis("job", COLUMNS, whole_job=True)
 def call_savings(
-    work: pl.DataFrame,
-    dependencies: pl.DataFrame,
+    work_graph: Prepared[JobGraph],
     arrival: pl.DataFrame,
-    clocks: pl.DataFrame | None,
     retransmissions: pl.DataFrame | None = None,
     contended_calls: pl.DataFrame | None = None,
     transmission: pl.DataFrame | None = None,
@@ -47,13 +45,14 @@ def call_savings(
     shorter = _shorter(arrival, retransmissions, contended_calls, transmission)
     if not shorter:
         return pl.DataFrame(schema=schema_of(COLUMNS))
-    graph = job_graph(work, dependencies, arrival, clocks)
+    graph = work_graph()
     job = Shortened(graph)
+    left = job.now_ns.clone()
     rows = []
     for item, calls in shorter.items():
         nodes, cut = CallCuts(graph.nodes, arrival, calls.with_columns(suspect=0)).of([0])
-        less = (job.now_ns.gather(nodes) - cut).clip(lower_bound=0)  # an item before may have taken more than the rest
-        rows.append(job.row(item, job.now_ns.scatter(nodes, less)))
+        less = (left.gather(nodes) - cut).clip(lower_bound=0)  # an item before may have taken more than the rest
+        rows.append(job.row(item, left.scatter(nodes, less)))
     return pl.DataFrame(rows, schema=schema_of(COLUMNS)).select(names(COLUMNS))
 
 

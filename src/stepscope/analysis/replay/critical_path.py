@@ -6,8 +6,8 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, meaning, names
-from stepscope.analysis.methods.job_graph import ENTRY, HUB, STEP, TRANSMISSION, WHOLE, JobGraph, job_graph
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.methods.job_graph import ENTRY, HUB, STEP, TRANSMISSION, WHOLE, JobGraph
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.analysis.replay.dependencies import WHY
 from stepscope.analysis.replay.replay import NO_STEPS
 from stepscope.analysis.replay.work import KINDS
@@ -41,16 +41,16 @@ COLUMNS = columns(
 
 
 @analysis("job", COLUMNS, whole_job=True, across_steps=True)
-def critical_path(
-    work: pl.DataFrame, dependencies: pl.DataFrame, arrival: pl.DataFrame | None, clocks: pl.DataFrame | None
-) -> pl.DataFrame:
+def critical_path(work_graph: Prepared[JobGraph]) -> pl.DataFrame:
     """Walk back from the last work of each step, always to what was waited for last, until the step begins: one row for
     pieces in a row that are alike, in order of time. Durations and gaps of a step sum to its length in the replay.
 
     Raises:
         Unavailable: If no work lies in a step.
     """
-    graph = _graph(work, dependencies, arrival, clocks)
+    graph = work_graph()
+    if not graph.steps:
+        raise Unavailable(NO_STEPS)
     rows = (
         _path(graph)
         .group_by(_ALIKE.alias("run"), maintain_order=True)
@@ -65,9 +65,7 @@ def critical_path(
     return rows.select(names(COLUMNS))
 
 
-def recorded_path(
-    work: pl.DataFrame, dependencies: pl.DataFrame, arrival: pl.DataFrame | None, clocks: pl.DataFrame | None
-) -> pl.DataFrame:
+def recorded_path(work_graph: Prepared[JobGraph]) -> pl.DataFrame:
     """The same chain where it was recorded, for a timeline: a function to be asked, not a question with a name.
 
     Returns:
@@ -76,7 +74,9 @@ def recorded_path(
     Raises:
         Unavailable: If no work lies in a step.
     """
-    graph = _graph(work, dependencies, arrival, clocks)
+    graph = work_graph()
+    if not graph.steps:
+        raise Unavailable(NO_STEPS)
     path = _path(graph)
     recorded = graph.nodes.select("start_ns", "end_ns")[path["node"].to_list()]
     return (
@@ -93,15 +93,6 @@ def recorded_path(
 
 
 _ALIKE = pl.struct("step", "rank", "lane", "kind", "name").rle_id()
-
-
-def _graph(
-    work: pl.DataFrame, dependencies: pl.DataFrame, arrival: pl.DataFrame | None, clocks: pl.DataFrame | None
-) -> JobGraph:
-    graph = job_graph(work, dependencies, arrival, clocks)
-    if not graph.steps:
-        raise Unavailable(NO_STEPS)
-    return graph
 
 
 def _path(graph: JobGraph) -> pl.DataFrame:
@@ -174,9 +165,7 @@ SLACK_COLUMNS = columns(
 
 
 @analysis("job", SLACK_COLUMNS, whole_job=True, across_steps=True)
-def slack(
-    work: pl.DataFrame, dependencies: pl.DataFrame, arrival: pl.DataFrame | None, clocks: pl.DataFrame | None
-) -> pl.DataFrame:
+def slack(work_graph: Prepared[JobGraph]) -> pl.DataFrame:
     """How much of each step's critical path lies on each rank, and how much time the rank has to spare: one row per
     rank and step.
 
@@ -186,7 +175,7 @@ def slack(
     Raises:
         Unavailable: If no work lies in a step.
     """
-    graph = job_graph(work, dependencies, arrival, clocks)
+    graph = work_graph()
     if not graph.steps:
         raise Unavailable(NO_STEPS)
     path = _path(graph)

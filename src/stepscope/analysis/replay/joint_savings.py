@@ -8,8 +8,8 @@ import polars as pl
 
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.counted_steps import without_start_ups
-from stepscope.analysis.methods.job_graph import job_graph
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.methods.job_graph import JobGraph
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.analysis.replay.replay import NO_STEPS
 from stepscope.analysis.replay.savings import LIMITS, TIMES, Limits, Without, without_slow_ranks
 from stepscope.analysis.replay.work import HOST
@@ -31,9 +31,8 @@ COLUMNS = columns(
 def joint_savings(
     slow_ranks: pl.DataFrame,
     work: pl.DataFrame,
-    dependencies: pl.DataFrame,
+    work_graph: Prepared[JobGraph],
     arrival: pl.DataFrame | None,
-    clocks: pl.DataFrame | None,
     excess: pl.DataFrame,
     extra_pieces: pl.DataFrame | None = None,
     time_by_rank: pl.DataFrame | None = None,
@@ -49,7 +48,7 @@ def joint_savings(
     """
     if slow_ranks.is_empty():
         raise Unavailable("no rank is slow")
-    graph = job_graph(work, dependencies, arrival, clocks)
+    graph = work_graph()
     recorded = graph.recorded_step_times()
     if recorded.is_empty():
         raise Unavailable(NO_STEPS)

@@ -7,8 +7,8 @@ import polars as pl
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.device.operator_efficiency import decided
 from stepscope.analysis.device.operator_work import KEYS
-from stepscope.analysis.methods.job_graph import job_graph
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.methods.job_graph import JobGraph
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.analysis.replay.replay import Shortened
 from stepscope.tables.base import Column, schema_of
 
@@ -29,11 +29,8 @@ _NODE = ["rank", "step", "name"]
 
 @analysis("job", COLUMNS, whole_job=True)
 def operator_savings(
-    work: pl.DataFrame,
-    dependencies: pl.DataFrame,
+    work_graph: Prepared[JobGraph],
     operator_work: pl.DataFrame,
-    arrival: pl.DataFrame | None,
-    clocks: pl.DataFrame | None,
     ai_cpu_operators: pl.DataFrame | None = None,
     throttled_operators: pl.DataFrame | None = None,
     block_dims: pl.DataFrame | None = None,
@@ -51,7 +48,7 @@ def operator_savings(
     shares = _shares(every, ai_cpu_operators, throttled_operators, block_dims, operator_efficiency, operator_bounds)
     if not shares:
         return pl.DataFrame(schema=schema_of(COLUMNS))
-    graph = job_graph(work, dependencies, arrival, clocks)
+    graph = work_graph()
     job = Shortened(graph)
     rows = []
     for item, own in shares.items():

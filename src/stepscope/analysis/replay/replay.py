@@ -7,8 +7,8 @@ import polars as pl
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.excess_places import PIECE, cuts
 from stepscope.analysis.methods.extra_work import apart
-from stepscope.analysis.methods.job_graph import JobGraph, job_graph
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.methods.job_graph import JobGraph
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.errors import Unavailable
 from stepscope.tables.base import Column
 
@@ -40,19 +40,16 @@ NO_STEPS = "no piece of work lies in a step, so there is nothing to replay"
 
 @analysis("job", COLUMNS, whole_job=True)
 def replay(
-    work: pl.DataFrame,
-    dependencies: pl.DataFrame,
+    work_graph: Prepared[JobGraph],
     excess: pl.DataFrame,
     extra_pieces: pl.DataFrame | None,
-    arrival: pl.DataFrame | None,
-    clocks: pl.DataFrame | None,
 ) -> pl.DataFrame:
     """Replay each step with the recorded durations, and without any rank's excess: one row per step, in order.
 
     Raises:
         Unavailable: If no work lies in a step.
     """
-    graph = job_graph(work, dependencies, arrival, clocks)
+    graph = work_graph()
     recorded, replayed = graph.recorded_step_times(), graph.step_times()
     if recorded.is_empty():
         raise Unavailable(NO_STEPS)

@@ -9,10 +9,10 @@ import polars as pl
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.methods.costs import ReplayCosts, quartiles
 from stepscope.analysis.methods.extra_work import with_extra
-from stepscope.analysis.methods.job_graph import JobGraph, job_graph, without_waits
+from stepscope.analysis.methods.job_graph import JobGraph, without_waits
 from stepscope.analysis.methods.shapley import shares
 from stepscope.analysis.rank_lists import listed_ranks
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.analysis.replay.replay import NO_STEPS
 from stepscope.analysis.replay.work import CALLS, HOST, ON_HOST, WAITING
 from stepscope.analysis.replay.work import KINDS as OF_WORK
@@ -52,10 +52,7 @@ COLUMNS = columns(
 
 @analysis("job", COLUMNS, whole_job=True)
 def savings(
-    work: pl.DataFrame,
-    dependencies: pl.DataFrame,
-    arrival: pl.DataFrame | None,
-    clocks: pl.DataFrame | None,
+    work_graph: Prepared[JobGraph],
     excess: pl.DataFrame | None,
     slow_ranks: pl.DataFrame | None,
     extra_pieces: pl.DataFrame | None = None,
@@ -78,7 +75,7 @@ def savings(
     asked = list(dict.fromkeys(kinds.split(",")))
     if unknown := [kind for kind in asked if kind not in TIMES]:
         raise StepscopeError(f"savings: there is no kind of time `{unknown[0]}`. There are {', '.join(TIMES)}")
-    graph = job_graph(work, dependencies, arrival, clocks)
+    graph = work_graph()
     recorded = graph.recorded_step_times()
     if recorded.is_empty():
         raise Unavailable(NO_STEPS)

@@ -9,8 +9,8 @@ import polars as pl
 from stepscope.analysis.columns import columns, names
 from stepscope.analysis.device.tensor_cores import REASONS
 from stepscope.analysis.flops.model_flops import peak_of
-from stepscope.analysis.methods.job_graph import job_graph
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.methods.job_graph import JobGraph
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.analysis.replay.replay import Shortened
 from stepscope.tables.base import Column, schema_of
 
@@ -43,10 +43,7 @@ class _Reason(NamedTuple):
 def tensor_core_savings(
     tensor_cores: pl.DataFrame,
     ranks: pl.LazyFrame,
-    work: pl.DataFrame,
-    dependencies: pl.DataFrame,
-    arrival: pl.DataFrame | None,
-    clocks: pl.DataFrame | None,
+    work_graph: Prepared[JobGraph],
 ) -> pl.DataFrame:
     """Replay the job with shorter kernels, as they might be on tensor cores: one row per reason, in order.
 
@@ -59,7 +56,7 @@ def tensor_core_savings(
     reasons = _reasons(tensor_cores, ranks)
     if not reasons:
         return pl.DataFrame(schema=schema_of(COLUMNS))
-    graph = job_graph(work, dependencies, arrival, clocks)
+    graph = work_graph()
     job = Shortened(graph)
     rows = []
     for reason in reasons:

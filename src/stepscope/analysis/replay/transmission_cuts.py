@@ -8,7 +8,6 @@ from stepscope.analysis.communication.comparable_calls import SAME, sized_calls
 from stepscope.analysis.communication.link_rates import pairs_of, timed_links
 from stepscope.analysis.communication.suspected_links import Limits as LinkLimits
 from stepscope.analysis.methods.call_positions import CALL
-from stepscope.analysis.methods.job_graph import ENTRY
 from stepscope.analysis.methods.link_cuts import ENDS, between_ranks
 from stepscope.analysis.methods.named_work import NamedWork
 from stepscope.analysis.methods.scenario import Change
@@ -40,8 +39,7 @@ def transmission_cuts(work: NamedWork, change: Change, shares: pl.Series) -> pl.
         StepscopeError: If the change is about nothing but calls, and nothing can be compared with these.
     """
     nodes = work.graph.nodes
-    length = (nodes["end_ns"] - nodes["start_ns"]).alias("length")
-    calls = work.calls.with_columns(meant=(shares > 0) & (nodes["part"] != ENTRY), node=pl.int_range(nodes.height))
+    calls = work.calls.with_columns(meant=(shares > 0).gather(work.calls["node"]))
     over_links, compared = _over_links(work, change, calls), _compared(work, change, calls)
     known = pl.concat([over_links, compared]).unique(_CALL, keep="first", maintain_order=True)
     meant = calls.filter("meant").select("node", *_CALL)
@@ -52,15 +50,16 @@ def transmission_cuts(work: NamedWork, change: Change, shares: pl.Series) -> pl.
         if meant.join(calls.drop_nulls("size_bytes"), on=_CALL, how="semi").is_empty():
             why = "the sizes of these calls were not recorded"
         raise StepscopeError(f"{change.text}: {why}, so their usual speed is unknown. Use «--scale» with a factor")
-    cut = calls.select("node").join(found.select("node", "cut_ns"), on="node", how="left", maintain_order="left")
-    return pl.select(pl.min_horizontal(cut["cut_ns"].fill_null(0), length).clip(lower_bound=0)).to_series()
+    length = work.graph.simulation.duration_ns.gather(found["node"])
+    cut = pl.select(pl.min_horizontal(found["cut_ns"].fill_null(0), length).clip(lower_bound=0)).to_series()
+    return pl.repeat(0, nodes.height, dtype=pl.Int64, eager=True).scatter(found["node"], cut)
 
 
 def _compared(work: NamedWork, change: Change, calls: pl.DataFrame) -> pl.DataFrame:
     """What meant calls take longer than the median of others like them: `group`, `sequence`, `cut_ns`."""
     elsewhere = work.elsewhere(change)
-    rows = calls.with_columns(other=pl.lit(value=True) if elsewhere is None else elsewhere)
-    members = rows.drop_nulls("collective").filter(pl.col("members") > 1)
+    other = pl.lit(value=True) if elsewhere is None else elsewhere.gather(calls["node"])
+    members = calls.with_columns(other=other).filter(pl.col("members") > 1)
     which = members.group_by(_CALL).agg(pl.col("meant").any(), pl.col("other").all())
     sized = sized_calls(members, work.links, work.ranks.lazy(), ALIKE_FACTOR).join(which, on=_CALL)
     typical = sized.filter("other").group_by(SAME).agg(typical_ns=pl.col("transmit_ns").median())
@@ -87,7 +86,7 @@ def _over_links(work: NamedWork, change: Change, calls: pl.DataFrame) -> pl.Data
         .agg(now=pl.col("duration_ns").max(), then=(pl.col("duration_ns") * mended).max(), named=named.any())
         .filter("named")
     )
-    members = calls.drop_nulls("collective").filter("meant").group_by(*_CALL, "step", "operation")
+    members = calls.filter("meant").group_by(*_CALL, "step", "operation")
     sent = members.agg(pl.col("transmit_ns").min())
     cut = (pl.col("transmit_ns") * (1 - pl.col("then") / pl.col("now"))).round().cast(pl.Int64)
     found = sent.join(factors, on=_LINKED).select(*_CALL, cut_ns=cut)

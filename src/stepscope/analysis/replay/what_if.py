@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
-from stepscope.analysis.methods.excess_places import PIECE, PLACE, cuts
-from stepscope.analysis.methods.extra_waits import extra_waits
-from stepscope.analysis.methods.extra_work import apart
-from stepscope.analysis.methods.job_graph import WHOLE, JobGraph, job_graph, without_waits
+from stepscope.analysis.methods.excess_places import PLACE
+from stepscope.analysis.methods.extra_waits import of_cells
+from stepscope.analysis.methods.job_graph import JobGraph, without_waits
 from stepscope.analysis.methods.named_work import NamedWork
 from stepscope.analysis.methods.scenario import Change, faster, scaled
 from stepscope.analysis.methods.scenario import without as parsed_without
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.methods.work_index import WorkIndex
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.analysis.replay.replay import NO_STEPS, STEP_TIMES
 from stepscope.analysis.replay.transmission_cuts import transmission_cuts
 from stepscope.errors import StepscopeError, Unavailable
@@ -51,12 +51,10 @@ COLUMNS = columns(
 
 @analysis("job", COLUMNS, whole_job=True, across_steps=True)
 def what_if(
-    work: pl.DataFrame,
-    dependencies: pl.DataFrame,
-    excess: pl.DataFrame | None,
-    extra_pieces: pl.DataFrame | None,
-    arrival: pl.DataFrame | None,
-    clocks: pl.DataFrame | None,
+    changing_work: Prepared[JobGraph],
+    work_index: Prepared[WorkIndex],
+    own_cuts: Prepared[pl.Series | None],
+    lone_waits: Prepared[pl.DataFrame],
     ranks: pl.LazyFrame,
     groups: pl.LazyFrame | None,
     operators: pl.LazyFrame | None,
@@ -82,22 +80,23 @@ def what_if(
         Unavailable: If no work lies in a step, or there is nothing to compare with.
         StepscopeError: If a change is not understood, or nothing is meant by it.
     """
-    graph = job_graph(work, dependencies, arrival, clocks)
+    graph = changing_work()
     recorded, replayed = graph.recorded_step_times(), graph.step_times()
     if recorded.is_empty():
         raise Unavailable(NO_STEPS)
-    named = NamedWork(graph, arrival, ranks.collect(), groups, operators, links, transports, parallel_layout)
+    index = work_index()
+    named = NamedWork(graph, index, ranks.collect(), groups, operators, links, transports, parallel_layout)
     now, lag_ns = graph.simulation.duration_ns, graph.simulation.lag_ns
     taken = [] if without is None else parsed_without(without)
     scales = [] if scale is None else scaled(scale)
     speeds = [] if bandwidth is None else faster(str(bandwidth))
     _checked(graph, taken, speeds, ideal=ideal)
-    changed, durations = _without(named, excess, extra_pieces, taken, ideal=ideal) if ideal or taken else (graph, now)
+    changed, durations = _without(named, own_cuts, lone_waits, taken, ideal=ideal) if ideal or taken else (graph, now)
     for change in (*scales, *speeds):
         factor = 1.0 if change.factor is None else change.factor
         durations = (durations * (1 + (factor - 1) * named.shares(change))).round().cast(pl.Int64)
     less = pl.DataFrame({"step": graph.nodes["step"], "less_ns": now - durations}).with_columns(
-        unmatched_ns=pl.when(_unmatched(graph, arrival)).then("less_ns").otherwise(0)
+        unmatched_ns=pl.when(index.unmatched).then("less_ns").otherwise(0)
     )
     found = pl.DataFrame(
         {
@@ -141,20 +140,13 @@ def _checked(graph: JobGraph, taken: Sequence[Change], speeds: Sequence[Change],
         )
 
 
-def _unmatched(graph: JobGraph, arrival: pl.DataFrame | None) -> pl.Series:
-    """The nodes that are calls with members that were not recorded."""
-    alone = (pl.col("kind") == "communication") & (pl.col("part") == WHOLE)
-    nodes = graph.nodes.select("rank", "collective", alone=alone)
-    if arrival is None:
-        return nodes["alone"]
-    missing = pl.col("members") < pl.col("group_size")
-    partly = arrival.select("rank", "collective", partly=missing.fill_null(value=False)).unique(["rank", "collective"])
-    found = nodes.join(partly, on=["rank", "collective"], how="left", maintain_order="left")
-    return found.select(pl.col("alone") | pl.col("partly").fill_null(value=False)).to_series()
-
-
 def _without(
-    work: NamedWork, excess: pl.DataFrame | None, extra: pl.DataFrame | None, changes: Sequence[Change], *, ideal: bool
+    work: NamedWork,
+    own_cuts: Prepared[pl.Series | None],
+    lone_waits: Prepared[pl.DataFrame],
+    changes: Sequence[Change],
+    *,
+    ideal: bool,
 ) -> tuple[JobGraph, pl.Series]:
     """The job without the excess of what is named, and the durations of its nodes: own work and, where calls are named,
     their transmission. Waits for the device that only a slow rank has are left out, as in `slow_ranks`."""
@@ -165,29 +157,30 @@ def _without(
     for change in changes:
         shares = work.shares(change)
         if not change.must_be_calls:
-            own = _larger(own, (_own(work, excess, extra) * shares).round().cast(pl.Int64))
+            own = _larger(own, (_own(own_cuts) * shares).round().cast(pl.Int64))
         if change.names_calls:
             cut = _larger(cut, transmission_cuts(work, change, shares))
     if ideal:
-        own = _larger(own, _own(work, excess, extra))
+        own = _larger(own, _own(own_cuts))
     left: pl.Series = durations - _larger(cut, own)
     cells = graph.nodes.filter(own > 0).select(PLACE).unique().with_columns(suspect=0)
-    if excess is None or cells.is_empty():
+    if not (cells["kind"] == "dispatch").any():
         return graph, left
-    waits = extra_waits(graph, cells, excess)["node"]
+    waits = of_cells(lone_waits(), cells)["node"]
     if waits.is_empty():
         return graph, left
     return without_waits(graph, waits), left.scatter(waits, 0)
 
 
-def _own(work: NamedWork, excess: pl.DataFrame | None, extra: pl.DataFrame | None) -> pl.Series:
+def _own(own_cuts: Prepared[pl.Series | None]) -> pl.Series:
     """What each node takes longer than on comparable ranks, calls apart."""
-    if excess is None or excess["excess_ns"].null_count() == excess.height:
+    found = own_cuts()
+    if found is None:
         raise Unavailable(
             "there is no other rank to compare with, so it is unknown which work takes longer than usual; use "
             "«--scale» or «--bandwidth»"
         )
-    return cuts(apart(work.graph.nodes.select(PIECE), extra), excess)
+    return found
 
 
 def _larger(one: pl.Series, other: pl.Series) -> pl.Series:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analysis.columns import columns, names
-from stepscope.analysis.methods.job_graph import job_graph
+from stepscope.analysis.methods.job_graph import JobGraph
 from stepscope.analysis.methods.named_work import NamedWork
 from stepscope.analysis.methods.scenario import WHERE
-from stepscope.analysis.registry import analysis
+from stepscope.analysis.methods.work_index import WorkIndex
+from stepscope.analysis.registry import Prepared, analysis
 from stepscope.analysis.replay.replay import NO_STEPS
 from stepscope.errors import Unavailable
 from stepscope.tables.base import Column
@@ -23,10 +24,8 @@ COLUMNS = columns(
 
 @analysis("job", COLUMNS, whole_job=True)
 def work_names(
-    work: pl.DataFrame,
-    dependencies: pl.DataFrame,
-    arrival: pl.DataFrame | None,
-    clocks: pl.DataFrame | None,
+    work_graph: Prepared[JobGraph],
+    work_index: Prepared[WorkIndex],
     ranks: pl.LazyFrame,
     groups: pl.LazyFrame | None,
     operators: pl.LazyFrame | None,
@@ -39,9 +38,10 @@ def work_names(
     Raises:
         Unavailable: If no work lies in a step.
     """
-    graph = job_graph(work, dependencies, arrival, clocks)
+    graph = work_graph()
     if not graph.steps:
         raise Unavailable(NO_STEPS)
-    known = NamedWork(graph, arrival, ranks.collect(), groups, operators, links, transports, parallel_layout).known()
+    named = NamedWork(graph, work_index(), ranks.collect(), groups, operators, links, transports, parallel_layout)
+    known = named.known()
     rows = [(word, *known[word]) for word in WHERE if word in known]
     return pl.DataFrame(rows, schema=names(COLUMNS), orient="row")
