@@ -23,12 +23,18 @@ return map ? map.data[0].z.map((row) => row.filter((cell) => cell !== null).leng
 """
 """How many steps of each rank the map shows."""
 
+SAID = "return document.querySelector('#main')?.innerText ?? ''"
+"""What the page says, asked at once: it makes parts of itself anew every second."""
+
+RUN_OF_PROFILE = "return document.querySelector('.profiles a')?.href"
+"""Where the run of a profile is shown."""
+
 PRESS = """
 const button = [...document.querySelectorAll(arguments[0])].find((each) => each.innerText === arguments[1]);
 button?.click();
 return Boolean(button);
 """
-"""Press a button at once: the page may make it anew every second."""
+"""Press a button, at once as well."""
 
 BLAMED = "return document.querySelector('tr.blamed td')?.innerText"
 """The rank in the first row that stands out."""
@@ -51,7 +57,7 @@ class Watched:
 
     def says(self, text: str, seconds: float = 60) -> bool:
         """Whether the page comes to say something."""
-        return self.pages.until(lambda: text in self.pages.text("#main"), seconds)
+        return self.pages.until(lambda: text in self.pages.driver.execute_script(SAID), seconds)
 
     def do(self, title: str, within: str) -> None:
         """Press a button of a part of the page, and confirm."""
@@ -119,8 +125,8 @@ def test_a_profile_of_the_slow_rank_is_said_where_it_is_and_becomes_a_run(watche
     assert watched.says("Rank 2: its profile is in "), pages.text()
     place = next(iter((watched.job.records / "demo" / "2" / "captures").iterdir()))
     assert watched.says(str(place))
-    assert pages.until(lambda: bool(pages.every(".profiles a")), 30), pages.text()
-    pages.driver.get(pages.one(".profiles a").get_attribute("href"))
+    assert pages.until(lambda: bool(pages.driver.execute_script(RUN_OF_PROFILE)), 30), pages.text()
+    pages.driver.get(pages.driver.execute_script(RUN_OF_PROFILE))
     pages.settle()
     assert watched.says(str(place), 60), pages.text()
     assert "could not be shown" not in pages.text()
@@ -138,7 +144,7 @@ def test_a_manager_that_dies_is_said_and_the_page_goes_on_when_it_is_back(watche
     assert min(pages.driver.execute_script(CELLS)) >= min(before) > 0, "what was known stays"
     job.start_manager()
 
-    assert pages.until(lambda: "no manager answers" not in pages.text("#main"), 30)
+    assert pages.until(lambda: "no manager answers" not in pages.driver.execute_script(SAID), 30)
     assert watched.says("Job demo: 3 of 4 ranks"), "one has died meanwhile"
     assert watched.says("1 of 4 ranks have not registered.")
     assert watched.says("Revision 1: applied by 3 of 3 ranks"), "the switches are as they were"
