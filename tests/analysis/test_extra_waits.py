@@ -8,7 +8,7 @@ import polars as pl
 
 from stepscope.analysis.methods.costs import ReplayCosts
 from stepscope.analysis.methods.extra_waits import extra_waits
-from stepscope.analysis.methods.job_graph import JobGraph, job_graph
+from stepscope.analysis.methods.job_graph import JobGraph, job_graph, without_waits
 from stepscope.analysis.replay.what_if import what_if
 from stepscope.analysis.replay.work_graph import changing_work, lone_waits, own_cuts, work_index
 from stepscope.run import Run
@@ -90,6 +90,18 @@ def test_what_if_leaves_out_the_same_waits() -> None:
     found = what_if(**given, **asked, **nobody)
 
     assert found.select("saving_ns", "less_ns").rows() == [(32, 22)]
+
+
+def test_without_waits_a_job_is_replayed_anew() -> None:
+    job = graph("usual", "usual", "waits")
+    lag_ns = job.simulation.lag_ns
+
+    assert job.step_times().to_list() == [242]
+    assert without_waits(job).step_times(lag_ns=lag_ns).to_list() == [210]
+    assert (
+        without_waits(job).step_times().to_list()
+        == without_waits(graph("usual", "usual", "waits")).step_times().to_list()
+    )
 
 
 def test_waits_of_half_the_ranks_or_of_ranks_slow_at_something_else_stay() -> None:
