@@ -168,3 +168,16 @@ def test_a_name_means_one_thing(monkeypatch: pytest.MonkeyPatch) -> None:
         @analysis("job", columns("rank"))
         def work_graph(ranks: pl.LazyFrame) -> pl.LazyFrame:
             return ranks.select("rank")
+
+
+def test_what_never_fits_leaves_first() -> None:
+    cache = AnswerCache(1_000_000)
+
+    def ask() -> int:
+        cache.get("kept", lambda: bytes(500_000))
+        cache.get("too large", lambda: bytes(2_000_000))
+        return 1
+
+    cache.get("question", ask)
+    assert cache.known("kept") is not None
+    assert cache.known("too large") is None

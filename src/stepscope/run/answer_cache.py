@@ -211,9 +211,10 @@ class AnswerCache:
         excess = self.used_bytes - self.most_bytes
         if excess <= 0:
             return
+        least = _SMALL_SHARE * self.most_bytes
         unused = [entry for entry in self._entries.values() if entry.done.is_set() and not entry.pins]
-        small = [entry for entry in unused if entry.size <= _SMALL_SHARE * self.most_bytes]
-        for entry in [*(one for one in unused if one.size > _SMALL_SHARE * self.most_bytes), *small]:
+        # What is larger than the bound leaves first: others would have to leave for nothing.
+        for entry in sorted(unused, key=lambda one: (one.size <= self.most_bytes) + (one.size <= least)):
             if excess <= 0:
                 break
             self._drop(entry)
