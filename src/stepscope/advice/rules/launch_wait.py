@@ -69,8 +69,8 @@ _LIKELY: Choices = {
     ),
 }
 _BASIS = Text(
-    "at most the waits, and the device's idle time, whichever is less: with launches ahead, each {per:noun} still takes "
-    "as long as the rest of the host's work or the device's",
+    "at most the waits, and the device's idle time, whichever is less: with launches ahead, each {per:noun} still "
+    "takes as long as the rest of the host's work or the device's",
     "不超过等待时间与设备空闲时间中的较小者：提前下发后，每{per:noun}仍至少需要主机其余工作或设备工作的时间",
 )
 
