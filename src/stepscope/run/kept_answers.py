@@ -54,7 +54,7 @@ MOST_SLOW_BYTES = 512 << 20
 LEAST_RATIO = 5
 """How much longer computing a large answer must take than reading it would, chosen by us."""
 
-READ_BYTES_PER_S = 500e6
+READ_BYTES_PER_S = 900e6
 """What is read of kept answers in a second, as measured on two slow processors."""
 
 SHARE = 0.1

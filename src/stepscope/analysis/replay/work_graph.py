@@ -49,6 +49,6 @@ def own_cuts(
 
 
 @prepared
-def lone_waits(work_graph: Prepared[JobGraph], excess: pl.DataFrame | None) -> pl.DataFrame:
+def lone_waits(changing_work: Prepared[JobGraph], excess: pl.DataFrame | None) -> pl.DataFrame:
     """The waits of hosts for their devices that comparable ranks do not have (see `lone_waits` of `extra_waits`)."""
-    return extra_waits.NOBODY if excess is None else extra_waits.lone_waits(work_graph(), excess)
+    return extra_waits.NOBODY if excess is None else extra_waits.lone_waits(changing_work(), excess)
