@@ -70,6 +70,15 @@ def test_ranks_of_a_size_that_are_more_than_a_day_apart_are_no_job() -> None:
     assert len(group([first, at("b/1", 86_401, rank=1, world_size=2)])) == 2
 
 
+@pytest.mark.parametrize("days", [0, 3])
+def test_ranks_of_hosts_whose_clocks_count_from_their_start_are_a_job(days: int) -> None:
+    zero = -EPOCH_NS / S
+    others = at("b/1", zero + days * 86_400 + 7_200, rank=1, world_size=2)
+
+    assert len(group([at("a/0", zero + 3_600, rank=0, world_size=2), others])) == 1
+    assert len(group([at("a/0", 0, rank=0, world_size=2), others])) == 1
+
+
 def test_a_long_recording_keeps_those_together_that_start_while_it_lasts() -> None:
     ranks = [at("a/0", 0, length_s=100, rank=0), at("a/1", 1, rank=1), at("a/2", 50, rank=2)]
 

@@ -72,7 +72,7 @@ def size(count: float) -> str:
     return f"{count:.0f} B"
 
 
-_DATED_NS = 10**18
+DATED_NS = 10**18
 """Clocks show this since September 2001; one that shows less counts from something else, e.g. the start of its host."""
 
 
@@ -83,7 +83,7 @@ def minute(time_ns: int | None) -> str:
         >>> minute(1_700_000_000 * 10**9), minute(None), minute(5)
         ('2023-11-14 22:13', '', '')
     """
-    if time_ns is None or time_ns < _DATED_NS:
+    if time_ns is None or time_ns < DATED_NS:
         return ""
     try:
         return f"{datetime.fromtimestamp(time_ns // 10**9, timezone.utc):%Y-%m-%d %H:%M}"

@@ -11,6 +11,7 @@ from itertools import combinations
 from pathlib import Path
 
 from stepscope.paths import natural
+from stepscope.present import DATED_NS
 from stepscope.run.job import Job, Member
 from stepscope.run.job_contradictions import apart
 from stepscope.run.job_copies import by_identity, copied_runs
@@ -43,8 +44,8 @@ SLACK_NS = 10_000_000_000
 """How much host clocks may differ, and recordings may start apart, in one job."""
 
 _WRONG_CLOCK_NS = 86_400_000_000_000
-"""How much a clock may be wrong, e.g. set in another time zone: from recordings further apart no job is put together.
-Chosen by us."""
+"""How much a clock that shows a date may be wrong, e.g. set in another time zone: from recordings further apart no job
+is put together. Chosen by us."""
 
 
 def group(recordings: Iterable[Recording]) -> list[Job]:
@@ -279,8 +280,8 @@ def _with_other_clocks(runs: Sequence[_Pieces]) -> list[_Pieces]:
         if ranks != list(range(size)) or len({len(own) for own in by_ranks.values()}) != 1:
             continue
         for same in zip(*(sorted(own, key=lambda run: run.pieces[0].start) for own in by_ranks.values()), strict=True):
-            starts = [run.pieces[0].start for run in same]
-            if max(starts) - min(starts) > _WRONG_CLOCK_NS:
+            dated = [run.pieces[0].start for run in same if run.pieces[0].start >= DATED_NS]
+            if dated and max(dated) - min(dated) > _WRONG_CLOCK_NS:
                 continue
             whole = _Pieces([piece for run in same for piece in run.pieces], [i for run in same for i in run.issues])
             whole.issues.extend(shifted([run.by_rank for run in same]))
