@@ -15,6 +15,7 @@ from stepscope.advice.formatters import FORMATTERS
 from stepscope.advice.messages import OPTIONAL, Field, Message, Text, fields_of, fill, pick, words_of, written
 from stepscope.advice.rules.environment_words import OF_DEVICES as VARIABLES_OF_DEVICES
 from stepscope.advice.rules.long_step import OF_DEVICES as LONG_OF_DEVICES
+from stepscope.references import as_typed
 from stepscope.report.verdict_words import SENTENCES
 from tests.advice.examples import findings
 from tests.advice.test_platforms import NOT_EVERYWHERE, OF_DEVICES, PLATFORMS, misplaced
@@ -139,7 +140,7 @@ def check(text: str, language: Language) -> None:
     assert text.strip()
     assert not re.search(r"[{}\[\]|]|  |None\b(?! in|）)", text), text
     if language == "en":
-        assert text.isascii(), text
+        assert as_typed(text).isascii(), text
         return
     words = re.findall(r"[A-Za-z/-]*[A-Za-z][A-Za-z/-]*", re.sub(TYPED, "", text))
     assert not set(words) - NAMES, (set(words) - NAMES, text)
