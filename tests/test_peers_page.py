@@ -10,6 +10,7 @@ import pytest
 from typer.main import get_command
 
 from stepscope.analysis import ANALYSES
+from stepscope.analysis.registry import needed
 from stepscope.cli.app import app
 from stepscope.cli.page_commands import _given
 from stepscope.errors import StepscopeError
@@ -106,7 +107,7 @@ def _asked(questions: Iterable[str]) -> set[str]:
     """Questions and those that their answers are made of."""
     found: set[str] = set()
     for name in questions:
-        found |= {name} | _asked(other.name for other in ANALYSES[name].others)
+        found |= {name} | _asked(other.name for other in needed(name).others)
     return found
 
 
