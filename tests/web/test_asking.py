@@ -26,7 +26,7 @@ from stepscope.report.contents import contents
 from stepscope.run import Run
 from stepscope.selection import parse_selection
 from stepscope.web import queries
-from stepscope.web.asking import Asking, hashable
+from stepscope.web.asking import AS_DRAWN, Asking, hashable
 from stepscope.web.catalogue import Catalogue
 from stepscope.web.errors import AnswerFailed, NotReady, UnknownRun
 from stepscope.web.queries import Queries
@@ -181,7 +181,7 @@ def test_answers_are_those_of_pages_figures_and_reports(catalogue: Catalogue, as
     _same(found.tables, expected.tables)
     assert (found.request, found.unavailable, found.notes) == (request, expected.unavailable, expected.notes)
 
-    drawn = asyncio.run(asking.figure(job, "time-by-rank", "zh", ranks="0-1"))
+    drawn = asyncio.run(asking.of_figure(AS_DRAWN, job, "time-by-rank", "zh", ranks="0-1"))
     expected_figure = figure_named("time-by-rank").drawn(run.select(ranks="0-1"), language="zh")
     assert (drawn.spec, drawn.title) == (expected_figure.spec, expected_figure.title)
     assert drawn.table.rows.equals(expected_figure.table.rows)
@@ -239,9 +239,9 @@ def test_what_cannot_be_answered_says_why(asking: Asking, job: str) -> None:
     with pytest.raises(StepscopeError, match="no rank 99"):
         asyncio.run(asking.answered(job, STEPS, Request(ranks=99)))
     with pytest.raises(StepscopeError, match="there is no figure"):
-        asyncio.run(asking.figure(job, "nothing"))
+        asyncio.run(asking.of_figure(AS_DRAWN, job, "nothing"))
     with pytest.raises(Unavailable):
-        asyncio.run(asking.figure(job, "queues"))
+        asyncio.run(asking.of_figure(AS_DRAWN, job, "queues"))
 
 
 def test_a_fault_is_told_without_its_details(

@@ -171,19 +171,6 @@ class Asking:
             run, key, lambda: answer(with_layout(self.catalogue.open(run), layout), page, request), holds=True
         )
 
-    async def figure(
-        self,
-        run: str,
-        name: str,
-        language: Language = "en",
-        options: Mapping[str, Any] | None = None,
-        ranks: Choice = None,
-        steps: Choice = None,
-        layout: str | None = None,
-    ) -> Drawn:
-        """A figure of a run, of some of its ranks and steps; see `of_figure`."""
-        return await self.of_figure(AS_DRAWN, run, name, language, options, ranks, steps, layout)
-
     async def of_figure(
         self,
         made: Made[T],

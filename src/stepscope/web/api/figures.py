@@ -16,6 +16,7 @@ from stepscope.web.api.calls import JSON, Call, Operation, Place
 from stepscope.web.api.content import described_table
 from stepscope.web.api.parameters import INT64, LANGUAGE, NUMBERS, Parameter, of_option
 from stepscope.web.api.problems import ApiProblem
+from stepscope.web.asking import AS_DRAWN
 
 _BY_NAME: Mapping[str, Figure] = {figure.name: figure for figure in FIGURES if not figure.of_pair}
 
@@ -89,7 +90,9 @@ async def _one(call: Call) -> Response:
         return same
     asking, values = call.service.asking, call.values
     options = {each.name: values[each.name] for each in options_of(figure) if values[each.name] is not None}
-    drawn = await asking.figure(call.run, figure.name, call.language, options, values["ranks"], values["steps"])
+    drawn = await asking.of_figure(
+        AS_DRAWN, call.run, figure.name, call.language, options, values["ranks"], values["steps"]
+    )
     body = await call.asked(
         call.question(entry.stamp, JSON), lambda: call.encoded(plain_figure(drawn, values["theme"]))
     )
